@@ -1,0 +1,84 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What the calling thread has used of the CPU, lap by lap.
+ *
+ * A worker is charged from the end of its previous request to the end of
+ * this one.  Reading the thread's CPU clock costs 400 ns, so it is avoided:
+ * with restartable sequences (rseq) the kernel tells us, by clearing
+ * rseq_cs, whether the thread has left its core since the last lap; if it
+ * has not, the difference of the time stamp counter is its CPU time, for
+ * 20 ns.  If it was switched out the thread clock is read, and the time
+ * stamp counter's laps since the last reading are taken off.
+ */
+
+#ifndef METER_H_INCLUDED
+#define METER_H_INCLUDED
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum meter_kind {
+	METER_THREAD_CLOCK,	/* CLOCK_THREAD_CPUTIME_ID */
+	METER_EVENT,		/* a perf_event counter, read by rdpmc or read() */
+	METER_WALL		/* nothing else works: CLOCK_MONOTONIC */
+};
+
+/* What all threads' meters count, chosen once at start */
+struct meter_source {
+	unsigned		magic;
+#define METER_SOURCE_MAGIC	0x3e7e550c
+	enum meter_kind		kind;
+	int			rseq;		/* laps are cheap: every one is taken */
+	int			rdpmc;
+	uint32_t		type;		/* perf_event_attr.type */
+	uint64_t		config;		/* perf_event_attr.config */
+	uint64_t		config1, config2;
+	double			ns_per_count;	/* event: 1e9 / clock rate */
+	double			ns_per_tsc;
+	char			name[64];	/* what was asked for and is in use */
+};
+
+struct meter {
+	unsigned		magic;
+#define METER_MAGIC		0x3e7e50ab
+	const struct meter_source *src;
+	int			fd;		/* perf_event, or -1 */
+	void			*page;		/* its mmap page, or NULL */
+	uint64_t		tsc;		/* at the last lap */
+	int64_t			clock;		/* ns: source at the last reading,
+						 * plus the TSC laps since */
+	int64_t			last;		/* ns: clock at the last lap */
+};
+
+/*
+ * Choose a source.  spec: "auto", "thread-clock", "cycles", "instructions"
+ * or an event name that libpfm4 knows.  0: done, and note (if it is not
+ * empty) says in one line what could not be had and what is used instead.
+ * -1: the name is unknown, note says so and what is allowed.
+ */
+int METER_Choose(struct meter_source *, const char *spec,
+    char *note, size_t notelen);
+/* The same check, without choosing or touching the kernel: for param.set */
+int METER_Check(const char *spec, char *note, size_t notelen);
+
+/* In the thread that is to be metered; never fails: falls back to its clock */
+void METER_Open(struct meter *, const struct meter_source *);
+void METER_Close(struct meter *);
+
+/*
+ * METER_Lap(): ns of CPU of this thread since the last lap (or since Open).
+ * METER_LapIf(): the same if it is cheap (rseq) or wanted, else -1 and the
+ * lap goes on; lap times never get lost, they add to the next lap.
+ * METER_Drop(): begin a new lap, forgetting this one, as cheaply as can be.
+ */
+int64_t METER_Lap(struct meter *);
+int64_t METER_LapIf(struct meter *, int wanted);
+int METER_Cheap(const struct meter *);
+
+/* CPU of the whole process, ns (CLOCK_PROCESS_CPUTIME_ID) */
+int64_t METER_Process(void);
+/* Time stamp counter as ns since an arbitrary start: cheap, monotonic enough */
+int64_t METER_Now(void);			/* CLOCK_MONOTONIC, ns */
+
+#endif

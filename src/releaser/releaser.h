@@ -1,0 +1,203 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The releaser: requests wait here, a policy says which goes next.
+ *
+ * Nothing here knows Varnish, a clock, a thread or a lock: `now` is an
+ * argument, the caller serialises all calls on one `struct rel`, and the
+ * same calls give the same answers everywhere (varnishd, the unit tests and
+ * the simulator share this source).  All times and costs are nanoseconds in
+ * int64_t.
+ *
+ * A request is a `struct rel_node` in the caller's memory:
+ *
+ *	IDLE --Enqueue--> WAITING --Dequeue--> RUNNING --Complete--> IDLE
+ *	                     `------Cancel-----> IDLE
+ *
+ * While a node is WAITING it belongs to the releaser; from the moment that
+ * Dequeue returns it, or Cancel or Complete has returned, it is the
+ * caller's again and may be freed.
+ *
+ * Tenants are memory of the caller too (REL_TenantSize() bytes each), so
+ * that nothing is allocated here after REL_New().
+ */
+
+#ifndef RELEASER_H_INCLUDED
+#define RELEASER_H_INCLUDED
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The resources that a request is charged for (paper, section 3.2) */
+enum rel_resource {
+	REL_CPU,
+	REL_NET,
+	REL__RESOURCES
+};
+#define REL_MASK(r)	(1U << (r))
+
+enum rel_state {
+	REL_IDLE = 0,
+	REL_WAITING,
+	REL_RUNNING
+};
+
+enum rel_answer {
+	REL_RELEASED,		/* *node is yours, it runs */
+	REL_EMPTY,		/* nothing waits */
+	REL_NO_SLOT,		/* the slot is not below the number of slots */
+	REL_NOT_YET		/* nothing is eligible before *when; INT64_MAX:
+				 * before a resource opens or a request ends */
+};
+
+struct rel;
+struct rel_tenant;
+
+struct rel_node {
+	uint32_t		magic;
+#define REL_NODE_MAGIC		0x6e0de5a9
+	uint8_t			state;		/* enum rel_state */
+	uint8_t			epoch;		/* of the policy that charged it */
+	uint16_t		slot;		/* that it was released for */
+	struct rel_tenant	*tenant;
+	struct rel_node		*next, *prev;
+	int64_t			arrival;	/* ns, now of REL_Enqueue() */
+	int64_t			charge;		/* ns, k: charged at release */
+	uint32_t		weight;		/* w at release */
+	uint32_t		host;		/* the host's, never looked at */
+};
+
+/*
+ * The repairs to the paper's Figure 8 that the default policy has
+ * (design: "The default policy, exactly").  Clearing a bit gives the
+ * paper's own behaviour in that point.
+ */
+#define REL_OPT_SETTLE		(1U << 0)	/* charge what it cost, not k */
+#define REL_OPT_KEEP_DEBT	(1U << 1)	/* a queue that empties keeps debt */
+#define REL_OPT_CAP		(1U << 2)	/* u <= U, and the debt wheel */
+#define REL_OPT_CLOSED		(1U << 3)	/* heed closed resources */
+#define REL_OPT_ALL		(0xfU)
+#define REL_OPT_PAPER		(0U)
+
+/* Weights are integers, REL_WEIGHT_ONE is a weight of 1.0 */
+#define REL_WEIGHT_ONE		1024U
+#define REL_WEIGHT_MAX		(1024U * REL_WEIGHT_ONE)
+
+/* A settlement factor of 1/p in fixed point: see REL_Complete() */
+#define REL_SCALE_ONE		65536U
+
+typedef void rel_assert_f(void *priv);	/* "the lock is held" */
+
+struct rel_tenant_stat {
+	unsigned		waiting;	/* requests */
+	unsigned		running;	/* requests */
+	uint32_t		weight;
+	int64_t			estimate[REL__RESOURCES];	/* ns */
+	enum rel_resource	dominant;
+	int64_t			oldest;		/* arrival of the head, or -1 */
+	int64_t			account;	/* ns, A - G: excess if > 0 */
+	uint64_t		enqueued, released, cancelled, completed;
+	int64_t			charged;	/* ns, settled, since it began */
+};
+
+/*--------------------------------------------------------------------
+ * Policies
+ */
+
+unsigned REL_Policies(void);			/* how many there are */
+const char *REL_PolicyName(unsigned);		/* NULL past the last */
+const char *REL_PolicySummary(unsigned);	/* one line, no full stop */
+int REL_PolicyByName(const char *);		/* index, or -1 */
+
+/*--------------------------------------------------------------------
+ * A releaser.
+ *
+ * REL_New() returns NULL when memory runs out.  nslots >= 1.  held (may be
+ * NULL) is called first thing in every function that changes state.
+ */
+
+struct rel *REL_New(unsigned policy, unsigned nslots, unsigned options,
+    rel_assert_f *held, void *priv);
+void REL_Destroy(struct rel **);
+
+/*
+ * Another policy from now on.  What waits is queued again in order of
+ * arrival; accounts start anew; requests that run under the old policy
+ * complete without touching the new one's accounts.  Unknown: -1, and
+ * nothing has changed.  A policy's tables are sized in REL_New() for the
+ * largest policy: no failure for want of memory.
+ */
+int REL_SetPolicy(struct rel *, unsigned policy, int64_t now);
+unsigned REL_GetPolicy(const struct rel *);
+void REL_SetSlots(struct rel *, unsigned nslots);
+void REL_SetOptions(struct rel *, unsigned options);
+
+unsigned REL_Waiting(const struct rel *);
+unsigned REL_Running(const struct rel *);
+unsigned REL_Backlogged(const struct rel *);	/* tenants that wait */
+
+/*--------------------------------------------------------------------
+ * Tenants
+ */
+
+size_t REL_TenantSize(void);
+struct rel_tenant *REL_TenantInit(struct rel *, void *mem, uint32_t weight);
+void REL_TenantFini(struct rel *, struct rel_tenant *);	/* asserts it's idle */
+int REL_TenantIdle(const struct rel *, const struct rel_tenant *);
+				/* nothing waits or runs, no debt */
+void REL_TenantStat(const struct rel *, const struct rel_tenant *,
+    struct rel_tenant_stat *);
+void REL_SetWeight(struct rel *, struct rel_tenant *, uint32_t weight);
+
+/*
+ * What the next request of the tenant will cost, ns a resource.  The
+ * largest is the dominant resource, and what a release is charged; at
+ * least 1 ns is.
+ */
+void REL_SetEstimate(struct rel *, struct rel_tenant *,
+    const int64_t estimate[REL__RESOURCES]);
+
+/*--------------------------------------------------------------------
+ * Requests
+ */
+
+void REL_Enqueue(struct rel *, struct rel_tenant *, struct rel_node *,
+    int64_t now);
+
+/*
+ * The next request, for a worker with this slot (0 to nslots - 1).
+ * closed: REL_MASK()s of resources that must get no more work now.
+ * A tenant whose dominant resource is closed is not eligible.  A tenant
+ * that uses a closed resource for more than REL_USES of its estimate
+ * stays with its turn, so that it cannot run ahead of those that are
+ * held.  All others pass.
+ */
+#define REL_USES	8		/* an eighth */
+enum rel_answer REL_Dequeue(struct rel *, int64_t now, unsigned slot,
+    unsigned closed, struct rel_node **node, int64_t *when);
+
+/* The request began service on a resource (MR3 with synchronisation) */
+void REL_Progress(struct rel *, struct rel_node *, enum rel_resource,
+    int64_t now);
+
+/* The running request has cost this much so far (2DFQ's refresh charging):
+ * the part beyond its charge is charged now */
+void REL_Refresh(struct rel *, struct rel_node *, int64_t cost, int64_t now);
+
+/*
+ * The request is done and its dominant cost was `cost`.  (cost - charge)
+ * x scale / REL_SCALE_ONE is settled: scale is 1/p for a request that was
+ * measured because a draw with probability p said so, REL_SCALE_ONE for
+ * one that is always measured.  A negative cost says it wasn't measured,
+ * and nothing is settled.
+ */
+void REL_Complete(struct rel *, struct rel_node *, int64_t cost,
+    uint32_t scale, int64_t now);
+
+/* A waiting request goes away, uncharged */
+void REL_Cancel(struct rel *, struct rel_node *, int64_t now);
+
+/* A cost of the tenant's outside of any request (backend threads) */
+void REL_Charge(struct rel *, struct rel_tenant *, int64_t cost, int64_t now);
+
+#endif
