@@ -20,7 +20,7 @@
 
 enum meter_kind {
 	METER_THREAD_CLOCK,	/* CLOCK_THREAD_CPUTIME_ID */
-	METER_EVENT,		/* a perf_event counter, read by rdpmc or read() */
+	METER_EVENT,		/* a perf_event counter: rdpmc or read() */
 	METER_WALL		/* nothing else works: CLOCK_MONOTONIC */
 };
 
@@ -29,33 +29,47 @@ struct meter_source {
 	unsigned		magic;
 #define METER_SOURCE_MAGIC	0x3e7e550c
 	enum meter_kind		kind;
-	int			rseq;		/* laps are cheap: every one is taken */
+	int			rseq;		/* laps are cheap */
 	int			rdpmc;
 	uint32_t		type;		/* perf_event_attr.type */
 	uint64_t		config;		/* perf_event_attr.config */
 	uint64_t		config1, config2;
-	double			ns_per_count;	/* event: 1e9 / clock rate */
-	double			ns_per_tsc;
-	char			name[64];	/* what was asked for and is in use */
+	int			no_user;	/* attr.exclude_user */
+	int			no_kernel;	/* attr.exclude_kernel */
+	double			ns_per_count;	/* event: see METER_Choose() */
+	double			ns_per_tsc;	/* 0: no invariant TSC */
+	char			name[64];	/* what is in use */
 };
 
 struct meter {
 	unsigned		magic;
 #define METER_MAGIC		0x3e7e50ab
 	const struct meter_source *src;
+	int			rseq;		/* this thread's laps use it */
 	int			fd;		/* perf_event, or -1 */
 	void			*page;		/* its mmap page, or NULL */
-	uint64_t		tsc;		/* at the last lap */
-	int64_t			clock;		/* ns: source at the last reading,
-						 * plus the TSC laps since */
+	uint64_t		tsc;		/* at the last reading */
+	int64_t			base;		/* ns: source, last reading */
+	int64_t			clock;		/* ns: base + TSC since */
 	int64_t			last;		/* ns: clock at the last lap */
 };
+
+/* A lap believes the TSC for this long, then the source is read again (ns):
+ * whatever the TSC counts and the thread clock does not (a hypervisor that
+ * took the core away, interrupts accounted apart) stays below it. */
+#define METER_TRUST		4000000
 
 /*
  * Choose a source.  spec: "auto", "thread-clock", "cycles", "instructions"
  * or an event name that libpfm4 knows.  0: done, and note (if it is not
  * empty) says in one line what could not be had and what is used instead.
  * -1: the name is unknown, note says so and what is allowed.
+ *
+ * An event's count becomes time: hardware events as cycles of the TSC (or
+ * the core's nominal clock), so that one instruction is one cycle as in the
+ * paper's section 3.2; software events as they are, which is right for
+ * task-clock and cpu-clock, and takes one page fault for one ns.
+ * Keeps the calling thread busy for up to 20 ms.
  */
 int METER_Choose(struct meter_source *, const char *spec,
     char *note, size_t notelen);
@@ -75,10 +89,13 @@ void METER_Close(struct meter *);
 int64_t METER_Lap(struct meter *);
 int64_t METER_LapIf(struct meter *, int wanted);
 int METER_Cheap(const struct meter *);
+void METER_Drop(struct meter *);
 
-/* CPU of the whole process, ns (CLOCK_PROCESS_CPUTIME_ID) */
-int64_t METER_Process(void);
-/* Time stamp counter as ns since an arbitrary start: cheap, monotonic enough */
-int64_t METER_Now(void);			/* CLOCK_MONOTONIC, ns */
+int64_t METER_Process(void);	/* CPU of the process, ns */
+int64_t METER_Now(void);	/* CLOCK_MONOTONIC, ns */
+
+/* A counter as its mmap page says: the kernel's offset plus the register's
+ * `width` low bits, sign-extended (perf_event_mmap_page, pmc_width) */
+uint64_t METER_PageCount(int64_t offset, uint64_t pmc, unsigned width);
 
 #endif
