@@ -53,6 +53,10 @@ enum rel_answer {
 struct rel;
 struct rel_tenant;
 
+struct rel_link {			/* of a circular list: list.h */
+	struct rel_link		*next, *prev;
+};
+
 struct rel_node {
 	uint32_t		magic;
 #define REL_NODE_MAGIC		0x6e0de5a9
@@ -60,10 +64,15 @@ struct rel_node {
 	uint8_t			epoch;		/* of the policy that charged it */
 	uint16_t		slot;		/* that it was released for */
 	struct rel_tenant	*tenant;
-	struct rel_node		*next, *prev;
+	struct rel_link		queue;		/* in the tenant's */
+	union {
+		struct rel_link	order;		/* WAITING: all, by arrival */
+		struct {			/* RUNNING */
+			int64_t	charge;		/* ns, k: charged at release */
+			uint32_t weight;	/* w at release */
+		};
+	};
 	int64_t			arrival;	/* ns, now of REL_Enqueue() */
-	int64_t			charge;		/* ns, k: charged at release */
-	uint32_t		weight;		/* w at release */
 	uint32_t		host;		/* the host's, never looked at */
 };
 
@@ -131,10 +140,12 @@ int REL_SetPolicy(struct rel *, unsigned policy, int64_t now);
 unsigned REL_GetPolicy(const struct rel *);
 void REL_SetSlots(struct rel *, unsigned nslots);
 void REL_SetOptions(struct rel *, unsigned options);
+				/* accounts start anew if they change */
 
 unsigned REL_Waiting(const struct rel *);
 unsigned REL_Running(const struct rel *);
 unsigned REL_Backlogged(const struct rel *);	/* tenants that wait */
+int64_t REL_Oldest(const struct rel *);		/* first arrival, or -1 */
 
 /*--------------------------------------------------------------------
  * Tenants
@@ -142,7 +153,8 @@ unsigned REL_Backlogged(const struct rel *);	/* tenants that wait */
 
 size_t REL_TenantSize(void);
 struct rel_tenant *REL_TenantInit(struct rel *, void *mem, uint32_t weight);
-void REL_TenantFini(struct rel *, struct rel_tenant *);	/* asserts it's idle */
+void REL_TenantFini(struct rel *, struct rel_tenant *);
+				/* asserts that nothing waits or runs */
 int REL_TenantIdle(const struct rel *, const struct rel_tenant *);
 				/* nothing waits or runs, no debt */
 void REL_TenantStat(const struct rel *, const struct rel_tenant *,

@@ -62,6 +62,10 @@ int TEN_SetMax(struct ten_table *, unsigned max);	/* -1: no memory */
 struct ten_record *TEN_Find(const struct ten_table *, const char *name,
     size_t len);
 
+/* Is the record, of whatever time, that name's now?  With or without a lock;
+ * under the caller's lock the answer lasts. */
+int TEN_Is(const struct ten_record *, const char *name, size_t len);
+
 /*
  * Serialised by the caller: the record of that name, made if there is
  * none; TEN_Other() if there is no room.  A name longer than TEN_NAME_MAX
@@ -69,7 +73,8 @@ struct ten_record *TEN_Find(const struct ten_table *, const char *name,
  */
 struct ten_record *TEN_Add(struct ten_table *, const char *name, size_t len);
 struct ten_record *TEN_Other(const struct ten_table *);
-int TEN_Evict(struct ten_table *, struct ten_record *);	/* -1: not idle */
+int TEN_Evict(struct ten_table *, struct ten_record *);
+				/* -1: not idle, or pinned */
 void TEN_Pin(struct ten_table *, struct ten_record *, int pinned);
 void TEN_Tick(struct ten_table *);
 

@@ -1,0 +1,102 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What a release policy is: one file with one `struct rel_policy`, and one
+ * line in the table of releaser.c.
+ *
+ * The host (releaser.c) keeps the requests, in one queue a tenant and all
+ * of them by arrival, and what is the same for every policy: states,
+ * estimates, counts.  A policy keeps accounts, and says who goes next.  Its
+ * memory is the host's, zeroed: `state_size` bytes a releaser and
+ * `tenant_size` bytes a tenant.
+ */
+
+#ifndef POLICY_H_INCLUDED
+#define POLICY_H_INCLUDED
+
+#include "list.h"
+#include "releaser.h"
+
+/* No single cost or charge counts for more, ns (73 minutes) */
+#define REL_COST_MAX		(INT64_C(1) << 42)
+
+struct rel_policy {
+	const char		*name;
+	const char		*summary;
+	size_t			state_size;
+	size_t			tenant_size;
+
+	/* The rest may be NULL, but for dequeue */
+	void (*init)(struct rel *);
+	void (*tenant_init)(struct rel *, struct rel_tenant *);
+
+	/* The node has been put into its queue */
+	void (*enqueue)(struct rel *, struct rel_tenant *, struct rel_node *);
+	/* Something waits; a node that goes was given to rel_release() */
+	enum rel_answer (*dequeue)(struct rel *, int64_t now, unsigned slot,
+	    unsigned closed, struct rel_node **, int64_t *when);
+	/* The node has left its queue */
+	void (*cancel)(struct rel *, struct rel_tenant *, struct rel_node *);
+	/* ns x scale / REL_SCALE_ONE / weight more, or less, to be paid */
+	void (*charge)(struct rel *, struct rel_tenant *, int64_t ns,
+	    uint32_t scale, uint32_t weight);
+	void (*progress)(struct rel *, struct rel_node *, enum rel_resource,
+	    int64_t now);
+	/* Estimate or weight of the tenant have changed */
+	void (*estimate)(struct rel *, struct rel_tenant *);
+	void (*weight)(struct rel *, struct rel_tenant *, uint32_t before);
+	/* Virtual ns: what is owed, or a credit below zero */
+	int64_t (*account)(const struct rel *, const struct rel_tenant *);
+};
+
+struct rel_tenant {
+	uint32_t		magic;
+#define REL_TENANT_MAGIC	0x7e4a47b3
+	uint32_t		weight;
+	struct rel_link		all;		/* in rel->tenants */
+	struct rel_link		queue;		/* of rel_node.queue */
+	unsigned		waiting;
+	unsigned		running;
+	int64_t			estimate[REL__RESOURCES];
+	int64_t			cost;		/* ns, k: 1 to REL_COST_MAX */
+	enum rel_resource	dominant;
+	uint64_t		enqueued, released, cancelled, completed;
+	int64_t			charged;
+	_Alignas(16) char	policy[];	/* the policy's */
+};
+
+struct rel {
+	uint32_t		magic;
+#define REL_MAGIC		0x5e1ea5e4
+	const struct rel_policy	*policy;
+	unsigned		nslots;
+	unsigned		options;
+	uint8_t			epoch;
+	unsigned		waiting;
+	unsigned		running;
+	unsigned		backlogged;
+	struct rel_link		tenants;	/* of rel_tenant.all */
+	struct rel_link		order;		/* of rel_node.order */
+	rel_assert_f		*held;
+	void			*priv;
+	_Alignas(16) char	state[];	/* the policy's */
+};
+
+extern const struct rel_policy rel_policy_mr3rs;
+extern const struct rel_policy rel_policy_fifo;
+
+/* REL_New() with a policy that need not be in the table (tests) */
+struct rel *rel_new(const struct rel_policy *, unsigned nslots,
+    unsigned options, rel_assert_f *, void *priv);
+
+/* For dequeue: the node leaves its queue, and runs */
+void rel_release(struct rel *, struct rel_node *, unsigned slot);
+
+/* The tenant's first node */
+static inline struct rel_node *
+rel_first(const struct rel_tenant *t)
+{
+	return (LIST_OF(t->queue.next, struct rel_node, queue));
+}
+
+#endif

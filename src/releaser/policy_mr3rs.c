@@ -1,0 +1,590 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * MR3 without synchronisation (paper, Figure 8), with repairs.
+ *
+ * A tenant has an account A, all have a level G, in virtual ns (ns over
+ * weight); Figure 8's excess is s = A - G.  A round raises G by u + 1, a
+ * turn releases while A < G.  `this` and `next` are Figure 8's Q_ac, cut
+ * where its R says.  The repairs are the bits of `options`: costs are
+ * settled, debt is kept, u is at most U and whoever owes more waits in a
+ * wheel, closed resources are heeded.
+ *
+ * Closed resources: tenants that use the same resources share a level.
+ * While one of them is held with its turn, the levels that use the closed
+ * resource stand still, and the rounds go on for the others (progressive
+ * filling).  What a level missed is made up for, up to U.
+ */
+
+#include <assert.h>
+
+#include "policy.h"
+
+#define QUANTUM_MAX	INT64_C(4000000)	/* U, virtual ns */
+#define BUCKETS		512			/* of U each: 2 virtual s */
+#define WORDS		(BUCKETS / 64)
+#define LEVELS		(1U << REL__RESOURCES)	/* by mask of resources */
+#define CHARGE_MAX	(INT64_C(1) << 52)	/* ns; at least weight 1/1024 */
+#define EXCESS_MAX	(INT64_C(1) << 58)	/* virtual ns */
+#define LEVEL_MAX	(INT64_C(1) << 60)
+
+/* The level G of those who use the same resources, and who owe it >= U */
+struct level {
+	int64_t			g;
+	int64_t			missed;		/* 0 to U */
+	int64_t			base;		/* g / U */
+	unsigned		backlogged;	/* tenants */
+	unsigned		indebted;	/* of these, in the wheel */
+	uint64_t		map[WORDS];	/* buckets not empty */
+	struct rel_link		wheel[BUCKETS];	/* by A / U */
+};
+
+struct mr3 {
+	int64_t			s_max;
+	uint64_t		period;		/* busy period */
+	unsigned		closed;
+	struct rel_link		this;		/* in this round, to come */
+	struct rel_link		next;		/* in the next round */
+	struct rel_link		held;		/* in this, dominant closed */
+	struct rel_link		parked;		/* in the next, level stands */
+	struct level		level[LEVELS];
+};
+
+struct mr3_tenant {
+	struct rel_link		link;
+	struct rel_tenant	*tenant;
+	int64_t			a;		/* A */
+	uint64_t		period;
+	uint32_t		fraction;	/* of A, 1/weight ns */
+	uint16_t		settled;	/* 1/REL_SCALE_ONE ns to settle */
+	uint16_t		bucket;
+	uint8_t			group;		/* resources used: its level */
+	uint8_t			dominant;
+	uint8_t			backlogged;
+	uint8_t			indebted;	/* in the wheel */
+};
+
+static struct mr3 *
+state(struct rel *rel)
+{
+	return ((struct mr3 *)(void *)rel->state);
+}
+
+static struct mr3_tenant *
+account_of(struct rel_tenant *t)
+{
+	return ((struct mr3_tenant *)(void *)t->policy);
+}
+
+static struct level *
+level_of(struct mr3 *p, const struct mr3_tenant *mt)
+{
+	return (&p->level[mt->group]);
+}
+
+/* s = A - G: what the tenant has had beyond its level */
+static int64_t
+excess(struct mr3 *p, const struct mr3_tenant *mt)
+{
+	return (mt->a - level_of(p, mt)->g);
+}
+
+static int64_t
+least(int64_t a, int64_t b)
+{
+	return (a < b ? a : b);
+}
+
+static int64_t
+within(__int128 n, int64_t max)
+{
+	if (n > max)
+		return (max);
+	return ((int64_t)(n < -max ? -max : n));
+}
+
+static void
+set_excess(struct mr3 *p, struct mr3_tenant *mt, int64_t s)
+{
+	mt->a = level_of(p, mt)->g + within(s, EXCESS_MAX);
+}
+
+/*--------------------------------------------------------------------
+ * The wheel of the deeply indebted: a bucket's tenants come back when G
+ * has reached its start.  A debt beyond the last bucket waits there and
+ * goes in again.
+ */
+
+static void
+wheel_add(struct level *lv, struct mr3_tenant *mt)
+{
+	int64_t n = mt->a / QUANTUM_MAX;
+
+	n = least(n, lv->base + BUCKETS - 1);
+	assert(n > lv->base);
+	mt->bucket = (uint16_t)(n % BUCKETS);
+	mt->indebted = 1;
+	list_append(&lv->wheel[mt->bucket], &mt->link);
+	lv->map[mt->bucket / 64] |= UINT64_C(1) << (mt->bucket % 64);
+	lv->indebted++;
+}
+
+static void
+wheel_remove(struct level *lv, struct mr3_tenant *mt)
+{
+	list_remove(&mt->link);
+	mt->indebted = 0;
+	lv->indebted--;
+	if (list_empty(&lv->wheel[mt->bucket]))
+		lv->map[mt->bucket / 64] &=
+		    ~(UINT64_C(1) << (mt->bucket % 64));
+}
+
+/* The lowest bucket, as a multiple of U; one is not empty */
+static int64_t
+wheel_lowest(const struct level *lv)
+{
+	unsigned first, w, u;
+	uint64_t bits;
+
+	assert(lv->indebted > 0);
+	first = (unsigned)((lv->base + 1) % BUCKETS);
+	w = first / 64;
+	bits = lv->map[w] & (~UINT64_C(0) << (first % 64));
+	for (u = 0; bits == 0 && u < WORDS; u++) {
+		w = (w + 1) % WORDS;
+		bits = lv->map[w];
+	}
+	assert(bits != 0);
+	u = w * 64 + (unsigned)__builtin_ctzll(bits);
+	return (lv->base + 1 + (u + BUCKETS - first) % BUCKETS);
+}
+
+/* Where a backlogged tenant waits that has no turn in this round */
+static void
+place(struct rel *rel, struct mr3_tenant *mt)
+{
+	struct mr3 *p = state(rel);
+
+	if ((rel->options & REL_OPT_CAP) && excess(p, mt) >= QUANTUM_MAX)
+		wheel_add(level_of(p, mt), mt);
+	else
+		list_append(&p->next, &mt->link);
+}
+
+/* An account in the wheel has changed, or is about to be of another level */
+static void
+replace(struct rel *rel, struct mr3_tenant *mt)
+{
+	if (!mt->indebted)
+		return;
+	wheel_remove(level_of(state(rel), mt), mt);
+	place(rel, mt);
+}
+
+/* Before G gets near to where it could overflow */
+static void
+rebase(struct rel *rel, struct level *lv)
+{
+	struct mr3 *p = state(rel);
+	struct mr3_tenant *mt;
+	struct rel_link *l;
+	int64_t down;
+
+	down = lv->g - lv->g % (QUANTUM_MAX * BUCKETS);
+	for (l = rel->tenants.next; l != &rel->tenants; l = l->next) {
+		mt = account_of(LIST_OF(l, struct rel_tenant, all));
+		if (level_of(p, mt) != lv)
+			continue;
+		set_excess(p, mt, excess(p, mt));
+		mt->a -= down;
+	}
+	lv->g -= down;
+	lv->base = lv->g / QUANTUM_MAX;
+}
+
+/* Raise a level; those whose debt is no longer deep join the next round */
+static void
+raise_level(struct rel *rel, struct level *lv, int64_t ns)
+{
+	struct mr3_tenant *mt;
+	struct rel_link due;
+	int64_t base, n;
+
+	assert(ns >= 0);
+	if (lv->g > LEVEL_MAX)
+		rebase(rel, lv);
+	lv->g += ns;
+	base = lv->g / QUANTUM_MAX;
+	list_init(&due);
+	while (lv->indebted > 0 && (n = wheel_lowest(lv)) <= base) {
+		mt = LIST_OF(lv->wheel[n % BUCKETS].next, struct mr3_tenant,
+		    link);
+		wheel_remove(lv, mt);
+		list_append(&due, &mt->link);
+	}
+	lv->base = base;
+	while (!list_empty(&due)) {
+		mt = LIST_OF(due.next, struct mr3_tenant, link);
+		list_remove(&mt->link);
+		place(rel, mt);
+	}
+}
+
+/*--------------------------------------------------------------------
+ * Rounds
+ */
+
+/* All that stood still move again, in the places that they had */
+static void
+thaw(struct mr3 *p)
+{
+	list_splice(p->this.next, &p->held);
+	list_splice(p->next.next, &p->parked);
+}
+
+/* How far up the lowest bucket is, over the levels that move; -1: none */
+static int64_t
+jump(const struct mr3 *p, unsigned still)
+{
+	const struct level *lv;
+	int64_t up, least_up = -1;
+	unsigned g;
+
+	for (g = 0; g < LEVELS; g++) {
+		lv = &p->level[g];
+		if ((g & still) || lv->indebted == 0)
+			continue;
+		up = wheel_lowest(lv) * QUANTUM_MAX - lv->g;
+		if (least_up < 0 || up < least_up)
+			least_up = up;
+	}
+	return (least_up);
+}
+
+/* Does anyone whose level moves wait for the next round? */
+static int
+some_next(const struct mr3 *p, unsigned still)
+{
+	unsigned g;
+
+	for (g = 0; g < LEVELS; g++)
+		if (!(g & still) &&
+		    p->level[g].backlogged > p->level[g].indebted)
+			return (1);
+	return (0);
+}
+
+static int64_t
+quantum(const struct rel *rel, struct mr3 *p)
+{
+	int64_t u = p->s_max;
+
+	p->s_max = 0;
+	if (rel->options & REL_OPT_CAP)
+		u = least(u, QUANTUM_MAX);
+	return (u + 1);
+}
+
+/* Start a round, for those that nothing holds.  0: there is nobody */
+static int
+start_round(struct rel *rel, struct mr3 *p)
+{
+	unsigned g, still = 0;
+	int64_t up;
+
+	if (list_empty(&p->held))
+		thaw(p);
+	else
+		still = p->closed;
+	if (some_next(p, still))
+		up = quantum(rel, p);
+	else
+		up = jump(p, still);
+	if (up < 0)
+		return (0);
+	for (g = 0; g < LEVELS; g++) {
+		struct level *lv = &p->level[g];
+
+		if (g & still) {
+			lv->missed = least(lv->missed + least(up, QUANTUM_MAX),
+			    QUANTUM_MAX);
+			continue;
+		}
+		raise_level(rel, lv, up + lv->missed);
+		lv->missed = 0;
+	}
+	list_splice(&p->this, &p->next);
+	return (1);
+}
+
+static void
+leave(struct mr3 *p, struct mr3_tenant *mt)
+{
+	assert(mt->backlogged);
+	if (mt->indebted)
+		wheel_remove(level_of(p, mt), mt);
+	else
+		list_remove(&mt->link);
+	mt->backlogged = 0;
+	level_of(p, mt)->backlogged--;
+}
+
+/* Figure 8, lines 27 to 31 */
+static void
+end_turn(struct rel *rel, struct mr3 *p, struct rel_tenant *t)
+{
+	struct mr3_tenant *mt = account_of(t);
+	int64_t s;
+
+	if (t->waiting == 0 && !(rel->options & REL_OPT_KEEP_DEBT))
+		set_excess(p, mt, 0);
+	s = excess(p, mt);
+	if (rel->options & REL_OPT_CAP)
+		s = least(s, QUANTUM_MAX);
+	if (s > p->s_max)
+		p->s_max = s;
+	if (t->waiting == 0) {
+		leave(p, mt);
+	} else {
+		list_remove(&mt->link);
+		place(rel, mt);
+	}
+}
+
+static void
+move(struct rel_link *to, struct mr3_tenant *mt)
+{
+	list_remove(&mt->link);
+	list_append(to, &mt->link);
+}
+
+/* The tenant that has the turn and may release, or NULL */
+static struct rel_tenant *
+next_turn(struct rel *rel, struct mr3 *p)
+{
+	struct mr3_tenant *mt;
+
+	for (;;) {
+		if (list_empty(&p->this) && !start_round(rel, p))
+			return (NULL);
+		if (list_empty(&p->this))
+			continue;
+		mt = LIST_OF(p->this.next, struct mr3_tenant, link);
+		if (excess(p, mt) < 0) {
+			if (!(REL_MASK(mt->dominant) & p->closed))
+				return (mt->tenant);
+			move(&p->held, mt);
+		} else if (!list_empty(&p->held) && (mt->group & p->closed))
+			move(&p->parked, mt);
+		else
+			end_turn(rel, p, mt->tenant);
+	}
+}
+
+/*--------------------------------------------------------------------
+ * Accounts
+ */
+
+/* A += ns / w; what is less than a virtual ns is kept for the next time */
+static void
+add_cost(struct mr3 *p, struct mr3_tenant *mt, int64_t ns, uint32_t weight)
+{
+	int64_t n, q;
+
+	n = within(ns, CHARGE_MAX) * REL_WEIGHT_ONE + mt->fraction;
+	q = n / weight;
+	if (n % weight < 0)
+		q--;
+	mt->fraction = (uint32_t)(n - q * weight);
+	set_excess(p, mt, excess(p, mt) + within(q, EXCESS_MAX));
+}
+
+/* A debt does not outlive the busy period in which it was made */
+static void
+freshen(struct mr3 *p, struct mr3_tenant *mt)
+{
+	if (mt->period == p->period)
+		return;
+	mt->period = p->period;
+	set_excess(p, mt, 0);
+}
+
+static unsigned
+group(const struct rel *rel, const struct rel_tenant *t)
+{
+	unsigned r, g;
+
+	if (!(rel->options & REL_OPT_CLOSED))
+		return (0);
+	g = REL_MASK(t->dominant);
+	for (r = 0; r < REL__RESOURCES; r++)
+		if (t->estimate[r] > t->estimate[t->dominant] / REL_USES)
+			g |= REL_MASK(r);
+	return (g);
+}
+
+/*--------------------------------------------------------------------
+ * The calls
+ */
+
+static void
+mr3_init(struct rel *rel)
+{
+	struct mr3 *p = state(rel);
+	unsigned g, b;
+
+	list_init(&p->this);
+	list_init(&p->next);
+	list_init(&p->held);
+	list_init(&p->parked);
+	for (g = 0; g < LEVELS; g++)
+		for (b = 0; b < BUCKETS; b++)
+			list_init(&p->level[g].wheel[b]);
+}
+
+static void
+mr3_tenant_init(struct rel *rel, struct rel_tenant *t)
+{
+	struct mr3_tenant *mt = account_of(t);
+
+	mt->tenant = t;
+	mt->period = state(rel)->period;
+	list_init(&mt->link);
+	mt->dominant = (uint8_t)t->dominant;
+	mt->group = (uint8_t)group(rel, t);
+	set_excess(state(rel), mt, 0);
+}
+
+static void
+mr3_enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
+{
+	struct mr3 *p = state(rel);
+	struct mr3_tenant *mt = account_of(t);
+
+	(void)n;
+	if (mt->backlogged)
+		return;
+	if (rel->waiting == 1 && rel->running == 0)
+		p->period++;
+	freshen(p, mt);
+	if (excess(p, mt) < 0 || !(rel->options & REL_OPT_KEEP_DEBT))
+		set_excess(p, mt, 0);
+	mt->backlogged = 1;
+	level_of(p, mt)->backlogged++;
+	place(rel, mt);
+}
+
+static enum rel_answer
+mr3_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
+    struct rel_node **node, int64_t *when)
+{
+	struct mr3 *p = state(rel);
+	struct rel_tenant *t;
+
+	(void)now;
+	if (!(rel->options & REL_OPT_CLOSED))
+		closed = 0;
+	if (closed != p->closed)
+		thaw(p);
+	p->closed = closed;
+	t = next_turn(rel, p);
+	if (t == NULL) {
+		*when = INT64_MAX;
+		return (REL_NOT_YET);
+	}
+	*node = rel_first(t);
+	rel_release(rel, *node, slot);
+	add_cost(p, account_of(t), t->cost, t->weight);
+	if (t->waiting == 0 || excess(p, account_of(t)) >= 0)
+		end_turn(rel, p, t);
+	return (REL_RELEASED);
+}
+
+static void
+mr3_cancel(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
+{
+	(void)n;
+	if (t->waiting == 0)
+		leave(state(rel), account_of(t));
+}
+
+static void
+mr3_charge(struct rel *rel, struct rel_tenant *t, int64_t ns, uint32_t scale,
+    uint32_t weight)
+{
+	struct mr3_tenant *mt = account_of(t);
+	__int128 n;
+
+	freshen(state(rel), mt);
+	n = (__int128)ns * scale + mt->settled;
+	mt->settled = (uint16_t)(n & (REL_SCALE_ONE - 1));
+	n = (n - mt->settled) / REL_SCALE_ONE;
+	add_cost(state(rel), mt, within(n, CHARGE_MAX), weight);
+	replace(rel, mt);
+}
+
+static void
+mr3_estimate(struct rel *rel, struct rel_tenant *t)
+{
+	struct mr3 *p = state(rel);
+	struct mr3_tenant *mt = account_of(t);
+	unsigned g = group(rel, t);
+	int64_t s;
+	int indebted = mt->indebted;
+
+	if (g == mt->group && t->dominant == mt->dominant)
+		return;
+	if (indebted)
+		wheel_remove(level_of(p, mt), mt);
+	s = excess(p, mt);
+	level_of(p, mt)->backlogged -= mt->backlogged;
+	mt->group = (uint8_t)g;
+	mt->dominant = (uint8_t)t->dominant;
+	level_of(p, mt)->backlogged += mt->backlogged;
+	set_excess(p, mt, s);
+	if (indebted)
+		place(rel, mt);
+	thaw(p);
+}
+
+static void
+mr3_weight(struct rel *rel, struct rel_tenant *t, uint32_t before)
+{
+	struct mr3 *p = state(rel);
+	struct mr3_tenant *mt = account_of(t);
+	__int128 s;
+
+	s = (__int128)excess(p, mt) * before / t->weight;
+	set_excess(p, mt, within(s, EXCESS_MAX));
+	mt->fraction = (uint32_t)((uint64_t)mt->fraction * t->weight / before);
+	replace(rel, mt);
+}
+
+/* A whole busy period is over when nothing waits or runs: nobody owes */
+static int64_t
+mr3_account(const struct rel *rel, const struct rel_tenant *t)
+{
+	const struct mr3 *p = (const void *)rel->state;
+	const struct mr3_tenant *mt = (const void *)t->policy;
+
+	if (mt->period != p->period || rel->waiting + rel->running == 0)
+		return (0);
+	return (mt->a - p->level[mt->group].g);
+}
+
+const struct rel_policy rel_policy_mr3rs = {
+	.name =		"mr3-rs",
+	.summary =	"multi-resource round robin, costs settled",
+	.state_size =	sizeof(struct mr3),
+	.tenant_size =	sizeof(struct mr3_tenant),
+	.init =		mr3_init,
+	.tenant_init =	mr3_tenant_init,
+	.enqueue =	mr3_enqueue,
+	.dequeue =	mr3_dequeue,
+	.cancel =	mr3_cancel,
+	.charge =	mr3_charge,
+	.estimate =	mr3_estimate,
+	.weight =	mr3_weight,
+	.account =	mr3_account,
+};
