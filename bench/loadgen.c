@@ -1,0 +1,846 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A load generator for one proxy and several tenants.  It does what wrk
+ * cannot: it counts per connection, so that starved connections show; it
+ * counts the requests that still wait at the end, with their age; it offers
+ * open-loop load, timed from when a request was due; and it misbehaves on
+ * demand.  One thread, one epoll set, so all groups share one window.
+ *
+ * Output: the line "start" when the window opens, "end" when it closes, then
+ * one JSON object.  Times are seconds, sizes bytes, rates per second.
+ */
+
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS		1000000000ULL
+#define TICK		(NS / 100)	/* timers of the misbehaving modes */
+#define HEAD_MAX	8192
+#define BODY_CHUNK	(1 << 20)
+#define RESET_AFTER	1024		/* bytes read before a reset */
+#define SLICE		(NS / 10)	/* one entry of "slices" */
+
+enum mode {
+	CLOSED,		/* next request when the last one is answered */
+	OPEN,		/* requests at `rate`, whatever the answers do */
+	STALL,		/* ask, never read: zero window */
+	SLOW,		/* read `rate` bytes/s a connection */
+	RESET,		/* ask, read a little, reset; at `rate` in all */
+	DRIP,		/* send one header byte every 1/rate seconds */
+};
+
+static const char * const mode_names[] = {
+	"closed", "open", "stall", "slow", "reset", "drip", NULL
+};
+
+enum state { IDLE, CONNECTING, HEAD, BODY, PARKED };
+
+struct group;
+
+struct conn {
+	struct group	*group;
+	int		fd;
+	enum state	state;
+	uint64_t	asked;		/* ns: sent, or due (open loop) */
+	uint64_t	due;		/* ns: next timed step */
+	uint64_t	body_left;	/* bytes */
+	uint64_t	count;		/* answers inside the window */
+	unsigned	head_len, dripped;
+	char		*head;
+};
+
+struct group {
+	char		name[64], host[256], path[512];
+	enum mode	mode;
+	unsigned	nconn;
+	double		rate;
+	uint64_t	limit;		/* requests in all, 0: no limit */
+	int		random_host, unique;
+	struct conn	*conns;
+	unsigned	retrying;	/* parked until a reconnect is due */
+	uint64_t	sent, answered, done, bytes, errors, not_ok;
+	uint32_t	*lat;		/* us */
+	size_t		nlat, alat;
+	uint64_t	*slices;
+	double		*late;		/* open loop: due, not sent; ring */
+	uint64_t	late_head, late_tail;
+	uint64_t	next_arrival;
+};
+
+#define LATE_MAX	(1 << 20)
+
+static struct sockaddr_in proxy;
+static struct group groups[16];
+static unsigned ngroups, nslices;
+static uint64_t t_window, t_end, rng = 88172645463325252ULL, serial;
+static int ep;
+
+static void __attribute__((noreturn, format(printf, 1, 2)))
+usage(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	fprintf(stderr, "loadgen: ");
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "\nusage: loadgen [-w warmup_s] [-t window_s] "
+	    "[-s seed] ADDR:PORT key=value[,key=value..] ...\n"
+	    "keys: name host path mode conns rate limit random_host unique\n");
+	exit(2);
+}
+
+static uint64_t
+now_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ((uint64_t)ts.tv_sec * NS + (uint64_t)ts.tv_nsec);
+}
+
+/* xorshift64: the same seed gives the same hosts and arrivals */
+static uint64_t
+draw(void)
+{
+	rng ^= rng << 13;
+	rng ^= rng >> 7;
+	rng ^= rng << 17;
+	return (rng);
+}
+
+static uint64_t
+exponential(double rate)
+{
+	double u = (double)(draw() >> 11) / 9007199254740992.0;
+
+	return ((uint64_t)(-log(1.0 - u) / rate * (double)NS));
+}
+
+static int
+in_window(uint64_t now)
+{
+	return (now >= t_window && now < t_end);
+}
+
+static void
+note_latency(struct group *g, uint64_t ns)
+{
+	uint64_t us = ns / 1000;
+
+	if (g->nlat == g->alat) {
+		g->alat = g->alat ? g->alat * 2 : 65536;
+		g->lat = realloc(g->lat, g->alat * sizeof *g->lat);
+		assert(g->lat != NULL);
+	}
+	g->lat[g->nlat++] = us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
+}
+
+static void
+watch(struct conn *c, int op, uint32_t events)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = c };
+
+	if (epoll_ctl(ep, op, c->fd, &ev) != 0) {
+		perror("loadgen: epoll_ctl");
+		exit(1);
+	}
+}
+
+static void
+conn_park(struct conn *c, uint64_t due)
+{
+	c->state = PARKED;
+	c->due = due;
+	c->group->retrying++;
+}
+
+static void
+conn_close(struct conn *c, int reset)
+{
+	struct linger l = { .l_onoff = 1, .l_linger = 0 };
+
+	if (c->fd < 0)
+		return;
+	if (reset)
+		(void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &l, sizeof l);
+	(void)close(c->fd);
+	c->fd = -1;
+}
+
+static void
+conn_fail(struct conn *c, uint64_t now)
+{
+	if (in_window(now))
+		c->group->errors++;
+	conn_close(c, 0);
+	conn_park(c, now + TICK);
+}
+
+static void
+conn_connect(struct conn *c, uint64_t now)
+{
+	int one = 1, small = 4096;
+
+	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (c->fd < 0) {
+		conn_fail(c, now);
+		return;
+	}
+	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	if (c->group->mode == STALL || c->group->mode == SLOW)
+		(void)setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &small,
+		    sizeof small);
+	c->state = CONNECTING;
+	if (connect(c->fd, (void *)&proxy, sizeof proxy) != 0 &&
+	    errno != EINPROGRESS) {
+		conn_fail(c, now);
+		return;
+	}
+	watch(c, EPOLL_CTL_ADD, EPOLLOUT);
+}
+
+static int
+format_request(struct group *g, char *buf, size_t len)
+{
+	char host[300], path[600];
+	int l;
+
+	serial++;
+	if (g->random_host)
+		(void)snprintf(host, sizeof host, "%016jx.%s",
+		    (uintmax_t)draw(), g->host);
+	else
+		(void)snprintf(host, sizeof host, "%s", g->host);
+	if (g->unique)
+		(void)snprintf(path, sizeof path, "%s?%ju", g->path,
+		    (uintmax_t)serial);
+	else
+		(void)snprintf(path, sizeof path, "%s", g->path);
+	l = snprintf(buf, len, "GET %s HTTP/1.1\r\nHost: %s\r\n"
+	    "User-Agent: loadgen\r\n\r\n", path, host);
+	assert(l > 0 && (size_t)l < len);
+	return (l);
+}
+
+static int
+group_spent(const struct group *g)
+{
+	return (g->limit > 0 && g->sent >= g->limit);
+}
+
+/* Send one request, dated `asked`. */
+static void
+conn_ask(struct conn *c, uint64_t asked, uint64_t now)
+{
+	struct group *g = c->group;
+	char buf[1024];
+	int l;
+
+	l = format_request(g, buf, sizeof buf);
+	c->asked = asked;
+	c->head_len = 0;
+	c->state = HEAD;
+	g->sent++;
+	if (g->mode == DRIP) {
+		c->dripped = 0;
+		c->due = now;
+	} else if (send(c->fd, buf, (size_t)l, MSG_NOSIGNAL) != l) {
+		conn_fail(c, now);
+		return;
+	}
+	if (g->mode == SLOW)
+		c->due = now;
+}
+
+static void
+conn_next(struct conn *c, uint64_t now)
+{
+	struct group *g = c->group;
+
+	c->state = IDLE;
+	switch (g->mode) {
+	case OPEN:
+		if (g->late_head < g->late_tail)
+			conn_ask(c, (uint64_t)g->late[
+			    g->late_head++ % LATE_MAX], now);
+		break;
+	case RESET:
+		break;
+	default:
+		if (!group_spent(g))
+			conn_ask(c, now, now);
+		break;
+	}
+}
+
+static void
+conn_up(struct conn *c, uint64_t now)
+{
+	int err = 0;
+	socklen_t l = sizeof err;
+
+	if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &l) != 0 || err) {
+		conn_fail(c, now);
+		return;
+	}
+	switch (c->group->mode) {
+	case STALL:
+	case SLOW:
+	case DRIP:
+		watch(c, EPOLL_CTL_MOD, EPOLLRDHUP);
+		break;
+	default:
+		watch(c, EPOLL_CTL_MOD, EPOLLIN);
+	}
+	if (c->group->mode == RESET)
+		conn_ask(c, now, now);
+	else
+		conn_next(c, now);
+}
+
+static void
+conn_answered(struct conn *c, uint64_t now)
+{
+	struct group *g = c->group;
+
+	g->answered++;
+	if (in_window(now)) {
+		g->done++;
+		c->count++;
+		g->slices[(now - t_window) / SLICE]++;
+		note_latency(g, now - c->asked);
+	}
+	conn_next(c, now);
+}
+
+/* Part of the response is here: that is all this one wants. */
+static void
+conn_reset(struct conn *c, uint64_t now)
+{
+	c->group->answered++;
+	if (in_window(now))
+		c->group->done++;
+	conn_close(c, 1);
+	c->state = IDLE;
+}
+
+/* The response's body length, or -1: the head has none or is no HTTP/1. */
+static long long
+parse_head(struct conn *c, uint64_t now)
+{
+	char *p, *e;
+	int status;
+
+	if (sscanf(c->head, "HTTP/1.%*d %d", &status) != 1)
+		return (-1);
+	if (status != 200 && in_window(now))
+		c->group->not_ok++;
+	for (p = c->head; (e = strstr(p, "\r\n")) != NULL; p = e + 2)
+		if (!strncasecmp(p, "content-length:", 15))
+			return (strtoll(p + 15, NULL, 10));
+	return (-1);
+}
+
+static ssize_t
+conn_read_head(struct conn *c, uint64_t now)
+{
+	long long len;
+	size_t extra, room;
+	ssize_t i;
+	char *e;
+
+	room = HEAD_MAX - 1 - c->head_len;
+	if (c->group->mode == RESET && room > RESET_AFTER)
+		room = RESET_AFTER;
+	i = recv(c->fd, c->head + c->head_len, room, 0);
+	if (i <= 0)
+		return (i);
+	c->head_len += (unsigned)i;
+	c->head[c->head_len] = '\0';
+	e = strstr(c->head, "\r\n\r\n");
+	if (e == NULL)
+		return (c->head_len < HEAD_MAX - 1 ? i : 0);
+	e[2] = '\0';
+	len = parse_head(c, now);
+	extra = c->head_len - (size_t)(e + 4 - c->head);
+	if (len < (long long)extra)
+		return (0);
+	c->body_left = (uint64_t)len - extra;
+	c->state = BODY;
+	return (i);
+}
+
+/* The kernel drops the body's bytes, uncopied. */
+static ssize_t
+conn_read_body(struct conn *c, size_t max)
+{
+	static char sink[BODY_CHUNK];
+	ssize_t i;
+
+	i = recv(c->fd, sink, max < c->body_left ? max : c->body_left,
+	    MSG_TRUNC);
+	if (i > 0)
+		c->body_left -= (uint64_t)i;
+	return (i);
+}
+
+/* Read once, at most `max` bytes of body. */
+static void
+conn_read(struct conn *c, size_t max, uint64_t now)
+{
+	ssize_t i;
+
+	if (c->state == HEAD)
+		i = conn_read_head(c, now);
+	else
+		i = conn_read_body(c, max);
+	if (i < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (i <= 0) {
+		conn_fail(c, now);
+		return;
+	}
+	if (in_window(now))
+		c->group->bytes += (uint64_t)i;
+	if (c->state != BODY)
+		return;
+	if (c->group->mode == RESET)
+		conn_reset(c, now);
+	else if (c->body_left == 0)
+		conn_answered(c, now);
+}
+
+static void
+conn_event(struct conn *c, uint32_t events, uint64_t now)
+{
+	switch (c->state) {
+	case CONNECTING:
+		conn_up(c, now);
+		break;
+	case IDLE:			/* the proxy closed an idle connection */
+		conn_close(c, 0);
+		conn_park(c, now + TICK);
+		break;
+	case HEAD:
+	case BODY:
+		if (events & EPOLLIN)
+			conn_read(c, BODY_CHUNK, now);
+		else
+			conn_fail(c, now);
+		break;
+	default:
+		break;
+	}
+}
+
+static void
+conn_drip(struct conn *c, uint64_t now)
+{
+	char buf[1024];
+	int l;
+
+	l = snprintf(buf, sizeof buf, "GET %s HTTP/1.1\r\nHost: %s\r\nX: ",
+	    c->group->path, c->group->host);
+	if (send(c->fd, (int)c->dripped < l ? buf + c->dripped : "x", 1,
+	    MSG_NOSIGNAL) != 1) {
+		conn_fail(c, now);
+		return;
+	}
+	c->dripped++;
+	c->due = now + (uint64_t)((double)NS / c->group->rate);
+}
+
+static void
+conn_tick(struct conn *c, uint64_t now)
+{
+	struct group *g = c->group;
+
+	if (c->state == PARKED && c->due <= now) {
+		g->retrying--;
+		if (g->mode == RESET)
+			c->state = IDLE;
+		else if (!group_spent(g))
+			conn_connect(c, now);
+		else
+			c->state = IDLE;
+		return;
+	}
+	if (c->state != HEAD && c->state != BODY)
+		return;
+	if (g->mode == DRIP && c->due <= now)
+		conn_drip(c, now);
+	else if (g->mode == SLOW)
+		conn_read(c, (size_t)(g->rate * TICK / NS) + 1, now);
+}
+
+static struct conn *
+group_idle(const struct group *g)
+{
+	unsigned i;
+
+	for (i = 0; i < g->nconn; i++)
+		if (g->conns[i].state == IDLE)
+			return (&g->conns[i]);
+	return (NULL);
+}
+
+/* A request is due: give it to an idle connection, or let it wait. */
+static void
+group_arrival(struct group *g, uint64_t now)
+{
+	struct conn *c = group_idle(g);
+
+	if (g->mode == RESET) {
+		if (c != NULL && !group_spent(g))
+			conn_connect(c, now);
+		g->next_arrival += (uint64_t)((double)NS / g->rate);
+		return;
+	}
+	if (c != NULL && c->fd >= 0)
+		conn_ask(c, g->next_arrival, now);
+	else if (g->late_tail - g->late_head < LATE_MAX)
+		g->late[g->late_tail++ % LATE_MAX] = (double)g->next_arrival;
+	else
+		g->errors++;
+	g->next_arrival += exponential(g->rate);
+}
+
+static void
+group_start(struct group *g, uint64_t now)
+{
+	unsigned i;
+
+	g->conns = calloc(g->nconn, sizeof *g->conns);
+	g->slices = calloc(nslices, sizeof *g->slices);
+	assert(g->conns != NULL && g->slices != NULL);
+	g->next_arrival = UINT64_MAX;
+	if (g->mode == OPEN || g->mode == RESET)
+		g->next_arrival = now;
+	if (g->mode == OPEN) {
+		g->late = calloc(LATE_MAX, sizeof *g->late);
+		assert(g->late != NULL);
+	}
+	for (i = 0; i < g->nconn; i++) {
+		g->conns[i].group = g;
+		g->conns[i].fd = -1;
+		g->conns[i].head = malloc(HEAD_MAX);
+		assert(g->conns[i].head != NULL);
+		if (g->mode != RESET)
+			conn_connect(&g->conns[i], now);
+	}
+}
+
+static void
+set_key(struct group *g, const char *key, const char *val)
+{
+	unsigned i;
+
+	if (!strcmp(key, "name"))
+		(void)snprintf(g->name, sizeof g->name, "%s", val);
+	else if (!strcmp(key, "host"))
+		(void)snprintf(g->host, sizeof g->host, "%s", val);
+	else if (!strcmp(key, "path"))
+		(void)snprintf(g->path, sizeof g->path, "%s", val);
+	else if (!strcmp(key, "conns"))
+		g->nconn = (unsigned)strtoul(val, NULL, 10);
+	else if (!strcmp(key, "rate"))
+		g->rate = strtod(val, NULL);
+	else if (!strcmp(key, "limit"))
+		g->limit = strtoull(val, NULL, 10);
+	else if (!strcmp(key, "random_host"))
+		g->random_host = atoi(val);
+	else if (!strcmp(key, "unique"))
+		g->unique = atoi(val);
+	else if (!strcmp(key, "mode")) {
+		for (i = 0; mode_names[i] != NULL; i++)
+			if (!strcmp(val, mode_names[i]))
+				break;
+		if (mode_names[i] == NULL)
+			usage("mode '%s' is none of closed, open, stall, "
+			    "slow, reset, drip", val);
+		g->mode = (enum mode)i;
+	} else
+		usage("unknown key '%s'", key);
+}
+
+static void
+parse_group(char *spec)
+{
+	struct group *g;
+	char *item, *eq, *save = NULL;
+
+	if (ngroups == sizeof groups / sizeof groups[0])
+		usage("more than %u groups", ngroups);
+	g = &groups[ngroups++];
+	(void)snprintf(g->name, sizeof g->name, "g%u", ngroups);
+	(void)snprintf(g->path, sizeof g->path, "/");
+	g->nconn = 1;
+	for (item = strtok_r(spec, ",", &save); item != NULL;
+	    item = strtok_r(NULL, ",", &save)) {
+		eq = strchr(item, '=');
+		if (eq == NULL)
+			usage("'%s' is not key=value", item);
+		*eq = '\0';
+		set_key(g, item, eq + 1);
+	}
+	if (g->host[0] == '\0' || g->nconn == 0)
+		usage("group '%s' needs host and conns", g->name);
+	if (g->rate <= 0 && g->mode != CLOSED && g->mode != STALL)
+		usage("group '%s' needs a rate", g->name);
+}
+
+static void
+parse_proxy(char *arg)
+{
+	char *colon = strrchr(arg, ':');
+
+	if (colon == NULL)
+		usage("'%s' is not ADDR:PORT", arg);
+	*colon = '\0';
+	proxy.sin_family = AF_INET;
+	proxy.sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
+	if (inet_pton(AF_INET, arg, &proxy.sin_addr) != 1)
+		usage("'%s' is no IPv4 address", arg);
+}
+
+/* All groups have a limit and have reached it. */
+static int
+all_spent(void)
+{
+	unsigned u;
+
+	for (u = 0; u < ngroups; u++)
+		if (groups[u].limit == 0 ||
+		    groups[u].answered + groups[u].errors < groups[u].limit)
+			return (0);
+	return (1);
+}
+
+static void
+ticks(uint64_t now)
+{
+	struct group *g;
+	unsigned u, i;
+
+	for (u = 0; u < ngroups; u++) {
+		g = &groups[u];
+		if (g->mode != SLOW && g->mode != DRIP && g->retrying == 0)
+			continue;
+		for (i = 0; i < g->nconn; i++)
+			conn_tick(&g->conns[i], now);
+	}
+}
+
+static uint64_t
+arrivals(uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+	unsigned u;
+
+	for (u = 0; u < ngroups; u++) {
+		while (groups[u].next_arrival <= now)
+			group_arrival(&groups[u], now);
+		if (groups[u].next_arrival < next)
+			next = groups[u].next_arrival;
+	}
+	return (next);
+}
+
+static void
+run(void)
+{
+	struct epoll_event ev[256];
+	struct timespec ts;
+	uint64_t now, next, tick = 0;
+	int i, n, open = 0;
+
+	for (now = now_ns(); now < t_end && !all_spent(); now = now_ns()) {
+		if (!open && now >= t_window) {
+			open = 1;
+			printf("start\n");
+			(void)fflush(stdout);
+		}
+		if (now >= tick) {
+			ticks(now);
+			tick = now + TICK;
+		}
+		next = arrivals(now);
+		if (tick < next)
+			next = tick;
+		if (t_end < next)
+			next = t_end;
+		if (!open && t_window < next)
+			next = t_window;
+		next = next > now ? next - now : 0;
+		ts.tv_sec = (time_t)(next / NS);
+		ts.tv_nsec = (long)(next % NS);
+		n = epoll_pwait2(ep, ev, 256, &ts, NULL);
+		now = now_ns();
+		for (i = 0; i < n; i++)
+			conn_event(ev[i].data.ptr, ev[i].events, now);
+	}
+	if (now < t_end)
+		t_end = now;
+	printf("end\n");
+	(void)fflush(stdout);
+}
+
+static int
+cmp_u32(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return ((x > y) - (x < y));
+}
+
+static double
+quantile(const struct group *g, double q)
+{
+	size_t i;
+
+	if (g->nlat == 0)
+		return (0);
+	i = (size_t)ceil(q * (double)g->nlat);
+	return (g->lat[i > 0 ? i - 1 : 0] / 1e6);
+}
+
+/* Who still waits has waited at least this long: that is a latency too. */
+static uint64_t
+count_waiting(struct group *g)
+{
+	uint64_t n = 0;
+	unsigned i;
+	struct conn *c;
+
+	if (g->mode == RESET || g->mode == DRIP)
+		return (0);
+	for (i = 0; i < g->nconn; i++) {
+		c = &g->conns[i];
+		if (c->state != HEAD && c->state != BODY)
+			continue;
+		note_latency(g, t_end - c->asked);
+		n++;
+	}
+	for (; g->late_head < g->late_tail; g->late_head++, n++)
+		note_latency(g, t_end -
+		    (uint64_t)g->late[g->late_head % LATE_MAX]);
+	return (n);
+}
+
+static void
+report_group(struct group *g, double window)
+{
+	uint64_t waiting = count_waiting(g), lo = UINT64_MAX, hi = 0;
+	unsigned i;
+
+	for (i = 0; i < g->nconn; i++) {
+		lo = g->conns[i].count < lo ? g->conns[i].count : lo;
+		hi = g->conns[i].count > hi ? g->conns[i].count : hi;
+	}
+	qsort(g->lat, g->nlat, sizeof *g->lat, cmp_u32);
+	printf("{\"name\": \"%s\", \"mode\": \"%s\", \"connections\": %u, "
+	    "\"requests\": %ju, \"rps\": %.3f, \"bytes\": %ju, "
+	    "\"sent_in_all\": %ju, \"answered_in_all\": %ju, "
+	    "\"errors\": %ju, \"not_200\": %ju, \"waiting\": %ju, "
+	    "\"conn_min\": %ju, \"conn_max\": %ju, \"conn_mean\": %.3f, "
+	    "\"p50_s\": %.6f, \"p90_s\": %.6f, \"p99_s\": %.6f, "
+	    "\"max_s\": %.6f, \"slices\": [",
+	    g->name, mode_names[g->mode], g->nconn,
+	    (uintmax_t)g->done, (double)g->done / window,
+	    (uintmax_t)g->bytes, (uintmax_t)g->sent,
+	    (uintmax_t)g->answered, (uintmax_t)g->errors,
+	    (uintmax_t)g->not_ok, (uintmax_t)waiting, (uintmax_t)lo,
+	    (uintmax_t)hi, (double)g->done / g->nconn,
+	    quantile(g, .5), quantile(g, .9), quantile(g, .99),
+	    quantile(g, 1.));
+	for (i = 0; i < nslices; i++)
+		printf("%s%ju", i ? ", " : "", (uintmax_t)g->slices[i]);
+	printf("]}");
+}
+
+static void
+report(void)
+{
+	double window = 0;
+	unsigned u;
+
+	if (t_end > t_window)
+		window = (double)(t_end - t_window) / (double)NS;
+	printf("{\"window_s\": %.6f, \"slice_s\": %.3f, \"groups\": [",
+	    window, (double)SLICE / (double)NS);
+	for (u = 0; u < ngroups; u++) {
+		printf("%s", u ? ", " : "");
+		report_group(&groups[u], window > 0 ? window : 1);
+	}
+	printf("]}\n");
+}
+
+static void
+raise_files(void)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl) == 0) {
+		rl.rlim_cur = rl.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &rl);
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	double warmup = 1, window = 5;
+	uint64_t now;
+	unsigned u;
+	int o;
+
+	while ((o = getopt(argc, argv, "w:t:s:")) != -1) {
+		if (o == 'w')
+			warmup = strtod(optarg, NULL);
+		else if (o == 't')
+			window = strtod(optarg, NULL);
+		else if (o == 's')
+			rng ^= strtoull(optarg, NULL, 10) * 0x9e3779b97f4a7c15;
+		else
+			usage("bad option");
+	}
+	if (argc - optind < 2)
+		usage("an address and at least one group, please");
+	if (warmup < 0 || window <= 0)
+		usage("times must be positive");
+	parse_proxy(argv[optind++]);
+	for (; optind < argc; optind++)
+		parse_group(argv[optind]);
+	if (rng == 0)
+		rng = 1;
+	raise_files();
+	ep = epoll_create1(EPOLL_CLOEXEC);
+	assert(ep >= 0);
+	now = now_ns();
+	t_window = now + (uint64_t)(warmup * (double)NS);
+	t_end = t_window + (uint64_t)(window * (double)NS);
+	nslices = (unsigned)((t_end - t_window) / SLICE) + 1;
+	for (u = 0; u < ngroups; u++)
+		group_start(&groups[u], now);
+	run();
+	report();
+	return (0);
+}

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What one tenant keeps while another misbehaves.
+
+A victim is measured alone and beside each kind of abuse, under the same
+varnishd.  `kept` is its throughput beside over alone; `fair` is what it could
+claim: all of it where the abuser uses next to no CPU or link, half of it
+against a flood, which is a tenant like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from .estimate import bootstrap, ratio_of_medians, verdict
+from .lab import Lab, progress
+from .load import Group, Seen
+from .pairs import check_names
+from .testbed import TestbedError
+from .varnish import Variant
+
+BIG = 10_000_000  # bytes
+KEPT = 0.9  # of the fair share
+
+
+@dataclass(frozen=True)
+class Abuse:
+    """A kind of misbehaviour; `requests` of a flood before it ends."""
+
+    group: Group
+    fair: float
+    prime: bool = True
+    requests: int = 0
+
+
+ABUSES = {
+    # Clients that ask for 10 MB and never read.
+    "slow-readers": Abuse(
+        Group("abuser", "big.example", f"/bytes/{BIG}", "stall", conns=40),
+        fair=1.0),
+    # An origin that sends 10 bytes/s, asked for a new page by each request.
+    "drip-origin": Abuse(
+        Group("abuser", "drip.example", "/drip/1000/10", conns=100,
+              unique=1),
+        fair=1.0, prime=False),
+    # One connection at a time asks for 10 MB, reads 1 KB and resets.
+    "resets": Abuse(
+        Group("abuser", "big.example", f"/bytes/{BIG}", "reset", conns=1,
+              rate=15),
+        fair=1.0),
+    # Every request names a Host never seen before.
+    "random-hosts": Abuse(
+        Group("abuser", "unknown.example", "/", conns=100, random_host=1),
+        fair=0.5, prime=False, requests=1_000_000),
+}
+
+
+@dataclass(frozen=True)
+class AbuseTurn:
+    """One turn under one variant."""
+
+    alone: Seen
+    beside: list[Seen]
+    abusive_requests: int
+    abusive_errors: int
+    grown_bytes: int
+
+    @property
+    def rps(self) -> tuple[float, float]:
+        """Return the victim's (beside, alone), requests/s."""
+        return median(s.rps for s in self.beside), self.alone.rps
+
+
+def abuse_turn(
+    lab: Lab, variant: Variant, abuse: Abuse, victim: Group
+) -> AbuseTurn:
+    """Measure the victim alone, then beside the abuse."""
+    with lab.varnish(variant) as varnish:
+        lab.load.prime(varnish, [victim])
+        if abuse.prime:
+            big = Group(abuse.group.name, abuse.group.host, abuse.group.path)
+            lab.load.prime(varnish, [big])
+        alone = lab.measure(varnish, [victim])[victim.name]
+        before = varnish.rss_bytes()
+        beside: list[Seen] = []
+        requests = errors = 0
+        while not beside or requests < abuse.requests:
+            seen = lab.measure(varnish, [victim, abuse.group])
+            beside.append(seen[victim.name])
+            if not beside[-1].rps and not seen[abuse.group.name].rps:
+                raise TestbedError(f"{variant.name}: nothing was served")
+            requests += seen[abuse.group.name].sent_in_all
+            errors += seen[abuse.group.name].errors
+        grown = varnish.rss_bytes() - before
+    return AbuseTurn(alone, beside, requests, errors, grown)
+
+
+def note_abuse(turn: str, found: AbuseTurn) -> None:
+    """Print one turn's figures."""
+    beside, alone = found.rps
+    progress(
+        f"  {turn} alone {alone:8.0f}/s beside {beside:8.0f}/s  "
+        f"{beside / alone:.3f}  p99 {found.alone.p99_s * 1e3:.1f} -> "
+        f"{median(s.p99_s for s in found.beside) * 1e3:.1f} ms  memory "
+        f"+{found.grown_bytes / 2**20:.1f} MB")
+
+
+def abuse_result(
+    lab: Lab, name: str, victim: str, variant: str,
+    turns: Sequence[AbuseTurn],
+) -> dict[str, Any]:
+    """Return one entry of `results`."""
+    rps = [t.rps for t in turns]
+    interval = bootstrap(rps, ratio_of_medians, lab.plan.seed)
+    fair = ABUSES[name].fair
+    return {
+        "abuse": name, "victim": victim, "variant": variant,
+        "turns": len(turns), "fair": fair,
+        "kept": round(ratio_of_medians(rps), 4),
+        "kept_ci": [round(interval[0], 4), round(min(interval[1], 1e9), 4)],
+        "verdict": verdict(interval, KEPT * fair),
+        "rps_alone": round(median(r[1] for r in rps), 1),
+        "rps_beside": round(median(r[0] for r in rps), 1),
+        "p99_s_alone": round(median(t.alone.p99_s for t in turns), 6),
+        "p99_s_beside": round(median(
+            s.p99_s for t in turns for s in t.beside), 6),
+        "errors": sum(s.errors for t in turns for s in t.beside),
+        "abusive_requests": min(t.abusive_requests for t in turns),
+        "abusive_errors": sum(t.abusive_errors for t in turns),
+        "memory_grown_mb": round(
+            max(t.grown_bytes for t in turns) / 2**20, 2),
+    }
+
+
+def abuse(lab: Lab, name: str, victim: str) -> dict[str, Any]:
+    """Run one kind of abuse under every variant."""
+    check_names([victim])
+    progress(f"{name}: what {victim} keeps")
+    found = lab.in_turns(
+        lambda v: abuse_turn(lab, v, ABUSES[name], lab.tenant(victim)),
+        note=note_abuse)
+    return lab.report(name, {}, [
+        abuse_result(lab, name, victim, variant, turns)
+        for variant, turns in found.items()])

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The command line: sandpaper-bench EXPERIMENT [--json FILE] .."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from .abuse import ABUSES, abuse
+from .customers import CUSTOMERS, PAIRS
+from .lab import Lab, Plan, dump, progress
+from .load import BENCH
+from .pairs import alone, pairs
+from .reaper import Reaper
+from .table import table
+from .testbed import Testbed, TestbedError, parse_cores
+from .varnish import Variant
+
+EXPERIMENTS = ["pairs", "alone", *ABUSES, "rate-unknown", "rate-wrong"]
+STOCK = "stock"
+SWITCHES = {"sandpaper": "on", "off": "off", "observe": "observe"}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    build = BENCH.parent / "build"
+    p = argparse.ArgumentParser(
+        prog="sandpaper-bench",
+        description="Measure how fairly one varnishd serves its tenants.")
+    p.add_argument("experiment", choices=EXPERIMENTS)
+    p.add_argument("--json", type=Path, metavar="FILE",
+                   help="write the results there as JSON")
+    p.add_argument("--pairs", metavar="A-B,..",
+                   default=",".join("-".join(pair) for pair in PAIRS),
+                   help="pairs of customers (default %(default)s)")
+    p.add_argument("--customers", metavar="A,..",
+                   default=",".join(CUSTOMERS),
+                   help="for alone (default %(default)s)")
+    p.add_argument("--victim", default="k0", metavar="A",
+                   help="for abuse (default %(default)s)")
+    p.add_argument("--stock", type=Path, default=build / "stock-7.7" / "root",
+                   metavar="DIR", help="where stock Varnish is installed")
+    p.add_argument("--sandpaper", type=Path, default=build / "7.7" / "root",
+                   metavar="DIR", help="where Sandpaper is installed")
+    p.add_argument("--variants", default="stock,sandpaper", metavar="A,..",
+                   help="of stock, sandpaper, off, observe (the last two: "
+                   "Sandpaper's varnishd, switched); default %(default)s")
+    p.add_argument("--param", action="append", default=[], metavar="P=V",
+                   help="varnishd -p for all variants but stock")
+    p.add_argument("--prelude", type=Path, metavar="FILE",
+                   help="VCL for all variants but stock: imports, vcl_init")
+    p.add_argument("--seconds", type=float, default=6, metavar="S",
+                   help="per measurement (default %(default)s)")
+    p.add_argument("--warmup", type=float, default=1, metavar="S",
+                   help="before each (default %(default)s)")
+    p.add_argument("--turns", type=int, default=5, metavar="N",
+                   help="of all variants (default %(default)s)")
+    p.add_argument("--max-turns", type=int, default=0, metavar="N",
+                   help="go on so far while a verdict is unresolved")
+    p.add_argument("--target", type=float, default=0.90, metavar="R",
+                   help="the ratio claimed (default %(default)s)")
+    p.add_argument("--connections", type=int, default=100, metavar="N",
+                   help="per tenant (default %(default)s)")
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--load", choices=["loadgen", "wrk"], default="loadgen")
+    p.add_argument("--rate", type=float, default=1.25e9, metavar="BITS/S",
+                   help="of the client-facing link (default %(default)g)")
+    p.add_argument("--cc", default="reno", metavar="NAME",
+                   help="TCP congestion control (default %(default)s)")
+    p.add_argument("--proxy-cores", default="0", metavar="LIST")
+    p.add_argument("--load-cores", metavar="LIST",
+                   help="default: all the others")
+    p.add_argument("--loopback", action="store_true",
+                   help="no namespaces, no shaping, even if allowed")
+    p.add_argument("--unit-us", type=float, metavar="US",
+                   help="cost of a unit of VCL work, instead of measuring")
+    p.add_argument("--nice", type=int, default=0, metavar="N",
+                   help="priority of everything started, e.g. -10 where "
+                   "other work shares the machine")
+    return p
+
+
+def nic_rate(experiment: str, rate: float, shaped: bool) -> tuple[str, ...]:
+    """Return what Sandpaper is told of the link's rate, if anything."""
+    if not shaped or experiment == "rate-unknown":
+        return ("sandpaper_nic_rate=0",)
+    factor = 2 if experiment == "rate-wrong" else 1
+    return (f"sandpaper_nic_rate={round(rate * factor / 1e6)}M",)
+
+
+def make_variants(
+    args: argparse.Namespace, shaped: bool
+) -> list[Variant]:
+    """Return the variants that the user asked for."""
+    prelude = args.prelude.read_text() if args.prelude else ""
+    found = []
+    for name in args.variants.split(","):
+        if name == STOCK:
+            found.append(Variant(STOCK, args.stock.resolve()))
+        elif name in SWITCHES:
+            found.append(Variant(
+                name, args.sandpaper.resolve(),
+                (f"sandpaper={SWITCHES[name]}",
+                 *nic_rate(args.experiment, args.rate, shaped),
+                 *args.param), prelude))
+        else:
+            raise TestbedError(f"no variant {name}: there are stock "
+                               + " ".join(SWITCHES))
+    return found
+
+
+def make_bed(args: argparse.Namespace, reaper: Reaper) -> Testbed:
+    """Return the testbed, not yet up."""
+    allowed = os.sched_getaffinity(0)
+    proxy = parse_cores(args.proxy_cores)
+    load = (parse_cores(args.load_cores) if args.load_cores
+            else sorted(allowed - set(proxy)) or proxy)
+    if not set(proxy + load) <= allowed:
+        raise TestbedError(f"cores {proxy + load}: this process may use "
+                           f"{sorted(allowed)}")
+    bed = Testbed(reaper, proxy, load, args.rate, args.cc, args.loopback)
+    progress(f"testbed: {bed.mode}"
+             + ("" if bed.shaped else " (no shaping: NIC-bound tenants are "
+                "CPU-bound here; run as root for the real thing)")
+             + f", varnishd on cores {proxy}, load on {load}")
+    return bed
+
+
+def make_lab(args: argparse.Namespace, reaper: Reaper) -> Lab:
+    """Return the laboratory that the arguments describe."""
+    if args.nice:
+        with contextlib.suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, 0, args.nice)
+    bed = make_bed(args, reaper)
+    plan = Plan(args.seconds, args.warmup, args.turns, args.max_turns,
+                args.connections, args.target, args.seed)
+    return Lab(bed, reaper, make_variants(args, bed.shaped), plan,
+               args.load == "wrk", args.unit_us)
+
+
+def chosen_pairs(text: str) -> list[tuple[str, str]]:
+    """Parse "c1-c3,c3-c4"."""
+    found = []
+    for item in text.split(","):
+        a, dash, b = item.partition("-")
+        if not dash or a == b:
+            raise TestbedError(f"'{item}' is no pair such as c1-c3")
+        found.append((a, b))
+    return found
+
+
+def experiment(args: argparse.Namespace, lab: Lab) -> dict[str, Any]:
+    """Run the experiment; return its report."""
+    name = args.experiment
+    if name == "alone":
+        return alone(lab, args.customers.split(","))
+    if name in ABUSES:
+        return abuse(lab, name, args.victim)
+    return pairs(lab, chosen_pairs(args.pairs), name,
+                 fresh=name.startswith("rate-"))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one experiment; return the exit status."""
+    args = parser().parse_args(argv)
+    reaper = Reaper()
+    try:
+        report = experiment(args, make_lab(args, reaper))
+    except TestbedError as error:
+        print(f"sandpaper-bench: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        reaper.close()
+    if args.json:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        args.json.write_text(dump(report))
+    print(table(report))
+    return 0

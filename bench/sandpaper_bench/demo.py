@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`make demo`: the unfairness of stock Varnish, and Sandpaper, side by side."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from .cli import chosen_pairs, make_lab, parser
+from .customers import CUSTOMERS
+from .load import BENCH
+from .pairs import pairs
+from .reaper import Reaper
+from .table import Row, align
+from .testbed import TestbedError
+
+PAIRS = "c1-c3,c3-c4"
+SHORT = ["pairs", "--pairs", PAIRS, "--turns", "2", "--seconds", "5"]
+
+NICKNAMES = {"c1": "much VCL", "c3": "large pages", "c4": "smaller pages"}
+
+
+def paint(text: str, code: str) -> str:
+    """Return text in a terminal's colour, plain elsewhere."""
+    if not sys.stdout.isatty() or "NO_COLOR" in os.environ:
+        return text
+    return f"\x1b[{code}m{text}\x1b[0m"
+
+
+def label(name: str) -> str:
+    """Return a tenant as the demo calls it."""
+    return f"{name} ({NICKNAMES.get(name, 'tenant')})"
+
+
+def introduction(chosen: Sequence[tuple[str, str]]) -> str:
+    """Say what will happen."""
+    names = dict.fromkeys(n for pair in chosen for n in pair)
+    tenants = "\n".join(
+        f"  {label(n):<20} {CUSTOMERS[n].size / 1000:6.1f} kB pages, "
+        f"{CUSTOMERS[n].work_us:.0f} us of VCL work a request"
+        for n in names)
+    return (
+        paint("Several tenants, one varnishd: does one hurt the other?",
+              "1") + "\n" + tenants + "\n"
+        "Each is loaded alone, then together with its neighbour, 100 "
+        "connections each.\nStock Varnish and Sandpaper take turns. About "
+        "three minutes.\n")
+
+
+def rows(result: dict[str, Any]) -> list[Row]:
+    """Return the two rows of a pair under one variant."""
+    found: list[Row] = []
+    for side in "ab":
+        found.append([
+            label(result[side]),
+            f"{result[f'rps_alone_{side}']:.0f}",
+            f"{result[f'rps_{side}']:.0f}",
+            f"{result[f'norm_{side}']:.2f}",
+            f"{result['ratio']:.2f}" if side == "a" else "",
+            f"{result[f'p50_s_{side}'] * 1e3:.0f}",
+            f"{result[f'p99_s_{side}'] * 1e3:.0f}",
+        ])
+    return found
+
+
+HEAD = ["tenant", "alone/s", "together/s", "normalised", "min/max",
+        "p50 ms", "p99 ms"]
+
+
+def pair_text(results: Sequence[dict[str, Any]]) -> str:
+    """Return one pair under all variants as one table."""
+    body: list[Row] = []
+    for result in results:
+        body += rows(result)
+    lines = align(HEAD, body).splitlines()
+    text = lines[:2]
+    for number, result in enumerate(results):
+        code = "1;32" if result["variant"] == "sandpaper" else "1;33"
+        name = "Stock" if result["variant"] == "stock" else "Sandpaper"
+        text += [paint(name, code), *lines[2 + 2 * number:4 + 2 * number]]
+    return "\n".join(text)
+
+
+def summary(results: Sequence[dict[str, Any]]) -> str:
+    """Return the change in a sentence, per variant."""
+    parts = []
+    for variant in dict.fromkeys(r["variant"] for r in results):
+        mine = [r for r in results if r["variant"] == variant]
+        ratio = median(r["ratio"] for r in mine)
+        p99 = max(max(r["p99_s_a"], r["p99_s_b"]) for r in mine)
+        parts.append(f"{variant}: min/max {ratio:.2f}, worst p99 "
+                     f"{p99 * 1e3:.0f} ms")
+    return "; ".join(parts)
+
+
+def outro(report: dict[str, Any]) -> str:
+    """Say what was used, how to read it, and how to go on."""
+    machine = report["machine"]
+    if machine["mode"] == "namespaces":
+        where = (
+            "network namespaces, the client-facing link shaped to "
+            f"{machine['link_bits_per_second'] / 1e9:g} Gbit/s, TCP "
+            f"{machine['congestion_control']}")
+    else:
+        where = ("loopback, not shaped: page sizes cost CPU only; run as "
+                 "root for the real thing")
+    noise = median(r["noise_cores"] for r in report["results"])
+    lines = [
+        "normalised: throughput together / alone; fair tenants have equal "
+        "ones: min/max 1.00.",
+        f"Testbed: {where}; varnishd on core "
+        f"{','.join(map(str, machine['proxy_cores']))}.",
+    ]
+    if noise > 0.15:
+        lines.append(
+            f"Other work used {noise:.0%} of varnishd's core: these figures "
+            "are rough. `make bench` repeats until they are not.")
+    root = os.path.relpath(BENCH.parent / "build" / "7.7" / "root")
+    lines += [
+        "", paint("To run it for real:", "1"),
+        f"  {root}/sbin/varnishd -f your.vcl -a :80 -n /var/tmp/sandpaper",
+        f"  {root}/bin/varnishadm -n /var/tmp/sandpaper sandpaper.list",
+        "The README has a multi-tenant VCL to start from.",
+    ]
+    return "\n".join(lines)
+
+
+def main(argv: list[str]) -> int:
+    """Run the demo; return the exit status."""
+    args = parser().parse_args([*SHORT, *argv])
+    chosen = chosen_pairs(args.pairs)
+    print(introduction(chosen), flush=True)
+    reaper = Reaper()
+    try:
+        report = pairs(make_lab(args, reaper), chosen, with_control=False)
+    except TestbedError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        reaper.close()
+    print()
+    for a, b in chosen:
+        print(pair_text([r for r in report["results"]
+                         if (r["a"], r["b"]) == (a, b)]) + "\n")
+    print(summary(report["results"]))
+    print(outro(report))
+    return 0

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the turns of a noisy machine say: medians, ratios and intervals.
+
+An interval is the 95 % percentile bootstrap over turns (each turn resampled
+whole, so what varied together stays together).  Fewer than three turns say
+nothing about their spread: their interval is the whole range.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import TypeVar
+
+T = TypeVar("T")
+
+RESAMPLES = 2000
+MIN_TURNS = 3
+
+
+def bootstrap(
+    turns: Sequence[T], value: Callable[[Sequence[T]], float], seed: int
+) -> tuple[float, float]:
+    """Return the 95 % interval of `value` over resampled turns."""
+    if len(turns) < MIN_TURNS:
+        return (0.0, math.inf)
+    rng = random.Random(seed)
+    values = sorted(
+        value(rng.choices(turns, k=len(turns))) for _ in range(RESAMPLES)
+    )
+    return (values[int(0.025 * RESAMPLES)],
+            values[int(0.975 * RESAMPLES) - 1])
+
+
+def ratio_of_medians(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return median(first) / median(second); 0 when the second is 0."""
+    below = median(p[1] for p in pairs)
+    above = median(p[0] for p in pairs)
+    return above / below if below > 0 else 0.0
+
+
+def fold(ratio: float) -> float:
+    """Return min/max of the two numbers whose quotient is `ratio`."""
+    return min(ratio, 1 / ratio) if ratio > 0 else 0.0
+
+
+def fold_interval(low: float, high: float) -> tuple[float, float]:
+    """Return the interval of min/max, from the quotient's interval.
+
+    The quotient may be on either side of 1; where its interval covers 1,
+    min/max may be 1.
+    """
+    ends = sorted((fold(low), 0.0 if math.isinf(high) else fold(high)))
+    return (ends[0], 1.0 if low <= 1 <= high else ends[1])
+
+
+def verdict(interval: tuple[float, float], target: float) -> str:
+    """Say if the claim "at least `target`" holds over the interval."""
+    if interval[0] >= target:
+        return "met"
+    return "missed" if interval[1] < target else "unresolved"

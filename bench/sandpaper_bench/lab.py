@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The laboratory: testbed, origin and variants, ready for experiments.
+
+Variants take turns in the order A B B A, so that a machine that slowly gets
+faster or slower favours none.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from .customers import CALIBRATION, PROBE_UNITS, host, vcl
+from .load import BENCH, Group, Load, Measurement, tenant
+from .reaper import Reaper
+from .testbed import Testbed, TestbedError
+from .varnish import Variant, Varnish
+
+T = TypeVar("T")
+
+CALIBRATION_RUNS = 3
+CALIBRATION_SECONDS = 0.7
+
+
+@dataclass
+class Plan:
+    """How long and how often to measure."""
+
+    seconds: float = 6.0
+    warmup: float = 1.0
+    turns: int = 5
+    max_turns: int = 0
+    connections: int = 100
+    target: float = 0.90
+    seed: int = 1
+
+    def enough(self, turns: int, resolved: bool) -> bool:
+        """After `turns` turns: stop?"""
+        if turns < self.turns:
+            return False
+        return resolved or turns >= self.max_turns
+
+
+def progress(text: str) -> None:
+    """Say on stderr what is going on."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class Lab:
+    """Everything an experiment uses."""
+
+    def __init__(
+        self, bed: Testbed, reaper: Reaper, variants: list[Variant],
+        plan: Plan, wrk: bool = False, unit_us: float | None = None,
+    ) -> None:
+        self.bed, self.variants, self.plan = bed, variants, plan
+        self._reaper = reaper
+        for variant in variants:
+            _ = variant.varnishd
+        bed.up()
+        self.load = Load(bed, reaper, plan.seed, wrk)
+        self._start_origin()
+        self.unit_us = unit_us or self._calibrate()
+
+    def _start_origin(self) -> None:
+        self._origin = self._reaper.popen(self.bed.command("origin", [
+            sys.executable, str(BENCH / "origin.py"),
+            self.bed.origin_addr, str(self.bed.origin_port)]))
+        assert self._origin.stdout is not None
+        if self._origin.stdout.readline() != "ready\n":
+            raise TestbedError("the origin did not start")
+
+    def varnish(self, variant: Variant) -> Varnish:
+        """Return a varnishd of `variant`, to be entered as a context."""
+        return Varnish(
+            variant, self.bed, self._reaper,
+            vcl((self.bed.origin_addr, self.bed.origin_port), self.unit_us,
+                variant.prelude))
+
+    def measure(
+        self, varnish: Varnish, groups: list[Group],
+        seconds: float | None = None,
+    ) -> Measurement:
+        """Measure one window of the planned length."""
+        return self.load.measure(
+            varnish, groups, seconds or self.plan.seconds, self.plan.warmup)
+
+    def tenant(self, name: str, twin: bool = False) -> Group:
+        """Return a customer's group with the planned connections."""
+        return tenant(name, self.plan.connections, twin)
+
+    def _calibrate(self) -> float:
+        """Measure what a unit of VCL work costs, in microseconds.
+
+        The least of a few short runs: noise only ever adds.
+        """
+        self.unit_us = 1.0
+        probe = Group(CALIBRATION, host(CALIBRATION), "/bytes/1000", conns=8)
+        idle = replace(tenant("k0"), conns=8)
+        bare = replace(self.variants[0], parameters=(), prelude="")
+        with self.varnish(bare) as varnish:
+            self.load.prime(varnish, [probe, idle])
+            cost = {
+                g.name: min(
+                    self.load.measure(varnish, [g], CALIBRATION_SECONDS, 0.2)
+                    .cpu_us_per_request for _ in range(CALIBRATION_RUNS))
+                for g in (probe, idle)
+            }
+        unit = (cost[CALIBRATION] - cost["k0"]) / PROBE_UNITS
+        if unit <= 0:
+            raise TestbedError(
+                f"calibration failed: {cost} us a request; the machine is "
+                "too busy to measure")
+        progress(f"calibration: a unit of VCL work takes {unit:.2f} us, a "
+                 f"no-op request {cost['k0']:.1f} us of CPU")
+        return unit
+
+    def in_turns(
+        self, measure: Callable[[Variant], T],
+        resolved: Callable[[dict[str, list[T]]], bool] = lambda _: True,
+        note: Callable[[str, T], None] = lambda _name, _value: None,
+    ) -> dict[str, list[T]]:
+        """Measure each variant in turns A B B A until the plan is done."""
+        found: dict[str, list[T]] = {v.name: [] for v in self.variants}
+        turn = 0
+        while not self.plan.enough(turn, turn > 0 and resolved(found)):
+            order: Sequence[Variant] = self.variants
+            if turn % 2:
+                order = list(reversed(self.variants))
+            for variant in order:
+                value = measure(variant)
+                found[variant.name].append(value)
+                note(f"turn {turn + 1} {variant.name:<9}", value)
+            turn += 1
+        return found
+
+    def report(
+        self, experiment: str, control: dict[str, Any],
+        results: list[dict[str, Any]],
+    ) -> dict[str, Any]:
+        """Return the experiment's JSON object."""
+        return {
+            "experiment": experiment,
+            "machine": self.bed.describe() | {
+                "unit_us": round(self.unit_us, 3),
+                "variants": {v.name: list(v.parameters)
+                             for v in self.variants}},
+            "seed": self.plan.seed,
+            "plan": vars(self.plan),
+            "control": control,
+            "results": results,
+        }
+
+
+def dump(report: dict[str, Any]) -> str:
+    """Return the report as JSON text."""
+    return json.dumps(report, indent=1, allow_nan=False) + "\n"

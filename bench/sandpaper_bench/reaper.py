@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Whatever happens, what an experiment started is ended, and only that.
+
+A small process holds the read end of a pipe and a list of what it is told to
+undo.  When the pipe closes, because the experiment ended or died (SIGKILL
+included), it ends the listed processes by pid, then removes namespaces and
+directories.  A pid is only ended while it has the start time it was listed
+with, so a recycled pid is safe.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+PATIENCE = 5.0  # seconds between SIGTERM and SIGKILL
+
+
+def start_time(pid: int) -> str | None:
+    """Return the start time of `pid` in ticks, None if there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] == "Z" else fields[19]
+
+
+def send(pid: int, started: str, number: signal.Signals) -> bool:
+    """Signal `pid` if it is still the process listed; say if it was."""
+    if start_time(pid) != started:
+        return False
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+    return True
+
+
+def end_processes(listed: dict[int, str]) -> None:
+    """SIGTERM all listed, wait, SIGKILL what is left."""
+    left = {p: s for p, s in listed.items() if send(p, s, signal.SIGTERM)}
+    deadline = time.monotonic() + PATIENCE
+    while left and time.monotonic() < deadline:
+        time.sleep(0.02)
+        left = {p: s for p, s in left.items() if start_time(p) == s}
+    for pid, started in left.items():
+        send(pid, started, signal.SIGKILL)
+
+
+def watch() -> None:
+    """The reaper itself: read orders from stdin, undo them at its end."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    processes: dict[int, str] = {}
+    namespaces: list[str] = []
+    folders: list[str] = []
+    for line in sys.stdin:
+        match line.split():
+            case ["pid", pid, started]:
+                processes[int(pid)] = started
+            case ["gone", pid]:
+                processes.pop(int(pid), None)
+            case ["netns", name]:
+                namespaces.append(name)
+            case ["dir", path]:
+                folders.append(path)
+    end_processes(processes)
+    for name in namespaces:
+        subprocess.run(["ip", "netns", "del", name], check=False,
+                       stderr=subprocess.DEVNULL)
+    for path in folders:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+class Reaper:
+    """The experiment's end of the pipe."""
+
+    def __init__(self) -> None:
+        root = Path(__file__).resolve().parent.parent
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "sandpaper_bench.reaper"],
+            cwd=root, stdin=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )
+        atexit.register(self.close)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._exit)
+
+    @staticmethod
+    def _exit(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    def _tell(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def netns(self, name: str) -> None:
+        """List a network namespace, before it is made."""
+        self._tell(f"netns {name}")
+
+    def folder(self, path: Path) -> None:
+        """List a directory of ours."""
+        self._tell(f"dir {path}")
+
+    def popen(
+        self, command: list[str], log: Path | None = None
+    ) -> subprocess.Popen[str]:
+        """Start a process and list it; stderr goes to `log`."""
+        err = open(log, "a") if log else subprocess.DEVNULL
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=err, text=True, start_new_session=True,
+        )
+        if log:
+            err.close()  # type: ignore[union-attr]
+        self._tell(f"pid {process.pid} {start_time(process.pid)}")
+        return process
+
+    def end(self, process: subprocess.Popen[str]) -> None:
+        """End a process of ours and unlist it."""
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+        self._tell(f"gone {process.pid}")
+
+    def close(self) -> None:
+        """Undo everything and wait until it is done."""
+        atexit.unregister(self.close)
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+if __name__ == "__main__":
+    watch()

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Reports as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+Row = Sequence[str]
+
+
+def align(head: Row, rows: Sequence[Row]) -> str:
+    """Return rows in columns: the first left, the others right."""
+    width = [max(len(r[i]) for r in [head, *rows])
+             for i in range(len(head))]
+
+    def line(row: Row) -> str:
+        return "  ".join(
+            [row[0].ljust(width[0])]
+            + [c.rjust(w) for c, w in zip(row[1:], width[1:], strict=True)])
+
+    rule = "-" * (sum(width) + 2 * (len(width) - 1))
+    return "\n".join([line(head), rule, *map(line, rows)])
+
+
+def interval(ends: Sequence[float]) -> str:
+    """Return a 95 % interval as text."""
+    return f"{ends[0]:.2f}..{ends[1]:.2f}" if ends[1] < 1e6 else "unknown"
+
+
+def pair_rows(result: dict[str, Any]) -> list[Row]:
+    """Return the two rows of a pair under one variant."""
+    rows: list[Row] = []
+    for side, other in (("a", "b"), ("b", "a")):
+        first = side == "a"
+        rows.append([
+            f"{result[side]} with {result[other]}",
+            result["variant"],
+            f"{result[f'rps_alone_{side}']:.0f}",
+            f"{result[f'rps_{side}']:.0f}",
+            f"{result[f'norm_{side}']:.2f}",
+            f"{result['ratio']:.2f}" if first else "",
+            interval(result["ratio_ci"]) if first else "",
+            f"{result[f'p50_s_{side}'] * 1e3:.1f}",
+            f"{result[f'p99_s_{side}'] * 1e3:.1f}",
+            f"{result[f'stretch_alone_{side}']:.1f}",
+            f"{result[f'stretch_{side}']:.1f}",
+            f"{result[f'slowest_to_mean_{side}']:.2f}",
+        ])
+    return rows
+
+
+def pairs_table(results: Sequence[dict[str, Any]]) -> str:
+    """Return the table of pairs."""
+    return align(
+        ["tenant", "variant", "alone/s", "both/s", "norm.", "min/max",
+         "95 %", "p50 ms", "p99 ms", "str.alone", "stretch", "slowest"],
+        [row for r in results for row in pair_rows(r)])
+
+
+def alone_table(results: Sequence[dict[str, Any]]) -> str:
+    """Return the table of `alone`."""
+    return align(
+        ["customer", "base/s", "ours/s", "ratio", "95 %", "base us",
+         "ours us", "base str.", "ours str.", "base slowest",
+         "ours slowest"],
+        [[r["customer"], f"{r['rps_baseline']:.0f}",
+          f"{r['rps_variant']:.0f}", f"{r['ratio']:.3f}",
+          interval(r["ratio_ci"]), f"{r['cpu_us_baseline']:.1f}",
+          f"{r['cpu_us_variant']:.1f}", f"{r['stretch_baseline']:.2f}",
+          f"{r['stretch_variant']:.2f}",
+          f"{r['slowest_to_mean_baseline']:.2f}",
+          f"{r['slowest_to_mean_variant']:.2f}"] for r in results])
+
+
+def abuse_table(results: Sequence[dict[str, Any]]) -> str:
+    """Return the table of an abuse."""
+    return align(
+        ["abuse", "victim", "variant", "alone/s", "beside/s", "kept",
+         "95 %", "fair", "p99 ms", "p99 ms beside", "memory MB", "asked"],
+        [[r["abuse"], r["victim"], r["variant"], f"{r['rps_alone']:.0f}",
+          f"{r['rps_beside']:.0f}", f"{r['kept']:.3f}",
+          interval(r["kept_ci"]), f"{r['fair']:.1f}",
+          f"{r['p99_s_alone'] * 1e3:.1f}", f"{r['p99_s_beside'] * 1e3:.1f}",
+          f"{r['memory_grown_mb']:+.1f}", str(r["abusive_requests"])]
+         for r in results])
+
+
+def control_lines(control: dict[str, Any]) -> list[str]:
+    """Return a line for each A/A control."""
+    many = [control] if "what" in control else list(control.values())
+    return [f"A/A control: {c['what']}: {c['ratio']:.3f} "
+            f"({interval(c['ratio_ci'])})" for c in many]
+
+
+def table(report: dict[str, Any]) -> str:
+    """Return the report's table and its controls."""
+    results = report["results"]
+    if "abuse" in results[0]:
+        body = abuse_table(results)
+    elif "customer" in results[0]:
+        body = alone_table(results)
+    else:
+        body = pairs_table(results)
+    return "\n".join([body, *control_lines(report["control"])])

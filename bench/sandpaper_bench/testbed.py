@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Three machines in one: client, proxy and origin.
+
+With CAP_NET_ADMIN they are network namespaces joined by veth pairs, the
+proxy's client-facing end shaped by tbf to the rate of the pretended NIC, and
+each end's received packets handled by the cores of its own machine, so that
+the proxy's cores do no work for the client.  Without, everything is on the
+loopback interface, nothing is shaped, and `mode` says so.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import socket
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .reaper import Reaper
+
+CAP_NET_ADMIN = 12
+CAP_SYS_ADMIN = 21
+BURST_BYTES = 262144
+LATENCY = "50ms"
+
+
+class TestbedError(Exception):
+    """Something the user has to put right; the text says what."""
+
+    __test__ = False
+
+
+def run(*command: str) -> None:
+    """Run a command; its stderr becomes the error's text."""
+    done = subprocess.run(command, capture_output=True, text=True,
+                          check=False)
+    if done.returncode != 0:
+        raise TestbedError(f"{' '.join(command)}: {done.stderr.strip()}")
+
+
+def may_make_namespaces() -> bool:
+    """May this process make network namespaces and shape their links?"""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            caps = int(line.split()[1], 16)
+            need = 1 << CAP_NET_ADMIN | 1 << CAP_SYS_ADMIN
+            return caps & need == need and bool(shutil.which("tc"))
+    return False
+
+
+def parse_cores(text: str) -> list[int]:
+    """Parse a list of cores such as "0,2-3"."""
+    cores: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        cores += range(int(first), int(last or first) + 1)
+    return cores
+
+
+def core_mask(cores: list[int]) -> str:
+    """Return the cores as sysfs' hexadecimal mask."""
+    return f"{sum(1 << core for core in cores):x}"
+
+
+def free_port() -> int:
+    """Return a TCP port of the loopback interface that is free now."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port: int = s.getsockname()[1]
+        return port
+
+
+def cpu_model() -> str:
+    """Return the CPU's name as the kernel gives it."""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+@dataclass
+class Testbed:
+    """One testbed; `up` makes it, the reaper takes it down."""
+
+    __test__ = False
+
+    reaper: Reaper
+    proxy_cores: list[int]
+    load_cores: list[int]
+    rate_bps: float = 1.25e9
+    congestion_control: str = "reno"
+    loopback: bool = False
+    mode: str = field(init=False)
+    proxy_addr: str = field(init=False, default="127.0.0.1")
+    proxy_port: int = field(init=False, default=8080)
+    origin_addr: str = field(init=False, default="127.0.0.1")
+    origin_port: int = field(init=False, default=8081)
+
+    def __post_init__(self) -> None:
+        ours = not self.loopback and may_make_namespaces()
+        self.mode = "namespaces" if ours else "loopback"
+        self._tag = f"spb{os.getpid()}"
+
+    @property
+    def shaped(self) -> bool:
+        """Is the client-facing link limited to `rate_bps`?"""
+        return self.mode == "namespaces"
+
+    def up(self) -> None:
+        """Make namespaces, links and shaping; pick ports on loopback."""
+        os.sched_setaffinity(0, self.load_cores)
+        if self.shaped:
+            self._up_namespaces()
+            return
+        self.proxy_port, self.origin_port = free_port(), free_port()
+        self.congestion_control = Path(
+            "/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
+
+    def _up_namespaces(self) -> None:
+        for role in ("client", "proxy", "origin"):
+            name = self._name(role)
+            self.reaper.netns(name)
+            run("ip", "netns", "add", name)
+            run("ip", "-n", name, "link", "set", "lo", "up")
+            run("ip", "netns", "exec", name, "sysctl", "-qw",
+                "net.ipv4.tcp_congestion_control="
+                + self.congestion_control)
+        self._link("client", "10.77.1.1", "proxy", "10.77.1.2")
+        self._link("origin", "10.77.2.1", "proxy", "10.77.2.2")
+        self.proxy_addr, self.origin_addr = "10.77.1.2", "10.77.2.1"
+        run("tc", "-n", self._name("proxy"), "qdisc", "add", "dev",
+            "client", "root", "tbf", "rate", f"{self.rate_bps:.0f}bit",
+            "burst", str(BURST_BYTES), "latency", LATENCY)
+
+    def _link(self, far: str, far_ip: str, near: str, near_ip: str) -> None:
+        """Join two namespaces; each end is named after the other."""
+        run("ip", "-n", self._name(near), "link", "add", far, "type",
+            "veth", "peer", "name", near, "netns", self._name(far))
+        for role, peer, ip in ((far, near, far_ip), (near, far, near_ip)):
+            name = self._name(role)
+            run("ip", "-n", name, "addr", "add", f"{ip}/24", "dev", peer)
+            run("ip", "-n", name, "link", "set", peer, "up")
+            cores = (self.proxy_cores if role == "proxy"
+                     else self.load_cores)
+            run("ip", "netns", "exec", name, "sh", "-c",
+                f"echo {core_mask(cores)} > "
+                f"/sys/class/net/{peer}/queues/rx-0/rps_cpus")
+
+    def _name(self, role: str) -> str:
+        return f"{self._tag}-{role}"
+
+    def inside(self, role: str, command: list[str]) -> list[str]:
+        """Return the command in the network of the machine `role`."""
+        if self.shaped:
+            return ["ip", "netns", "exec", self._name(role), *command]
+        return command
+
+    def command(self, role: str, command: list[str]) -> list[str]:
+        """Return the command as it runs on the cores of `role`, too."""
+        cores = self.proxy_cores if role == "proxy" else self.load_cores
+        return self.inside(
+            role, ["taskset", "-c", ",".join(map(str, cores)), *command])
+
+    def describe(self) -> dict[str, object]:
+        """What a reader of the figures has to know of the machine."""
+        return {
+            "mode": self.mode,
+            "cpu": cpu_model(),
+            "cores": os.cpu_count(),
+            "kernel": platform.release(),
+            "proxy_cores": self.proxy_cores,
+            "load_cores": self.load_cores,
+            "link_bits_per_second": self.rate_bps if self.shaped else None,
+            "congestion_control": self.congestion_control,
+            "load_average_at_start": os.getloadavg()[0],
+        }

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""One varnishd of an experiment: started, primed, watched, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from .reaper import Reaper
+from .testbed import Testbed, TestbedError
+
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+START_TIMEOUT = 60.0  # seconds
+
+# Stock drops sessions at its default queue limit: raised, for a fair baseline.
+FAIR_PARAMETERS = ("thread_queue_limit=20000", "listen_depth=20000")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An installed varnishd and what it is started with."""
+
+    name: str
+    root: Path
+    parameters: tuple[str, ...] = ()
+    prelude: str = ""
+
+    @property
+    def varnishd(self) -> Path:
+        """The executable; an error if it is not there."""
+        path = self.root / "sbin" / "varnishd"
+        if not path.exists():
+            raise TestbedError(
+                f"no {path}: run `make varnish stock` first, or name the "
+                f"install folder with --{self.name} DIR")
+        return path
+
+
+def run_folder() -> Path:
+    """Make a folder for varnishd's files, in memory where possible."""
+    memory = Path("/dev/shm")
+    try:
+        usable = (os.access(memory, os.W_OK)
+                  and not os.statvfs(memory).f_flag & os.ST_NOEXEC)
+    except OSError:
+        usable = False
+    return Path(tempfile.mkdtemp(prefix="sandpaper-bench-",
+                                 dir=memory if usable else None))
+
+
+def child_of(pid: int) -> int | None:
+    """Return the first child process of `pid`."""
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    with contextlib.suppress(OSError):
+        children = path.read_text().split()
+        return int(children[0]) if children else None
+    return None
+
+
+class Varnish:
+    """A running varnishd; use as a context."""
+
+    def __init__(
+        self, variant: Variant, bed: Testbed, reaper: Reaper, vcl: str
+    ) -> None:
+        self.variant = variant
+        self._bed = bed
+        self._reaper = reaper
+        self._vcl = vcl
+
+    def __enter__(self) -> Self:
+        self._folder = run_folder()
+        self._reaper.folder(self._folder)
+        (self._folder / "bench.vcl").write_text(self._vcl)
+        self._process = self._reaper.popen(
+            self._bed.command("proxy", self._command()),
+            log=self._folder / "log")
+        try:
+            self.child = self._await_child()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._reaper.end(self._process)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _command(self) -> list[str]:
+        command = [
+            str(self.variant.varnishd), "-F", "-j", "none",
+            "-n", str(self._folder / "n"),
+            "-f", str(self._folder / "bench.vcl"),
+            "-a", f"{self._bed.proxy_addr}:{self._bed.proxy_port}",
+            "-s", "malloc,256m",
+        ]
+        for parameter in FAIR_PARAMETERS + self.variant.parameters:
+            command += ["-p", parameter]
+        return command
+
+    def _await_child(self) -> int:
+        """Wait until the worker process runs and its VCL is in use."""
+        deadline = time.monotonic() + START_TIMEOUT
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                break
+            with contextlib.suppress(TestbedError):
+                if "running" in self.cli("status"):
+                    child = child_of(self._process.pid)
+                    if child:
+                        return child
+            time.sleep(0.05)
+        log = (self._folder / "log").read_text()[-2000:]
+        raise TestbedError(
+            f"{self.variant.varnishd} did not start:\n{log}")
+
+    def cli(self, *command: str) -> str:
+        """Run a CLI command; return what it printed."""
+        done = subprocess.run(
+            self._bed.inside("proxy", [
+                str(self.variant.root / "bin" / "varnishadm"),
+                "-n", str(self._folder / "n"), "-t", "10", *command]),
+            capture_output=True, text=True, check=False, timeout=30)
+        if done.returncode != 0:
+            raise TestbedError(
+                f"varnishadm {' '.join(command)}: "
+                f"{(done.stdout + done.stderr).strip()}")
+        return done.stdout
+
+    def cpu_seconds(self) -> float:
+        """CPU time that the worker process has used."""
+        stat = Path(f"/proc/{self.child}/stat").read_text()
+        fields = stat.rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+
+    def rss_bytes(self) -> int:
+        """Resident memory of the worker process, without shared files."""
+        status = Path(f"/proc/{self.child}/status").read_text()
+        for line in status.splitlines():
+            if line.startswith("RssAnon:"):
+                return int(line.split()[1]) * 1024
+        raise TestbedError(f"/proc/{self.child}/status has no RssAnon")
+
+    def restarted(self) -> bool:
+        """Has the worker process died since the start?"""
+        return child_of(self._process.pid) != self.child
