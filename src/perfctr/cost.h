@@ -14,10 +14,12 @@
 
 /*
  * b/T + (h/T) x ceil(b / (MTU - h)), in ns.  bytes on the wire's payload
- * side, rate in bits/s (> 0), mtu > header.
+ * side, rate in bits/s (> 0), mtu > header.  Exact, and rounded up once, at
+ * the end: a byte is never free.  At most INT64_MAX.
  */
 int64_t COST_Net(uint64_t bytes, uint64_t rate, unsigned mtu, unsigned header);
-/* Bytes on the wire for that payload: the same formula without T */
+/* Bytes on the wire for that payload: the same formula without T; at most
+ * UINT64_MAX */
 uint64_t COST_Wire(uint64_t bytes, unsigned mtu, unsigned header);
 
 /*--------------------------------------------------------------------
@@ -27,21 +29,32 @@ uint64_t COST_Wire(uint64_t bytes, unsigned mtu, unsigned header);
 struct est {			/* one a tenant and resource */
 	int64_t			value;		/* ns */
 	uint64_t		samples;
-	int64_t			aux;		/* an estimator's own */
+	int64_t			aux;		/* value's fraction, Q16 */
 };
 
 /* The mean over all tenants' samples, where a tenant never seen starts */
 struct est_mean {
-	int64_t			value;		/* ns, EWMA over all samples, 1/64 */
+	int64_t			value;		/* ns, EWMA, newest 1/64 */
 	uint64_t		samples;
+	int64_t			aux;		/* value's fraction, Q16 */
 };
 
 unsigned EST_Kinds(void);
 const char *EST_Name(unsigned);
 int EST_ByName(const char *);
 
-/* alpha: weight of the newest sample (ewma), of the old maximum (decaying
- * maximum, 2DFQ^E); both in Q16, 0..65536 */
+/*
+ * sample: ns, >= 0.  alpha, Q16, 0..65536: of the newest sample ("ewma",
+ * Sandpaper Fig. 8), of the old maximum ("decaying-max", 2DFQ^E, section 5);
+ * "last" and "oracle" don't use it.  A tenant's first sample is its value.
+ *
+ * "oracle": the sample is what the next request will cost.  Only who knows
+ * that can use it: the simulator hands it in before the request is enqueued,
+ * and none on completion.
+ *
+ * EST_Value(): ns; without samples the mean of all, 0 if there is none.
+ * EST_MeanSample(): a plain mean of the first 64 samples, then 1/64 each.
+ */
 void EST_Sample(unsigned kind, struct est *, int64_t sample, uint32_t alpha);
 int64_t EST_Value(const struct est *, const struct est_mean *);
 void EST_MeanSample(struct est_mean *, int64_t sample);
@@ -58,13 +71,16 @@ struct residual {
 	int64_t			r;		/* ns a request */
 	int64_t			p, s;		/* at the last update */
 	uint64_t		n;
-	int64_t			t;		/* ns, of the last update, 0: none */
+	int64_t			t;		/* ns, last update, 0: none */
 };
 
 #define RESIDUAL_MAX		100000		/* ns */
 
-/* busy: CPU used over the interval is at least 0.9 of a core.  Less than
- * a second since the last update: nothing happens.  Returns r, ns. */
+/*
+ * process_cpu, lap_sum (ns) and requests count from the start of the
+ * process.  busy: CPU used over the interval is at least 0.9 of a core.  Less
+ * than a second since the last update: nothing happens.  Returns r, ns.
+ */
 int64_t RESIDUAL_Update(struct residual *, int64_t now, int64_t process_cpu,
     int64_t lap_sum, uint64_t requests);
 
