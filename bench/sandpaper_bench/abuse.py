@@ -40,9 +40,9 @@ ABUSES = {
     "slow-readers": Abuse(
         Group("abuser", "big.example", f"/bytes/{BIG}", "stall", conns=40),
         fair=1.0),
-    # An origin that sends 10 bytes/s, asked for a new page by each request.
+    # An origin that sends 2 bytes/s, asked for a new page by each request.
     "drip-origin": Abuse(
-        Group("abuser", "drip.example", "/drip/1000/10", conns=100,
+        Group("abuser", "drip.example", "/drip/1000/2", conns=100,
               unique=1),
         fair=1.0, prime=False),
     # One connection at a time asks for 10 MB, reads 1 KB and resets.

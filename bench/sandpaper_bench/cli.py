@@ -13,14 +13,15 @@ from typing import Any
 from .abuse import ABUSES, abuse
 from .customers import CUSTOMERS, PAIRS
 from .lab import Lab, Plan, dump, progress
-from .load import BENCH
+from .load import BENCH, BUILD
 from .pairs import alone, pairs
 from .reaper import Reaper
 from .table import table
 from .testbed import Testbed, TestbedError, parse_cores
 from .varnish import Variant
 
-EXPERIMENTS = ["pairs", "alone", *ABUSES, "rate-unknown", "rate-wrong"]
+ALL = "all"
+EXPERIMENTS = [ALL, "pairs", "alone", *ABUSES, "rate-unknown", "rate-wrong"]
 STOCK = "stock"
 SWITCHES = {"sandpaper": "on", "off": "off", "observe": "observe"}
 
@@ -33,7 +34,9 @@ def parser() -> argparse.ArgumentParser:
         description="Measure how fairly one varnishd serves its tenants.")
     p.add_argument("experiment", choices=EXPERIMENTS)
     p.add_argument("--json", type=Path, metavar="FILE",
-                   help="write the results there as JSON")
+                   help="write the results there as JSON; for all: a folder")
+    p.add_argument("--quick", action="store_true",
+                   help="fewer pairs and customers, short turns")
     p.add_argument("--pairs", metavar="A-B,..",
                    default=",".join("-".join(pair) for pair in PAIRS),
                    help="pairs of customers (default %(default)s)")
@@ -153,9 +156,18 @@ def chosen_pairs(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def experiment(args: argparse.Namespace, lab: Lab) -> dict[str, Any]:
-    """Run the experiment; return its report."""
-    name = args.experiment
+def shorten(args: argparse.Namespace) -> None:
+    """Take less of everything: minutes instead of an hour."""
+    args.seconds, args.turns = 3.0, 3
+    args.pairs, args.customers = "c1-c3,c3-c4,k0-k1", "c1,k0"
+
+
+def experiment(
+    name: str, args: argparse.Namespace, lab: Lab
+) -> dict[str, Any]:
+    """Run one experiment; return its report."""
+    args.experiment = name
+    lab.variants = make_variants(args, lab.bed.shaped)
     if name == "alone":
         return alone(lab, args.customers.split(","))
     if name in ABUSES:
@@ -164,12 +176,35 @@ def experiment(args: argparse.Namespace, lab: Lab) -> dict[str, Any]:
                  fresh=name.startswith("rate-"))
 
 
+def finish(report: dict[str, Any], path: Path | None) -> None:
+    """Print the report's table and write its JSON."""
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dump(report))
+    print(table(report), flush=True)
+
+
+def run_all(args: argparse.Namespace, lab: Lab) -> None:
+    """Run every experiment, one after the other."""
+    folder = args.json or BUILD
+    for name in EXPERIMENTS[1:]:
+        print(f"\n== {name}", flush=True)
+        finish(experiment(name, args, lab), folder / f"{name}.json")
+    print(f"\nThe figures are in {folder}/*.json")
+
+
 def main(argv: list[str] | None = None) -> int:
-    """Run one experiment; return the exit status."""
+    """Run one experiment, or all; return the exit status."""
     args = parser().parse_args(argv)
+    if args.quick:
+        shorten(args)
     reaper = Reaper()
     try:
-        report = experiment(args, make_lab(args, reaper))
+        lab = make_lab(args, reaper)
+        if args.experiment == ALL:
+            run_all(args, lab)
+        else:
+            finish(experiment(args.experiment, args, lab), args.json)
     except TestbedError as error:
         print(f"sandpaper-bench: {error}", file=sys.stderr)
         return 1
@@ -177,8 +212,4 @@ def main(argv: list[str] | None = None) -> int:
         return 130
     finally:
         reaper.close()
-    if args.json:
-        args.json.parent.mkdir(parents=True, exist_ok=True)
-        args.json.write_text(dump(report))
-    print(table(report))
     return 0

@@ -108,11 +108,10 @@ def outro(report: dict[str, Any]) -> str:
         where = ("loopback, not shaped: page sizes cost CPU only; run as "
                  "root for the real thing")
     noise = median(r["noise_cores"] for r in report["results"])
+    cores = ",".join(map(str, machine["proxy_cores"]))
     lines = [
-        "normalised: throughput together / alone; fair tenants have equal "
-        "ones: min/max 1.00.",
-        f"Testbed: {where}; varnishd on core "
-        f"{','.join(map(str, machine['proxy_cores']))}.",
+        "normalised: throughput together / alone; fair: equal, min/max 1.00",
+        f"Testbed: {where}; varnishd on core {cores}.",
     ]
     if noise > 0.15:
         lines.append(

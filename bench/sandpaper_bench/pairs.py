@@ -49,7 +49,8 @@ def quotient(turns: Sequence[PairTurn]) -> float:
 def norm(turns: Sequence[PairTurn], side: str) -> float:
     """Return the normalised throughput of side "a" or "b"."""
     return ratio_of_medians([
-        (getattr(t, f"together_{side}").rps, getattr(t, side).rps)
+        (t.together_a.rps, t.a.rps) if side == "a"
+        else (t.together_b.rps, t.b.rps)
         for t in turns])
 
 
@@ -84,7 +85,7 @@ def side_result(turns: Sequence[PairTurn], side: str) -> dict[str, float]:
     both = [getattr(t, f"together_{side}") for t in turns]
 
     def mid(seen: list[Seen], what: str) -> float:
-        return round(median(getattr(s, what) for s in seen), 6)
+        return round(float(median(getattr(s, what) for s in seen)), 6)
 
     return {
         f"norm_{side}": round(norm(turns, side), 4),

@@ -114,13 +114,11 @@ class Reaper:
         self, command: list[str], log: Path | None = None
     ) -> subprocess.Popen[str]:
         """Start a process and list it; stderr goes to `log`."""
-        err = open(log, "a") if log else subprocess.DEVNULL
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=err, text=True, start_new_session=True,
-        )
-        if log:
-            err.close()  # type: ignore[union-attr]
+        with open(log or os.devnull, "a") as err:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=err, text=True, start_new_session=True,
+            )
         self._tell(f"pid {process.pid} {start_time(process.pid)}")
         return process
 
