@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs varnishtest and reads its verdicts."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+VERDICT = re.compile(r"#    top  TEST (\S+) (passed|FAILED|skipped) \(")
+TEST_SECONDS = 120
+PROGRESS_SECONDS = 30
+
+
+def counts(results: dict[str, str]) -> str:
+    c = Counter(results.values())
+    return ", ".join(f"{c[r]} {r}" for r in (PASSED, FAILED, SKIPPED))
+
+
+def run(argv: Sequence[str], tests: Sequence[Path], log: Path, *,
+        jobs: int = 1, cwd: Path | None = None, path: str = "",
+        label: str = "") -> dict[str, str]:
+    """One run of argv (a varnishtest with its options) over tests.
+
+    Answers the verdict of each test by its file name without `.vtc`; a test
+    without one (varnishtest died) has failed. All output goes to log; with a
+    label, progress is told on stdout every 30 s.
+    """
+    env = dict(os.environ)
+    if path:
+        env["PATH"] = path + ":" + env["PATH"]
+    results: dict[str, str] = {}
+    # Sockets live in there and a socket's path is short: not under build/.
+    with (tempfile.TemporaryDirectory(prefix="vtc.") as tmp,
+          log.open("w") as out):
+        env["TMPDIR"] = tmp
+        told = time.monotonic()
+        with subprocess.Popen(
+                [*argv, "-k", "-j", str(jobs), "-t", str(TEST_SECONDS),
+                 *map(str, tests)],
+                cwd=cwd, env=env, stdin=subprocess.DEVNULL, text=True,
+                errors="replace", stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT) as p:
+            assert p.stdout is not None
+            for line in p.stdout:
+                out.write(line)
+                m = VERDICT.match(line)
+                if m:
+                    results[Path(m[1]).stem] = m[2].lower()
+                if label and time.monotonic() - told > PROGRESS_SECONDS:
+                    told = time.monotonic()
+                    print(f"{label}: {len(results)} of {len(tests)}",
+                          flush=True)
+    for t in tests:
+        results.setdefault(t.stem, FAILED)
+    return results
