@@ -13,11 +13,20 @@
  * link time, the NIC is closed.
  *
  * T is learned, every NIC_EPOCH, from the bytes that left behind the qdisc:
- *  - a standing backlog: T moves halfway to what was sent;
+ *  - a standing backlog: T moves halfway to what was sent.  What B lost in
+ *    excess of that is put back, and B is NIC_RTT_EXCESS of it at least, so
+ *    that the queue is waited for;
+ *  - a standing backlog that B does not explain though T is what was sent:
+ *    bytes leave that B does not count (another program's, or headers of
+ *    another size), and T is lowered by a 16th every fourth epoch, to half
+ *    of what was sent; if that does not help it is no queue of ours, T goes
+ *    back and both rules are off for 30 s;
  *  - closed for half of the epoch and no backlog: every fourth epoch T is
- *    probed at 1.125;
+ *    probed at 1.125 (after a probe that failed: half of that step, twice
+ *    the distance); a backlog within the probe takes it back;
  *  - else T stays.
- * It never exceeds the bound.  While T is 0 nothing is ever closed.
+ * It never exceeds the bound.  While T is 0 nothing is ever closed; a
+ * backlog that stands for four epochs then gives the first T.
  *
  * The caller serialises.  No clock, no I/O, integers.
  */
@@ -30,30 +39,39 @@
 #define NIC_BACKLOG	2000000		/* ns of T */
 #define NIC_SHARE	(256 * 1024)	/* bytes, one request in B */
 #define NIC_EPOCH	50000000	/* ns */
-#define NIC_RTT_EXCESS	6000000		/* ns over the minimum: a standing queue */
+#define NIC_RTT_EXCESS	6000000		/* ns: a standing queue */
+#define NIC_RATE_MIN	1000000		/* bits/s: T is not learned below it */
 
 struct nic {
 	unsigned		magic;
 #define NIC_MAGIC		0x21c0ffee
 	uint64_t		rate;		/* T, bits/s, 0: not known */
 	uint64_t		bound;		/* bits/s, 0: none */
-	int64_t			backlog;	/* B, bytes x 8 x 1e9 fixed point is
-						 * up to the implementation: use
-						 * the functions */
-	int64_t			drained;	/* ns, when B was last drained */
-	int64_t			closed_since;	/* ns, or 0 */
+	int64_t			backlog;	/* B, bytes, not yet drained */
+	uint64_t		remainder;	/* of B's drain, < NIC_UNIT */
+	int64_t			drained;	/* ns, last drain of B */
 	int64_t			closed_ns;	/* total, closed */
-	uint64_t		remainder;
 	/* of the running epoch */
 	int64_t			epoch;		/* ns, its start, 0: none */
-	uint64_t		tx_bytes;
+	uint64_t		tx_bytes;	/* at its start */
 	int64_t			epoch_closed;	/* closed_ns at its start */
-	unsigned		held_epochs;
-	uint64_t		learned;	/* times T changed */
+	uint64_t		epoch_drained;	/* bytes that B lost in it */
+	/* learning */
+	uint64_t		sent;		/* bits/s, of the last standing
+						 * epoch */
+	unsigned		standing;	/* epochs that one stood and B
+						 * does not explain it */
+	unsigned		held;		/* held epochs since a probe */
+	unsigned		wait;		/* held epochs to the next */
+	unsigned		step;		/* a probe adds T >> step */
 	int			probing;
-	uint64_t		before_probe;
+	uint64_t		before_probe;	/* T, bits/s */
+	int64_t			not_ours;	/* ns, until then T is not
+						 * lowered below sent */
+	uint64_t		learned;	/* times T changed */
 };
 
+/* rate, bound: bits/s.  A rate of 0 is taken from the bound, if any. */
 void NIC_Init(struct nic *, uint64_t rate, uint64_t bound, int64_t now);
 /* A new upper bound (param), or a rate remembered from before a restart */
 void NIC_SetBound(struct nic *, uint64_t bound);
@@ -70,16 +88,19 @@ uint32_t NIC_Release(struct nic *, uint32_t bytes, int64_t now);
 uint32_t NIC_Correct(struct nic *, uint32_t counted, uint64_t actual,
     int64_t now);
 
-/* Is it closed?  *when: the time it opens, ns */
+/* Is it closed?  *when (if not NULL): the time it opens, ns; now if open */
 int NIC_Closed(struct nic *, int64_t now, int64_t *when);
 int64_t NIC_Backlog(struct nic *, int64_t now);		/* B, bytes */
 int64_t NIC_ClosedTime(struct nic *, int64_t now);	/* ns, total */
 
 /*
  * What the host saw since the start: bytes sent by the interface behind
- * the qdisc, whether a queue stands now (qdisc backlog, or smoothed RTT
- * over its minimum by NIC_RTT_EXCESS).  Call it every NIC_EPOCH; sooner
- * calls are ignored.  1: T changed.
+ * the qdisc, whether a queue stands now: qdisc backlog or unsent bytes in
+ * sockets of NIC_RTT_EXCESS of link time, or smoothed RTT over its minimum
+ * by NIC_RTT_EXCESS, over several connections (one slow client's RTT says
+ * nothing about our link).  The NIC_BACKLOG that is let through is no
+ * standing queue.  Call it every NIC_EPOCH; sooner calls are ignored, an
+ * epoch of more than four starts anew.  1: T changed.
  */
 int NIC_Learn(struct nic *, uint64_t tx_bytes, int standing, int64_t now);
 

@@ -1,0 +1,419 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * B is a fluid queue that is drained when somebody looks at it.  A byte is
+ * NIC_UNIT of (bit/s x ns x percent): the drain of any interval at any rate
+ * is a whole number of those, and its remainder is kept.
+ *
+ * Learning trusts a direct measurement (what was sent while a queue stood)
+ * before a guess, and undoes every guess that made a queue stand.
+ */
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "nic.h"
+
+#define NIC_PERCENT	98		/* B drains at that part of T */
+#define NIC_UNIT	(8 * 1000000000ULL * 100)
+#define NIC_RATE_MAX	(UINT64_MAX / NIC_PERCENT)	/* 188 Pbit/s */
+#define NIC_REFILL	200000000	/* ns of T: most that B is given back */
+#define NIC_PATIENCE	4		/* epochs */
+#define NIC_STEP	3		/* 1/8 */
+#define NIC_STEP_MIN	6		/* 1/64 */
+#define NIC_WAIT_MAX	16		/* epochs */
+#define NIC_NOT_OURS	30000000000LL	/* ns */
+
+typedef unsigned __int128 nic_u128;
+
+static void
+nic_assert(const struct nic *nic)
+{
+
+	assert(nic != NULL && nic->magic == NIC_MAGIC);
+}
+
+/* Bytes that leave in so much time at that rate */
+static int64_t
+nic_bytes(uint64_t rate, int64_t ns)
+{
+
+	return ((int64_t)((nic_u128)rate * (uint64_t)ns / 8000000000ULL));
+}
+
+/* Above it the NIC is closed */
+static int64_t
+nic_limit(const struct nic *nic)
+{
+
+	return ((int64_t)(nic->rate / (8000000000ULL / NIC_BACKLOG)));
+}
+
+/* ns until B has lost so many bytes, rounded up; at most 1 h */
+static int64_t
+nic_time(const struct nic *nic, int64_t bytes)
+{
+	const uint64_t per_ns = nic->rate * NIC_PERCENT;
+	const int64_t most = 3600000000000LL;
+	nic_u128 need;
+
+	need = (nic_u128)(uint64_t)bytes * NIC_UNIT - nic->remainder;
+	need = (need + (per_ns - 1)) / per_ns;
+	return (need > (nic_u128)most ? most : (int64_t)need);
+}
+
+static void
+nic_drain(struct nic *nic, int64_t now)
+{
+	int64_t dt, over, open;
+	nic_u128 units;
+
+	nic_assert(nic);
+	dt = now - nic->drained;
+	if (dt <= 0)
+		return;
+	nic->drained = now;
+	if (nic->backlog == 0 || nic->rate == 0)
+		return;
+	over = nic->backlog - nic_limit(nic);
+	if (over > 0) {
+		open = nic_time(nic, over);
+		nic->closed_ns += open < dt ? open : dt;
+	}
+	units = (nic_u128)(nic->rate * NIC_PERCENT) * (uint64_t)dt +
+	    nic->remainder;
+	if (units / NIC_UNIT >= (uint64_t)nic->backlog) {
+		nic->epoch_drained += (uint64_t)nic->backlog;
+		nic->backlog = 0;
+		nic->remainder = 0;
+	} else {
+		nic->epoch_drained += (uint64_t)(units / NIC_UNIT);
+		nic->backlog -= (int64_t)(units / NIC_UNIT);
+		nic->remainder = (uint64_t)(units % NIC_UNIT);
+	}
+}
+
+/* T within its limits; 1: it is another one now */
+static int
+nic_set(struct nic *nic, uint64_t rate)
+{
+
+	if (rate < NIC_RATE_MIN)
+		rate = NIC_RATE_MIN;
+	if (rate > NIC_RATE_MAX)
+		rate = NIC_RATE_MAX;
+	if (nic->bound != 0 && rate > nic->bound)
+		rate = nic->bound;
+	if (rate == nic->rate)
+		return (0);
+	nic->rate = rate;
+	nic->learned++;
+	return (1);
+}
+
+static void
+nic_forget(struct nic *nic)
+{
+
+	nic->standing = 0;
+	nic->held = 0;
+	nic->wait = NIC_PATIENCE;
+	nic->step = NIC_STEP;
+	nic->probing = 0;
+}
+
+void
+NIC_Init(struct nic *nic, uint64_t rate, uint64_t bound, int64_t now)
+{
+
+	assert(nic != NULL);
+	memset(nic, 0, sizeof *nic);
+	nic->magic = NIC_MAGIC;
+	nic->bound = bound;
+	nic->drained = now;
+	NIC_SetRate(nic, rate);
+}
+
+void
+NIC_SetRate(struct nic *nic, uint64_t rate)
+{
+
+	nic_assert(nic);
+	nic_forget(nic);
+	if (nic->bound != 0 && (rate == 0 || rate > nic->bound))
+		rate = nic->bound;
+	if (rate > NIC_RATE_MAX)
+		rate = NIC_RATE_MAX;
+	nic->rate = rate;
+	if (rate == 0)
+		nic->backlog = 0;
+}
+
+void
+NIC_SetBound(struct nic *nic, uint64_t bound)
+{
+
+	nic_assert(nic);
+	nic->bound = bound;
+	NIC_SetRate(nic, nic->rate);
+}
+
+/*--------------------------------------------------------------------
+ * B
+ */
+
+uint32_t
+NIC_Release(struct nic *nic, uint32_t bytes, int64_t now)
+{
+
+	nic_drain(nic, now);
+	if (bytes > NIC_SHARE)
+		bytes = NIC_SHARE;
+	if (nic->rate != 0)
+		nic->backlog += bytes;
+	return (bytes);
+}
+
+/* What is taken back may have been drained already: then the link did not
+ * send it, and the epoch's books are corrected instead. */
+static void
+nic_take_back(struct nic *nic, uint64_t bytes)
+{
+
+	if (bytes <= (uint64_t)nic->backlog) {
+		nic->backlog -= (int64_t)bytes;
+		return;
+	}
+	bytes -= (uint64_t)nic->backlog;
+	nic->backlog = 0;
+	nic->remainder = 0;
+	nic->epoch_drained -= bytes < nic->epoch_drained ? bytes :
+	    nic->epoch_drained;
+}
+
+uint32_t
+NIC_Correct(struct nic *nic, uint32_t counted, uint64_t actual, int64_t now)
+{
+
+	nic_drain(nic, now);
+	assert(counted <= NIC_SHARE);
+	if (actual > NIC_SHARE)
+		actual = NIC_SHARE;
+	if (nic->rate == 0)
+		return ((uint32_t)actual);
+	if (actual >= counted)
+		nic->backlog += (int64_t)actual - counted;
+	else
+		nic_take_back(nic, counted - actual);
+	return ((uint32_t)actual);
+}
+
+int
+NIC_Closed(struct nic *nic, int64_t now, int64_t *when)
+{
+	int64_t over;
+
+	nic_drain(nic, now);
+	over = nic->rate == 0 ? 0 : nic->backlog - nic_limit(nic);
+	if (when != NULL)
+		*when = over > 0 ? nic->drained + nic_time(nic, over) : now;
+	return (over > 0);
+}
+
+int64_t
+NIC_Backlog(struct nic *nic, int64_t now)
+{
+
+	nic_drain(nic, now);
+	return (nic->backlog);
+}
+
+int64_t
+NIC_ClosedTime(struct nic *nic, int64_t now)
+{
+
+	nic_drain(nic, now);
+	return (nic->closed_ns);
+}
+
+/*--------------------------------------------------------------------
+ * T
+ */
+
+struct nic_epoch {
+	int64_t			dt;		/* ns */
+	uint64_t		bytes;		/* sent */
+	uint64_t		sent;		/* bits/s */
+	uint64_t		drained;	/* bytes, B's */
+	int64_t			closed;		/* ns */
+	int64_t			now;
+};
+
+static void
+nic_epoch_start(struct nic *nic, uint64_t tx_bytes, int64_t now)
+{
+
+	nic->epoch = now;
+	nic->tx_bytes = tx_bytes;
+	nic->epoch_closed = nic->closed_ns;
+	nic->epoch_drained = 0;
+}
+
+/* A queue stood, so the link was busy, and B lost what it sent, no more.
+ * 1: then B is the queue that stands. */
+static int
+nic_refill(struct nic *nic, const struct nic_epoch *e)
+{
+	int64_t most = nic_bytes(e->sent, NIC_REFILL), lost;
+
+	if (e->drained > e->bytes && nic->backlog < most) {
+		lost = (int64_t)(e->drained - e->bytes);
+		if (lost > most - nic->backlog)
+			lost = most - nic->backlog;
+		nic->backlog += lost;
+	}
+	return (nic->backlog >= nic_bytes(e->sent, NIC_RTT_EXCESS));
+}
+
+/* T is not known, and a queue stands for the fourth time: what was sent is
+ * at least near the link's rate */
+static int
+nic_first(struct nic *nic, const struct nic_epoch *e, int standing)
+{
+
+	if (!standing || e->bytes == 0) {
+		nic->standing = 0;
+		nic->sent = 0;
+		return (0);
+	}
+	if (e->sent > nic->sent)
+		nic->sent = e->sent;
+	if (++nic->standing < NIC_PATIENCE)
+		return (0);
+	nic_forget(nic);
+	return (nic_set(nic, nic->sent));
+}
+
+/* The queue stands, T is not above what was sent, and B knows nothing of
+ * it: some of what was sent is not B's */
+static int
+nic_lower(struct nic *nic, const struct nic_epoch *e)
+{
+	uint64_t floor = e->sent / 2;
+
+	if (++nic->standing % NIC_PATIENCE != 0)
+		return (0);
+	if (nic->rate <= floor) {
+		nic->not_ours = e->now + NIC_NOT_OURS;
+		nic->standing = 0;
+		return (nic_set(nic, e->sent));
+	}
+	if (nic->rate - nic->rate / 16 < floor)
+		return (nic_set(nic, floor));
+	return (nic_set(nic, nic->rate - nic->rate / 16));
+}
+
+/* T by what was sent under a queue that B does or does not know */
+static int
+nic_measured(struct nic *nic, const struct nic_epoch *e, int known)
+{
+
+	nic->sent = e->sent;
+	if (nic->rate > e->sent + e->sent / 128) {
+		nic->standing = 0;
+		return (nic_set(nic, nic->rate - (nic->rate - e->sent) / 2));
+	}
+	if (nic->rate < e->sent / 2)
+		return (nic_set(nic, nic->rate + (e->sent - nic->rate) / 2));
+	if (known || e->now < nic->not_ours)
+		return (0);
+	return (nic_lower(nic, e));
+}
+
+static int
+nic_stands(struct nic *nic, const struct nic_epoch *e)
+{
+	int changed, known;
+
+	nic->held = 0;
+	known = nic_refill(nic, e);
+	if (nic->probing) {
+		nic->probing = 0;
+		if (nic->step < NIC_STEP_MIN)
+			nic->step++;
+		if (nic->wait < NIC_WAIT_MAX)
+			nic->wait *= 2;
+		changed = nic_set(nic, nic->before_probe);
+	} else if (e->bytes == 0)	/* a link that is down has no rate */
+		changed = 0;
+	else
+		changed = nic_measured(nic, e, known);
+	/* So much of it stands at least: wait for that */
+	if (!known && e->now >= nic->not_ours)
+		nic->backlog = nic_bytes(e->sent, NIC_RTT_EXCESS);
+	return (changed);
+}
+
+/* A probe that nobody used has shown nothing */
+static int
+nic_probe_ends(struct nic *nic, const struct nic_epoch *e)
+{
+	int64_t was;
+
+	nic->probing = 0;
+	was = nic_bytes(nic->before_probe, e->dt);
+	if (e->drained < (uint64_t)(was - was / 16))
+		return (nic_set(nic, nic->before_probe));
+	nic->wait = NIC_PATIENCE;
+	if (nic->step > NIC_STEP)
+		nic->step--;
+	return (0);
+}
+
+static int
+nic_quiet(struct nic *nic, const struct nic_epoch *e)
+{
+	int changed = 0;
+
+	nic->standing = 0;
+	if (nic->probing)
+		changed = nic_probe_ends(nic, e);
+	if (e->closed < e->dt / 2 || ++nic->held < nic->wait)
+		return (changed);
+	nic->held = 0;
+	nic->before_probe = nic->rate;
+	nic->probing = nic_set(nic, nic->rate + (nic->rate >> nic->step));
+	return (changed | nic->probing);
+}
+
+int
+NIC_Learn(struct nic *nic, uint64_t tx_bytes, int standing, int64_t now)
+{
+	struct nic_epoch e;
+	nic_u128 sent;
+
+	nic_drain(nic, now);
+	e.now = now;
+	e.dt = now - nic->epoch;
+	if (nic->epoch != 0 && e.dt >= 0 && e.dt < NIC_EPOCH)
+		return (0);
+	e.bytes = tx_bytes - nic->tx_bytes;
+	e.drained = nic->epoch_drained;
+	e.closed = nic->closed_ns - nic->epoch_closed;
+	if (nic->epoch == 0 || e.dt < 0 || e.dt > 4 * NIC_EPOCH ||
+	    tx_bytes < nic->tx_bytes) {
+		/* Nothing to compare with; a probe can't be judged */
+		nic_epoch_start(nic, tx_bytes, now);
+		if (!nic->probing)
+			return (0);
+		nic->probing = 0;
+		return (nic_set(nic, nic->before_probe));
+	}
+	nic_epoch_start(nic, tx_bytes, now);
+	sent = (nic_u128)e.bytes * 8000000000ULL / (uint64_t)e.dt;
+	e.sent = sent > NIC_RATE_MAX ? NIC_RATE_MAX : (uint64_t)sent;
+	if (nic->rate == 0)
+		return (nic_first(nic, &e, standing));
+	return (standing ? nic_stands(nic, &e) : nic_quiet(nic, &e));
+}

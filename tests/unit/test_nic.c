@@ -1,0 +1,636 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The NIC's backlog by hand and against a slow oracle, and the learned rate
+ * on a simulated link: a first-in-first-out queue of a given rate (tbf), a
+ * releaser that holds while the NIC is closed, and closed-loop connections.
+ * Everything runs on a fake clock in ticks of 100 us.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "perfctr/nic.h"
+
+#define G		1000000000ULL
+#define MS		1000000LL
+#define SEC		(1000 * MS)
+
+static uint64_t seed;
+
+static uint64_t
+rnd(uint64_t n)
+{
+
+	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return ((seed >> 33) % n);
+}
+
+/*--------------------------------------------------------------------
+ * B by hand.  At 1 Gbit/s 2 ms are 250,000 bytes; 0.98 T drains 122.5
+ * bytes a us.
+ */
+
+static void
+test_backlog_by_hand(void **state)
+{
+	struct nic nic;
+	int64_t when;
+
+	(void)state;
+	NIC_Init(&nic, G, 0, SEC);
+	assert_int_equal(NIC_Closed(&nic, SEC, &when), 0);
+	assert_int_equal(when, SEC);
+	assert_int_equal(NIC_Release(&nic, 200000, SEC), 200000);
+	assert_int_equal(NIC_Release(&nic, 50000, SEC), 50000);
+	assert_int_equal(NIC_Closed(&nic, SEC, NULL), 0);
+	assert_int_equal(NIC_Release(&nic, 122500, SEC), 122500);
+	assert_int_equal(NIC_Backlog(&nic, SEC), 372500);
+	assert_int_equal(NIC_Closed(&nic, SEC, &when), 1);
+	assert_int_equal(when, SEC + MS);
+	assert_int_equal(NIC_Closed(&nic, SEC + MS - 1, &when), 1);
+	assert_int_equal(when, SEC + MS);
+	assert_int_equal(NIC_Closed(&nic, SEC + MS, &when), 0);
+	assert_int_equal(NIC_Backlog(&nic, SEC + MS), 250000);
+	/* It was closed for that ms, whoever looked and when */
+	assert_int_equal(NIC_ClosedTime(&nic, 2 * SEC), MS);
+	assert_int_equal(NIC_Backlog(&nic, 2 * SEC), 0);
+	/* A clock that went back drains nothing and breaks nothing */
+	NIC_Release(&nic, 1000, 2 * SEC);
+	assert_int_equal(NIC_Backlog(&nic, SEC), 1000);
+}
+
+static void
+test_correct(void **state)
+{
+	struct nic nic;
+	uint32_t c;
+
+	(void)state;
+	NIC_Init(&nic, G, 0, SEC);
+	/* One request's share is capped, also when it turns out larger */
+	c = NIC_Release(&nic, 10000000, SEC);
+	assert_int_equal(c, NIC_SHARE);
+	c = NIC_Correct(&nic, c, UINT64_MAX, SEC);
+	assert_int_equal(c, NIC_SHARE);
+	assert_int_equal(NIC_Backlog(&nic, SEC), NIC_SHARE);
+	assert_int_equal(NIC_Closed(&nic, SEC, NULL), 1);
+	/* Reset after 1 KB: taken back, and nobody is held for it */
+	c = NIC_Correct(&nic, c, 1000, SEC);
+	assert_int_equal(c, 1000);
+	assert_int_equal(NIC_Backlog(&nic, SEC), 1000);
+	assert_int_equal(NIC_Closed(&nic, SEC, NULL), 0);
+	c = NIC_Correct(&nic, c, 0, SEC);
+	assert_int_equal(c, 0);
+	assert_int_equal(NIC_Backlog(&nic, SEC), 0);
+	/* Taken back after it was drained: never below zero, no credit */
+	c = NIC_Release(&nic, 100000, SEC);
+	assert_int_equal(NIC_Correct(&nic, c, 0, 2 * SEC), 0);
+	assert_int_equal(NIC_Backlog(&nic, 2 * SEC), 0);
+	NIC_Release(&nic, 5000, 2 * SEC);
+	assert_int_equal(NIC_Backlog(&nic, 2 * SEC), 5000);
+}
+
+static void
+test_unknown_and_bound(void **state)
+{
+	struct nic nic;
+	int i;
+
+	(void)state;
+	NIC_Init(&nic, 0, 0, SEC);
+	for (i = 0; i < 1000; i++)
+		assert_int_equal(NIC_Release(&nic, 200000, SEC), 200000);
+	assert_int_equal(NIC_Closed(&nic, SEC, NULL), 0);
+	assert_int_equal(NIC_Backlog(&nic, SEC), 0);
+	assert_int_equal(NIC_Correct(&nic, 200000, 5000, SEC), 5000);
+	NIC_SetBound(&nic, G);
+	assert_int_equal(nic.rate, G);
+	NIC_SetRate(&nic, 2 * G);
+	assert_int_equal(nic.rate, G);
+	NIC_SetBound(&nic, 0);
+	assert_int_equal(nic.rate, G);
+	NIC_SetRate(&nic, 2 * G);
+	assert_int_equal(nic.rate, 2 * G);
+	NIC_SetBound(&nic, G / 2);
+	assert_int_equal(nic.rate, G / 2);
+	NIC_Release(&nic, 200000, SEC);
+	NIC_SetBound(&nic, 0);
+	NIC_SetRate(&nic, 0);
+	assert_int_equal(NIC_Closed(&nic, SEC, NULL), 0);
+	NIC_SetRate(&nic, UINT64_MAX);
+	NIC_Release(&nic, 200000, SEC);
+	assert_int_equal(NIC_Backlog(&nic, 2 * SEC), 0);
+}
+
+/* The same calls at once and ns-exactly spread give the same B; `when` is
+ * the first ns at which it is open */
+static void
+test_backlog_random(void **state)
+{
+	struct nic a, b;
+	int64_t now = SEC, when, t;
+	uint32_t bytes;
+	int i, j;
+
+	(void)state;
+	seed = 7;
+	NIC_Init(&a, 1234567891, 0, now);
+	b = a;
+	for (i = 0; i < 20000; i++) {
+		bytes = (uint32_t)rnd(150000);
+		assert_int_equal(NIC_Release(&a, bytes, now), bytes);
+		assert_int_equal(NIC_Release(&b, bytes, now), bytes);
+		if (NIC_Closed(&a, now, &when)) {
+			assert_true(when > now);
+			struct nic c = a;
+			assert_int_equal(NIC_Closed(&c, when - 1, NULL), 1);
+			assert_int_equal(NIC_Closed(&c, when, NULL), 0);
+		}
+		t = now + (int64_t)rnd(1000000);
+		for (j = 0; j < 5; j++)
+			(void)NIC_Backlog(&b, now + (t - now) * j / 5);
+		now = t;
+		assert_int_equal(NIC_Backlog(&a, now), NIC_Backlog(&b, now));
+		assert_in_range(a.closed_ns - b.closed_ns + 5 * (i + 1), 0,
+		    10 * (i + 1));
+	}
+	assert_true(a.closed_ns > SEC);
+}
+
+/*--------------------------------------------------------------------
+ * The link
+ */
+
+#define TICK		(MS / 10)
+#define CONNS		200
+#define QLEN		(1 << 16)
+
+struct packet {
+	int			conn;		/* -1: somebody else's */
+	uint32_t		counted;
+	uint64_t		bytes;		/* left */
+};
+
+struct sim {
+	struct nic		nic;
+	uint64_t		link;		/* bits/s */
+	uint64_t		other;		/* bits/s, not ours */
+	uint64_t		tx_percent;	/* of our bytes, in tx */
+	int			conns;
+	int			abusers;	/* of them: ask, then reset */
+	uint32_t		size[CONNS];	/* 0: 20 KB to 120 KB */
+	int			ready[CONNS], nready;
+	int64_t			think[CONNS];	/* ns, when ready; 0: no */
+	struct packet		q[QLEN];	/* behind the releaser */
+	unsigned		head, tail;
+	uint64_t		queued;		/* bytes in q */
+	uint64_t		frac;		/* of the link's credit */
+	uint64_t		other_frac;
+	uint64_t		tx;		/* bytes */
+	uint64_t		own;		/* bytes that were ours */
+	int64_t			now, learn;
+	int64_t			worst;		/* ns, longest queue */
+};
+
+static void
+sim_init(struct sim *s, uint64_t link, uint64_t rate, int conns)
+{
+	int i;
+
+	memset(s, 0, sizeof *s);
+	seed = 42;
+	s->now = SEC;
+	s->link = link;
+	s->conns = conns;
+	s->tx_percent = 100;
+	NIC_Init(&s->nic, rate, 0, s->now);
+	for (i = 0; i < conns; i++)
+		s->ready[s->nready++] = i;
+}
+
+static void
+sim_push(struct sim *s, int conn, uint32_t counted, uint64_t bytes)
+{
+
+	s->q[s->tail++ % QLEN] = (struct packet){ conn, counted, bytes };
+	assert_in_range(s->tail - s->head, 0, QLEN);
+	s->queued += bytes;
+}
+
+/* An estimate that is right on average, corrected when it was sent */
+static void
+sim_release(struct sim *s, int conn)
+{
+	uint32_t bytes = s->size[conn], counted;
+
+	if (bytes == 0)
+		bytes = 20000 + (uint32_t)rnd(100000);
+	counted = NIC_Release(&s->nic,
+	    bytes - bytes / 5 + (uint32_t)rnd(2 * (bytes / 5) + 1), s->now);
+	if (conn < s->abusers) {
+		(void)NIC_Correct(&s->nic, counted, 1000, s->now);
+		sim_push(s, conn, 1000, 1000);
+	} else
+		sim_push(s, conn, counted, bytes);
+}
+
+static void
+sim_send(struct sim *s)
+{
+	uint64_t credit, n;
+	struct packet *p;
+
+	s->frac += s->link * TICK;
+	credit = s->frac / 8000000000ULL;
+	s->frac %= 8000000000ULL;
+	while (credit > 0 && s->head != s->tail) {
+		p = &s->q[s->head % QLEN];
+		n = p->bytes < credit ? p->bytes : credit;
+		credit -= n;
+		p->bytes -= n;
+		s->queued -= n;
+		s->tx += n * s->tx_percent / 100;
+		if (p->conn >= 0)
+			s->own += n;
+		if (p->bytes > 0)
+			break;
+		if (p->conn >= 0)
+			s->think[p->conn] = s->now + MS;
+		s->head++;
+	}
+}
+
+static void
+sim_tick(struct sim *s)
+{
+	int64_t delay;
+	uint64_t n;
+	int i;
+
+	for (i = 0; i < s->conns; i++)
+		if (s->think[i] != 0 && s->think[i] <= s->now) {
+			s->think[i] = 0;
+			s->ready[s->nready++] = i;
+		}
+	for (i = 0; i < s->nready && !NIC_Closed(&s->nic, s->now, NULL); i++)
+		sim_release(s, s->ready[i]);
+	s->nready -= i;
+	memmove(s->ready, s->ready + i, (size_t)s->nready * sizeof s->ready[0]);
+	s->other_frac += s->other * TICK;
+	n = s->other_frac / 8000000000ULL;
+	s->other_frac %= 8000000000ULL;
+	if (n > 0)
+		sim_push(s, -1, 0, n);
+	sim_send(s);
+	s->now += TICK;
+	delay = (int64_t)(s->queued * 8 * G / s->link);
+	if (delay > s->worst)
+		s->worst = delay;
+	if (s->now >= s->learn) {
+		s->learn = s->now + NIC_EPOCH;
+		(void)NIC_Learn(&s->nic, s->tx, delay > NIC_RTT_EXCESS,
+		    s->now);
+	}
+}
+
+/* Run for so long; what part of the link was ours, and the worst queue */
+static double
+sim_run(struct sim *s, int64_t ns)
+{
+	int64_t until = s->now + ns;
+	uint64_t own = s->own;
+
+	s->worst = 0;
+	while (s->now < until)
+		sim_tick(s);
+	return ((double)(s->own - own) * 8e9 / (double)ns / (double)s->link);
+}
+
+static double
+sim_rate(const struct sim *s)
+{
+
+	return ((double)s->nic.rate / (double)s->link);
+}
+
+#define SAY(s, what, u)	print_message("    %s: use %.3f of the link, " \
+	"T %.3f of it, worst queue %.1f ms\n", what, u, sim_rate(s), \
+	(double)(s)->worst / 1e6)
+
+/*--------------------------------------------------------------------*/
+
+static struct sim *sim;
+
+/* T is right a second after saturation, and the link is used */
+static void
+converges(uint64_t link, uint64_t rate, int conns)
+{
+	double u;
+
+	sim_init(sim, link, rate, conns);
+	u = sim_run(sim, SEC);
+	SAY(sim, "first second", u);
+	assert_true(u >= 0.95);
+	assert_true(sim_rate(sim) > 0.95 && sim_rate(sim) < 1.05);
+	u = sim_run(sim, 5 * SEC);
+	SAY(sim, "then", u);
+	assert_true(u >= 0.95);
+	assert_true(sim_rate(sim) > 0.95 && sim_rate(sim) < 1.15);
+	assert_true(sim->worst < 16 * MS);
+}
+
+static void
+test_from_10g(void **state)
+{
+
+	(void)state;
+	converges(1250000000, 10 * G, 200);
+}
+
+static void
+test_from_twice(void **state)
+{
+
+	(void)state;
+	converges(1250000000, 2500000000, 200);
+	converges(G, 2 * G, 100);
+}
+
+static void
+test_from_right(void **state)
+{
+
+	(void)state;
+	converges(1250000000, 1250000000, 200);
+}
+
+static void
+test_from_6_percent(void **state)
+{
+
+	(void)state;
+	converges(1250000000, 1325000000, 200);
+}
+
+static void
+test_from_unknown(void **state)
+{
+
+	(void)state;
+	converges(1250000000, 0, 200);
+}
+
+/* Too low: probed up within a few seconds */
+static void
+test_from_low(void **state)
+{
+	double u;
+
+	(void)state;
+	sim_init(sim, 1250000000, 625000000, 200);
+	u = sim_run(sim, 2 * SEC);
+	SAY(sim, "from half, 2 s", u);
+	u = sim_run(sim, 3 * SEC);
+	SAY(sim, "then", u);
+	assert_true(u >= 0.95);
+	sim_init(sim, 1250000000, 125000000, 200);
+	u = sim_run(sim, 5 * SEC);
+	SAY(sim, "from a tenth, 5 s", u);
+	u = sim_run(sim, 3 * SEC);
+	SAY(sim, "then", u);
+	assert_true(u >= 0.95);
+}
+
+static void
+test_link_changes(void **state)
+{
+	double u;
+
+	(void)state;
+	sim_init(sim, 1250000000, 10 * G, 200);
+	(void)sim_run(sim, 10 * SEC);
+	sim->link *= 2;
+	u = sim_run(sim, 3 * SEC);
+	SAY(sim, "doubled, 3 s", u);
+	u = sim_run(sim, 3 * SEC);
+	SAY(sim, "then", u);
+	assert_true(u >= 0.95);
+	sim->link /= 4;
+	u = sim_run(sim, SEC);
+	SAY(sim, "a quarter, 1 s", u);
+	u = sim_run(sim, 5 * SEC);
+	SAY(sim, "then", u);
+	assert_true(u >= 0.95);
+	assert_true(sim_rate(sim) < 1.15);
+	assert_true(sim->worst < 20 * MS);
+}
+
+/* A steady 30 % of the link is somebody else's: the queue does not stand,
+ * and we get the rest */
+static void
+test_others_bytes(void **state)
+{
+	int64_t stood = 0, t;
+	double u;
+
+	(void)state;
+	sim_init(sim, 1250000000, 10 * G, 200);
+	sim->other = sim->link * 3 / 10;
+	u = sim_run(sim, 5 * SEC);
+	SAY(sim, "30 % others, 5 s", u);
+	u = sim_run(sim, 5 * SEC);
+	SAY(sim, "then", u);
+	assert_true(u >= 0.95 * 0.7);
+	for (t = 0; t < 100; t++) {
+		(void)sim_run(sim, NIC_EPOCH);
+		stood += sim->queued * 8 * G / sim->link > NIC_RTT_EXCESS;
+	}
+	print_message("    stood in %d of 100 epochs\n", (int)stood);
+	assert_true(stood < 50);
+}
+
+/* A queue that is not ours and never goes: we do not give way for ever */
+static void
+test_not_our_queue(void **state)
+{
+	int64_t now = SEC, low = 0, i;
+	uint64_t tx = 0;
+	struct nic nic;
+
+	(void)state;
+	NIC_Init(&nic, G, 0, now);
+	for (i = 0; i < 20 * 60; i++) {
+		tx += 125000000 / 20;
+		now += NIC_EPOCH;
+		(void)NIC_Learn(&nic, tx, 1, now);
+		assert_true(nic.rate >= G / 2);
+		low += nic.rate < G * 95 / 100;
+	}
+	print_message("    lowered in %d of 1200 epochs\n", (int)low);
+	assert_true(low > 0 && low < 1200 / 8);
+}
+
+/* tx counts fewer bytes than we do (segments without their headers) */
+static void
+test_units_differ(void **state)
+{
+	double u;
+
+	(void)state;
+	sim_init(sim, 1250000000, 10 * G, 200);
+	sim->tx_percent = 95;
+	(void)sim_run(sim, 3 * SEC);
+	u = sim_run(sim, 5 * SEC);
+	SAY(sim, "tx counts 0.95", u);
+	assert_true(u >= 0.95);
+	sim_init(sim, 1250000000, 10 * G, 200);
+	sim->tx_percent = 105;
+	(void)sim_run(sim, 3 * SEC);
+	u = sim_run(sim, 5 * SEC);
+	SAY(sim, "tx counts 1.05", u);
+	assert_true(u >= 0.95);
+}
+
+/* 40 connections ask for 10 MB and reset after 1 KB, as fast as they can:
+ * the others lose what is sent to these, not what was asked */
+static void
+test_resets(void **state)
+{
+	double u;
+	int i;
+
+	(void)state;
+	sim_init(sim, 1250000000, 1250000000, 200);
+	sim->abusers = 40;
+	for (i = 0; i < sim->abusers; i++)
+		sim->size[i] = 10000000;
+	u = sim_run(sim, 5 * SEC);
+	SAY(sim, "with resets", u);
+	assert_true(u >= 0.95);
+}
+
+/* 10 MB responses, of which B knows 256 KB, beside small ones */
+static void
+test_huge_responses(void **state)
+{
+	double u;
+	int i;
+
+	(void)state;
+	sim_init(sim, 1250000000, 10 * G, 100);
+	for (i = 0; i < 5; i++)
+		sim->size[i] = 10000000;
+	(void)sim_run(sim, 2 * SEC);
+	u = sim_run(sim, 10 * SEC);
+	SAY(sim, "with 10 MB responses", u);
+	assert_true(u >= 0.95);
+	assert_true(sim_rate(sim) >= 0.5);
+}
+
+/* Little to do: T is left alone */
+static void
+test_idle(void **state)
+{
+
+	(void)state;
+	sim_init(sim, 1250000000, 10 * G, 1);
+	sim->size[0] = 20000;
+	(void)sim_run(sim, 5 * SEC);
+	assert_int_equal(sim->nic.rate, 10 * G);
+	assert_int_equal(sim->nic.learned, 0);
+}
+
+static void
+test_bound(void **state)
+{
+	int i;
+
+	(void)state;
+	sim_init(sim, 2500000000, 0, 200);
+	NIC_SetBound(&sim->nic, G);
+	for (i = 0; i < 100; i++) {
+		(void)sim_run(sim, NIC_EPOCH);
+		assert_true(sim->nic.rate <= G);
+	}
+	assert_int_equal(sim->nic.rate, G);
+}
+
+/* Calls that are early, late, or with a counter that went back */
+static void
+test_odd_calls(void **state)
+{
+	struct nic nic;
+
+	(void)state;
+	NIC_Init(&nic, 10 * G, 0, SEC);
+	assert_int_equal(NIC_Learn(&nic, 1000, 1, SEC), 0);
+	assert_int_equal(NIC_Learn(&nic, 9000, 1, SEC + NIC_EPOCH - 1), 0);
+	assert_int_equal(nic.rate, 10 * G);
+	/* The process was stopped for 5 s */
+	assert_int_equal(NIC_Learn(&nic, 9000, 1, 6 * SEC), 0);
+	assert_int_equal(nic.rate, 10 * G);
+	/* The interface was replaced */
+	assert_int_equal(NIC_Learn(&nic, 10, 1, 6 * SEC + NIC_EPOCH), 0);
+	assert_int_equal(nic.rate, 10 * G);
+	/* The link is down: nothing was sent, T says nothing of that */
+	assert_int_equal(NIC_Learn(&nic, 10, 1, 6 * SEC + 2 * NIC_EPOCH), 0);
+	assert_int_equal(nic.rate, 10 * G);
+	/* And an epoch that counts: 62.5 MB are 10 Gbit/s, 6.25 MB are 1 */
+	assert_int_equal(NIC_Learn(&nic, 10 + 6250000, 1,
+	    6 * SEC + 3 * NIC_EPOCH), 1);
+	assert_int_equal(nic.rate, 5500000000ULL);
+	assert_int_equal(nic.learned, 1);
+}
+
+static int
+setup(void **state)
+{
+
+	(void)state;
+	sim = calloc(1, sizeof *sim);
+	return (sim == NULL);
+}
+
+static int
+teardown(void **state)
+{
+
+	(void)state;
+	free(sim);
+	return (0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_backlog_by_hand),
+		cmocka_unit_test(test_correct),
+		cmocka_unit_test(test_unknown_and_bound),
+		cmocka_unit_test(test_backlog_random),
+		cmocka_unit_test(test_from_10g),
+		cmocka_unit_test(test_from_twice),
+		cmocka_unit_test(test_from_right),
+		cmocka_unit_test(test_from_6_percent),
+		cmocka_unit_test(test_from_unknown),
+		cmocka_unit_test(test_from_low),
+		cmocka_unit_test(test_link_changes),
+		cmocka_unit_test(test_others_bytes),
+		cmocka_unit_test(test_not_our_queue),
+		cmocka_unit_test(test_units_differ),
+		cmocka_unit_test(test_resets),
+		cmocka_unit_test(test_huge_responses),
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_bound),
+		cmocka_unit_test(test_odd_calls),
+	};
+
+	return (cmocka_run_group_tests(tests, setup, teardown));
+}
