@@ -19,15 +19,19 @@
 
 #define POOLMGR_SHRINK	1000000000	/* ns */
 
+/*
+ * Counts are the process's, except those marked "a pool".  A host that knows
+ * them pool by pool passes that pool's and pools = 1.
+ */
 struct poolmgr_snapshot {
 	unsigned	workers_per_core;
 	unsigned	cores;
 	unsigned	parsers;	/* P, parsing tasks */
 	unsigned	acceptors;
-	unsigned	lent;		/* slots given back by waiting workers */
+	unsigned	lent;		/* slots of workers that wait */
 	unsigned	fetches;	/* backend tasks that run */
 	unsigned	h2_sessions;
-	unsigned	writers;	/* workers blocked in a write to a slow reader */
+	unsigned	writers;	/* workers blocked by a slow reader */
 	unsigned	pools;		/* >= 1 */
 	unsigned	reserve;	/* Varnish's, a pool */
 	unsigned	min, max;	/* thread_pool_min, _max: a pool */
@@ -35,12 +39,14 @@ struct poolmgr_snapshot {
 
 struct poolmgr {
 	unsigned	threads;	/* the last answer, a pool */
-	int64_t		shrunk;		/* ns, when it last fell */
+	int64_t		needed;		/* ns, when all were last needed, or
+					 * some retired */
 };
 
 /* W: slots */
 unsigned POOLMGR_Slots(unsigned workers_per_core, unsigned cores);
-/* Threads that a pool should have now; min <= answer <= max */
+/* Threads that a pool should have now; min <= answer <= max.  A struct of
+ * zeros is a pool that has none yet. */
 unsigned POOLMGR_Threads(struct poolmgr *, const struct poolmgr_snapshot *,
     int64_t now);
 /* Appendix B: expected number of extra workers, lambda x p_miss / mu */
@@ -52,5 +58,7 @@ double POOLMGR_Expected(double lambda, double p_miss, double fetch_seconds);
  * for tests, a folder that stands for "/".
  */
 unsigned POOLMGR_Cores(const char *root);
+/* The quota's part of that; 0: no limit */
+unsigned POOLMGR_Quota(const char *root);
 
 #endif

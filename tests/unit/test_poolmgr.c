@@ -1,0 +1,291 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The pool's size on snapshots and a fake clock, and the cores of cgroup
+ * trees that the test writes itself.
+ */
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "poolmgr/poolmgr.h"
+
+#define SEC		1000000000LL
+
+static const struct poolmgr_snapshot base = {
+	.workers_per_core = 10,
+	.cores = 4,
+	.parsers = 4,
+	.acceptors = 4,
+	.pools = 2,
+	.reserve = 5,
+	.min = 10,
+	.max = 500,
+};
+
+static void
+test_slots(void **state)
+{
+
+	(void)state;
+	assert_int_equal(POOLMGR_Slots(10, 8), 80);
+	assert_int_equal(POOLMGR_Slots(1, 1), 1);
+	assert_int_equal(POOLMGR_Slots(0, 8), 1);
+	assert_int_equal(POOLMGR_Slots(UINT_MAX, UINT_MAX), UINT_MAX);
+}
+
+static void
+test_size(void **state)
+{
+	struct poolmgr_snapshot s = base;
+	struct poolmgr pm;
+
+	(void)state;
+	memset(&pm, 0, sizeof pm);
+	/* 40 slots, 4 parsers, 5 in reserve, half of 4 acceptors */
+	assert_int_equal(POOLMGR_Threads(&pm, &s, SEC), 51);
+	/* Grows at once: half of 10 + 20 + 3 + 6, rounded up */
+	s.lent = 10;
+	s.fetches = 20;
+	s.h2_sessions = 3;
+	s.writers = 6;
+	assert_int_equal(POOLMGR_Threads(&pm, &s, SEC), 40 + 4 + 5 + 22);
+	s.fetches = 5000;
+	assert_int_equal(POOLMGR_Threads(&pm, &s, SEC), 500);
+	s.max = 300;		/* param.set below what there is */
+	assert_int_equal(POOLMGR_Threads(&pm, &s, SEC), 300);
+	s.lent = s.fetches = s.h2_sessions = UINT_MAX;
+	s.max = UINT_MAX;
+	s.pools = 1;
+	assert_int_equal(POOLMGR_Threads(&pm, &s, SEC), UINT_MAX);
+	s = base;
+	s.min = 200;
+	memset(&pm, 0, sizeof pm);
+	assert_int_equal(POOLMGR_Threads(&pm, &s, SEC), 200);
+}
+
+static void
+test_shrinks_slowly(void **state)
+{
+	struct poolmgr_snapshot s = base;
+	struct poolmgr pm;
+	unsigned n, last;
+	int i;
+
+	(void)state;
+	memset(&pm, 0, sizeof pm);
+	s.lent = 160;
+	assert_int_equal(POOLMGR_Threads(&pm, &s, SEC), 131);
+	s.lent = 0;
+	assert_int_equal(POOLMGR_Threads(&pm, &s, 2 * SEC - 1), 131);
+	/* an eighth of 80 */
+	assert_int_equal(POOLMGR_Threads(&pm, &s, 2 * SEC), 121);
+	assert_int_equal(POOLMGR_Threads(&pm, &s, 2 * SEC + 1), 121);
+	/* needed again, and for another second */
+	s.lent = 160;
+	assert_int_equal(POOLMGR_Threads(&pm, &s, 3 * SEC), 131);
+	s.lent = 0;
+	assert_int_equal(POOLMGR_Threads(&pm, &s, 4 * SEC - 1), 131);
+	last = 131;
+	for (i = 0; i < 60; i++) {
+		n = POOLMGR_Threads(&pm, &s, (4 + i) * SEC);
+		assert_true(n <= last && last - n <= (last - 51 + 7) / 8);
+		assert_true(n < last || n == 51);
+		last = n;
+	}
+	assert_int_equal(last, 51);
+}
+
+/* A pool that breathes faster than a second keeps its threads */
+static void
+test_no_churn(void **state)
+{
+	struct poolmgr_snapshot s = base;
+	struct poolmgr pm;
+	int i;
+
+	(void)state;
+	memset(&pm, 0, sizeof pm);
+	s.lent = 100;
+	assert_int_equal(POOLMGR_Threads(&pm, &s, SEC), 101);
+	for (i = 0; i < 1000; i++) {
+		s.lent = i % 9 == 0 ? 100 : 0;
+		assert_int_equal(POOLMGR_Threads(&pm, &s,
+		    SEC + i * (SEC / 10)), 101);
+	}
+}
+
+/* The clock and the last answer are all that it remembers */
+static void
+test_pure(void **state)
+{
+	struct poolmgr_snapshot s = base;
+	struct poolmgr a, b;
+	uint64_t x = 1;
+	int i;
+
+	(void)state;
+	memset(&a, 0, sizeof a);
+	for (i = 0; i < 10000; i++) {
+		x = x * 6364136223846793005ULL + 1442695040888963407ULL;
+		s.lent = (unsigned)(x >> 40) % 400;
+		s.cores = 1 + (unsigned)(x >> 50) % 16;
+		b = a;
+		assert_int_equal(POOLMGR_Threads(&a, &s, i * (SEC / 3)),
+		    POOLMGR_Threads(&b, &s, i * (SEC / 3)));
+		assert_in_range(a.threads, s.min, s.max);
+		assert_true(a.threads >=
+		    POOLMGR_Slots(s.workers_per_core, s.cores));
+	}
+}
+
+static void
+test_expected(void **state)
+{
+
+	(void)state;
+	/* 1000/s, a tenth misses, 50 ms each: five extra workers */
+	assert_true(POOLMGR_Expected(1000, 0.1, 0.05) > 4.999);
+	assert_true(POOLMGR_Expected(1000, 0.1, 0.05) < 5.001);
+	assert_true(POOLMGR_Expected(1000, 0, 0.05) == 0);
+}
+
+/*--------------------------------------------------------------------*/
+
+static char root[] = "/tmp/test_poolmgr.XXXXXX";
+
+static void
+put(const char *name, const char *text)
+{
+	char path[PATH_MAX], *p;
+	FILE *f;
+
+	assert_true(snprintf(path, sizeof path, "%s/%s", root, name) <
+	    (int)sizeof path);
+	for (p = strchr(path + strlen(root) + 1, '/'); p != NULL;
+	    p = strchr(p + 1, '/')) {
+		*p = '\0';
+		assert_true(mkdir(path, 0755) == 0 || errno == EEXIST);
+		*p = '/';
+	}
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void
+test_no_quota(void **state)
+{
+	cpu_set_t set;
+
+	(void)state;
+	assert_int_equal(POOLMGR_Quota(root), 0);
+	assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
+	assert_int_equal(POOLMGR_Cores(root), CPU_COUNT(&set));
+	put("proc/self/cgroup", "0::/\n");
+	assert_int_equal(POOLMGR_Quota(root), 0);
+	put("sys/fs/cgroup/cpu.max", "max 100000\n");
+	assert_int_equal(POOLMGR_Quota(root), 0);
+	put("proc/self/cgroup", "nonsense\n12:cpu\n\n");
+	assert_int_equal(POOLMGR_Quota(root), 0);
+}
+
+static void
+test_quota_v2(void **state)
+{
+
+	(void)state;
+	put("proc/self/cgroup", "0::/a/b\n");
+	put("sys/fs/cgroup/a/cpu.max", "max 100000\n");
+	put("sys/fs/cgroup/a/b/cpu.max", "250000 100000\n");
+	assert_int_equal(POOLMGR_Quota(root), 3);
+	put("sys/fs/cgroup/a/b/cpu.max", "300000 100000\n");
+	assert_int_equal(POOLMGR_Quota(root), 3);
+	/* The least one on the way up holds */
+	put("sys/fs/cgroup/a/cpu.max", "200000 100000\n");
+	assert_int_equal(POOLMGR_Quota(root), 2);
+	put("sys/fs/cgroup/a/b/cpu.max", "1000 100000\n");
+	assert_int_equal(POOLMGR_Quota(root), 1);
+	assert_int_equal(POOLMGR_Cores(root), 1);
+	put("sys/fs/cgroup/a/b/cpu.max", "0 0\n");
+	assert_int_equal(POOLMGR_Quota(root), 2);
+	/* The host's path in a container: its own cgroup is the mount */
+	put("proc/self/cgroup", "0::/docker/0123456789ab\n");
+	put("sys/fs/cgroup/cpu.max", "400000 100000\n");
+	assert_int_equal(POOLMGR_Quota(root), 4);
+	put("sys/fs/cgroup/cpu.max", "max 100000\n");
+}
+
+static void
+test_quota_v1(void **state)
+{
+
+	(void)state;
+	put("proc/self/cgroup",
+	    "9:name=systemd:/\n5:cpuset:/\n4:cpu,cpuacct:/x\n0::/\n");
+	put("sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_quota_us", "-1\n");
+	put("sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_period_us", "100000\n");
+	assert_int_equal(POOLMGR_Quota(root), 0);
+	put("sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_quota_us", "450000\n");
+	assert_int_equal(POOLMGR_Quota(root), 5);
+	put("proc/self/cgroup", "1:cpu:/y\n2:cpuacct:/x\n");
+	put("sys/fs/cgroup/cpu/y/cpu.cfs_quota_us", "150000\n");
+	put("sys/fs/cgroup/cpu/y/cpu.cfs_period_us", "50000\n");
+	assert_int_equal(POOLMGR_Quota(root), 3);
+	/* cpuset and cpuacct are no cpu */
+	put("proc/self/cgroup", "1:cpuset,cpuacct:/y\n");
+	assert_int_equal(POOLMGR_Quota(root), 0);
+}
+
+static int
+setup(void **state)
+{
+
+	(void)state;
+	return (mkdtemp(root) == NULL);
+}
+
+static int
+teardown(void **state)
+{
+	char cmd[PATH_MAX];
+
+	(void)state;
+	(void)snprintf(cmd, sizeof cmd, "rm -r '%s'", root);
+	return (system(cmd));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_size),
+		cmocka_unit_test(test_shrinks_slowly),
+		cmocka_unit_test(test_no_churn),
+		cmocka_unit_test(test_pure),
+		cmocka_unit_test(test_expected),
+		cmocka_unit_test(test_no_quota),
+		cmocka_unit_test(test_quota_v2),
+		cmocka_unit_test(test_quota_v1),
+	};
+
+	return (cmocka_run_group_tests(tests, setup, teardown));
+}
