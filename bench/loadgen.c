@@ -508,8 +508,12 @@ group_arrival(struct group *g, uint64_t now)
 {
 	struct conn *c = group_idle(g);
 
+	if (group_spent(g)) {
+		g->next_arrival = UINT64_MAX;
+		return;
+	}
 	if (g->mode == RESET) {
-		if (c != NULL && !group_spent(g))
+		if (c != NULL)
 			conn_connect(c, now);
 		g->next_arrival += (uint64_t)((double)NS / g->rate);
 		return;

@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any
 
 from .estimate import bootstrap, ratio_of_medians, verdict
-from .lab import Lab, progress
+from .lab import Lab, in_turns, progress
 from .load import Group, Seen
 from .pairs import check_names
 from .testbed import TestbedError
@@ -66,6 +66,7 @@ class AbuseTurn:
     abusive_requests: int
     abusive_errors: int
     grown_bytes: int
+    grown_later_bytes: int
 
     @property
     def rps(self) -> tuple[float, float]:
@@ -83,7 +84,7 @@ def abuse_turn(
             big = Group(abuse.group.name, abuse.group.host, abuse.group.path)
             lab.load.prime(varnish, [big])
         alone = lab.measure(varnish, [victim])[victim.name]
-        before = varnish.rss_bytes()
+        rss = [varnish.rss_bytes()]
         beside: list[Seen] = []
         requests = errors = 0
         while not beside or requests < abuse.requests:
@@ -93,8 +94,9 @@ def abuse_turn(
                 raise TestbedError(f"{variant.name}: nothing was served")
             requests += seen[abuse.group.name].sent_in_all
             errors += seen[abuse.group.name].errors
-        grown = varnish.rss_bytes() - before
-    return AbuseTurn(alone, beside, requests, errors, grown)
+            rss.append(varnish.rss_bytes())
+    return AbuseTurn(alone, beside, requests, errors, rss[-1] - rss[0],
+                     rss[-1] - rss[1])
 
 
 def note_abuse(turn: str, found: AbuseTurn) -> None:
@@ -131,6 +133,8 @@ def abuse_result(
         "abusive_errors": sum(t.abusive_errors for t in turns),
         "memory_grown_mb": round(
             max(t.grown_bytes for t in turns) / 2**20, 2),
+        "memory_grown_after_first_window_mb": round(
+            max(t.grown_later_bytes for t in turns) / 2**20, 2),
     }
 
 
@@ -138,7 +142,8 @@ def abuse(lab: Lab, name: str, victim: str) -> dict[str, Any]:
     """Run one kind of abuse under every variant."""
     check_names([victim])
     progress(f"{name}: what {victim} keeps")
-    found = lab.in_turns(
+    found = in_turns(
+        lab.variants, lab.plan,
         lambda v: abuse_turn(lab, v, ABUSES[name], lab.tenant(victim)),
         note=note_abuse)
     return lab.report(name, {}, [

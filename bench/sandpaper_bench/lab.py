@@ -50,6 +50,23 @@ def progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def in_turns(
+    variants: Sequence[Variant], plan: Plan, measure: Callable[[Variant], T],
+    resolved: Callable[[dict[str, list[T]]], bool] = lambda _: True,
+    note: Callable[[str, T], None] = lambda _name, _value: None,
+) -> dict[str, list[T]]:
+    """Measure each variant in turns A B B A until the plan is done."""
+    found: dict[str, list[T]] = {v.name: [] for v in variants}
+    turn = 0
+    while not plan.enough(turn, turn > 0 and resolved(found)):
+        for variant in variants if turn % 2 == 0 else variants[::-1]:
+            value = measure(variant)
+            found[variant.name].append(value)
+            note(f"turn {turn + 1} {variant.name:<9}", value)
+        turn += 1
+    return found
+
+
 class Lab:
     """Everything an experiment uses."""
 
@@ -115,25 +132,6 @@ class Lab:
         progress(f"calibration: a unit of VCL work takes {unit:.2f} us, a "
                  f"no-op request {median(idles):.1f} us of CPU")
         return unit
-
-    def in_turns(
-        self, measure: Callable[[Variant], T],
-        resolved: Callable[[dict[str, list[T]]], bool] = lambda _: True,
-        note: Callable[[str, T], None] = lambda _name, _value: None,
-    ) -> dict[str, list[T]]:
-        """Measure each variant in turns A B B A until the plan is done."""
-        found: dict[str, list[T]] = {v.name: [] for v in self.variants}
-        turn = 0
-        while not self.plan.enough(turn, turn > 0 and resolved(found)):
-            order: Sequence[Variant] = self.variants
-            if turn % 2:
-                order = list(reversed(self.variants))
-            for variant in order:
-                value = measure(variant)
-                found[variant.name].append(value)
-                note(f"turn {turn + 1} {variant.name:<9}", value)
-            turn += 1
-        return found
 
     def report(
         self, experiment: str, control: dict[str, Any],

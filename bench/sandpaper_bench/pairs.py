@@ -22,7 +22,7 @@ from .estimate import (
     ratio_of_medians,
     verdict,
 )
-from .lab import Lab, progress
+from .lab import Lab, in_turns, progress
 from .load import Measurement, Seen
 from .testbed import TestbedError
 from .varnish import Variant
@@ -189,7 +189,8 @@ def pairs(
     results = []
     for number, (a, b) in enumerate(chosen, 1):
         progress(f"pair {number} of {len(chosen)}: {a} {b}")
-        found = lab.in_turns(
+        found = in_turns(
+            lab.variants, lab.plan,
             partial(pair_turn, lab, a=a, b=b, fresh=fresh), resolved,
             note_pair)
         results += [pair_result(lab, a, b, name, turns)

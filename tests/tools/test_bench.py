@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The testbed's own parts: estimates, turns, load generator, origin, reaper."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+from typing import Any
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+sys.path.insert(0, str(BENCH))
+
+from sandpaper_bench.cli import (
+    chosen_pairs,
+    make_variants,
+    parser,
+)
+from sandpaper_bench.customers import CUSTOMERS, PAIRS, vcl
+from sandpaper_bench.estimate import (
+    bootstrap,
+    fold,
+    fold_interval,
+    ratio_of_medians,
+    verdict,
+)
+from sandpaper_bench.lab import Plan, in_turns
+from sandpaper_bench.load import build_loadgen
+from sandpaper_bench.reaper import start_time
+from sandpaper_bench.testbed import (
+    TestbedError,
+    core_mask,
+    free_port,
+    parse_cores,
+)
+from sandpaper_bench.varnish import Variant
+
+TIMEOUT = 60  # seconds, for what should take one
+
+
+class Estimates(unittest.TestCase):
+    """Medians, intervals and what they say of a claim."""
+
+    def test_ratio_of_medians(self) -> None:
+        turns = [(50.0, 100.0), (1.0, 200.0), (60.0, 100.0)]
+        self.assertEqual(ratio_of_medians(turns), 0.5)
+        self.assertEqual(ratio_of_medians([(1.0, 0.0)]), 0.0)
+
+    def test_interval_is_reproducible_and_within_the_turns(self) -> None:
+        turns = [(90.0 + i, 100.0) for i in range(9)]
+        low, high = bootstrap(turns, ratio_of_medians, seed=7)
+        self.assertEqual((low, high), bootstrap(turns, ratio_of_medians, 7))
+        self.assertLess(low, 0.94)
+        self.assertGreater(high, 0.94)
+        self.assertGreaterEqual(low, 0.90)
+        self.assertLessEqual(high, 0.98)
+
+    def test_two_turns_say_nothing_of_their_spread(self) -> None:
+        interval = bootstrap([(1.0, 1.0)] * 2, ratio_of_medians, seed=1)
+        self.assertEqual(interval, (0.0, math.inf))
+        self.assertEqual(fold_interval(*interval), (0.0, 1.0))
+        self.assertEqual(verdict(fold_interval(*interval), 0.9),
+                         "unresolved")
+
+    def test_fold_is_min_over_max(self) -> None:
+        self.assertEqual(fold(2.0), 0.5)
+        self.assertEqual(fold(0.5), 0.5)
+        self.assertEqual(fold(0.0), 0.0)
+
+    def test_folded_interval_reaches_one_only_if_it_covers_one(self) -> None:
+        self.assertEqual(fold_interval(0.8, 0.9), (0.8, 0.9))
+        self.assertEqual(fold_interval(1.25, 2.0), (0.5, 0.8))
+        self.assertEqual(fold_interval(0.8, 2.0), (0.5, 1.0))
+
+    def test_verdict(self) -> None:
+        self.assertEqual(verdict((0.91, 1.0), 0.9), "met")
+        self.assertEqual(verdict((0.5, 0.8), 0.9), "missed")
+        self.assertEqual(verdict((0.8, 0.95), 0.9), "unresolved")
+
+
+class Turns(unittest.TestCase):
+    """Variants take turns A B B A."""
+
+    def order(self, plan: Plan, resolved_at: int) -> list[str]:
+        order: list[str] = []
+        in_turns([Variant("A", Path()), Variant("B", Path())], plan,
+                 lambda v: order.append(v.name),
+                 lambda found: len(found["A"]) >= resolved_at)
+        return order
+
+    def test_order(self) -> None:
+        self.assertEqual("".join(self.order(Plan(turns=4), 1)), "ABBAABBA")
+
+    def test_more_turns_only_while_unresolved(self) -> None:
+        plan = Plan(turns=2, max_turns=5)
+        self.assertEqual(len(self.order(plan, 3)), 6)
+        self.assertEqual(len(self.order(plan, 99)), 10)
+
+
+class CommandLine(unittest.TestCase):
+    """What the options mean."""
+
+    def test_cores(self) -> None:
+        self.assertEqual(parse_cores("0,2-4"), [0, 2, 3, 4])
+        self.assertEqual(core_mask([0, 2, 3, 4]), "1d")
+
+    def test_a_pair_that_is_none(self) -> None:
+        for text in ("c1", "c1-c1", ""):
+            with self.assertRaisesRegex(TestbedError, "no pair"):
+                chosen_pairs(text)
+
+    def test_stock_gets_no_parameter_of_sandpaper(self) -> None:
+        args = parser().parse_args(["pairs", "--param", "sandpaper_mtu=9000"])
+        stock, ours = make_variants(args, shaped=True)
+        self.assertEqual(stock.parameters, ())
+        self.assertIn("sandpaper=on", ours.parameters)
+        self.assertIn("sandpaper_nic_rate=1250M", ours.parameters)
+        self.assertIn("sandpaper_mtu=9000", ours.parameters)
+
+    def test_what_sandpaper_is_told_of_the_link(self) -> None:
+        for name, shaped, rate in (("rate-wrong", True, "2500M"),
+                                   ("rate-unknown", True, "0"),
+                                   ("pairs", False, "0")):
+            ours = make_variants(parser().parse_args([name]), shaped)[1]
+            self.assertIn(f"sandpaper_nic_rate={rate}", ours.parameters)
+
+    def test_unknown_variant(self) -> None:
+        args = parser().parse_args(["pairs", "--variants", "stock,other"])
+        with self.assertRaisesRegex(TestbedError, "no variant other"):
+            make_variants(args, shaped=True)
+
+
+class Customers(unittest.TestCase):
+    """The VCL does each customer's work and no other's."""
+
+    def test_units_of_work(self) -> None:
+        text = vcl(("192.0.2.1", 80), unit_us=10)
+        for name, units in (("c1", 44), ("k0", 0)):
+            block = text.split(f'"^{name}(-twin)?', 1)[1].split("}")[0]
+            self.assertEqual(block.count("regsuball"), units, name)
+
+    def test_pairs_are_of_customers(self) -> None:
+        self.assertLessEqual({n for p in PAIRS for n in p}, set(CUSTOMERS))
+
+
+class Loadgen(unittest.TestCase):
+    """The load generator against the real origin, on loopback."""
+
+    origin: subprocess.Popen[str]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.program = build_loadgen()
+        cls.port = free_port()
+        cls.origin = subprocess.Popen(
+            [sys.executable, str(BENCH / "origin.py"), "127.0.0.1",
+             str(cls.port)], stdout=subprocess.PIPE, text=True)
+        assert cls.origin.stdout is not None
+        assert cls.origin.stdout.readline() == "ready\n"
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.origin.kill()
+        cls.origin.wait()
+        assert cls.origin.stdout is not None
+        cls.origin.stdout.close()
+
+    def run_loadgen(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([str(self.program), *args], text=True,
+                              capture_output=True, timeout=TIMEOUT,
+                              check=False)
+
+    def load(self, group: str, seconds: int = TIMEOUT // 2) -> dict[str, Any]:
+        done = self.run_loadgen("-w", "0", "-t", str(seconds),
+                                f"127.0.0.1:{self.port}", group)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[:2], ["start", "end"])
+        found: dict[str, Any] = json.loads(lines[2])["groups"][0]
+        return found
+
+    def test_closed_loop_counts_each_answer_once(self) -> None:
+        seen = self.load("host=a,path=/bytes/5000,conns=4,limit=400")
+        self.assertEqual(seen["answered_in_all"], 400)
+        self.assertEqual(seen["requests"], 400)
+        self.assertEqual(sum(seen["slices"]), 400)
+        self.assertEqual(seen["conn_mean"], 100)
+        self.assertLessEqual(seen["conn_min"], 100)
+        self.assertGreaterEqual(seen["conn_max"], 100)
+        self.assertGreater(seen["bytes"], 400 * 5000)
+        self.assertEqual((seen["errors"], seen["not_200"]), (0, 0))
+        self.assertLessEqual(seen["p50_s"], seen["p99_s"])
+
+    def test_other_statuses_are_counted(self) -> None:
+        seen = self.load("host=a,path=/nothing,conns=2,limit=20")
+        self.assertEqual((seen["requests"], seen["not_200"]), (20, 20))
+
+    def test_open_loop_answers_what_was_due(self) -> None:
+        seen = self.load("host=a,path=/bytes/9,mode=open,conns=20,rate=2000,"
+                         "limit=100")
+        self.assertGreaterEqual(seen["answered_in_all"], 100)
+        self.assertEqual(seen["errors"], 0)
+
+    def test_resets_read_no_whole_answer(self) -> None:
+        seen = self.load("host=a,path=/bytes/10000000,mode=reset,conns=1,"
+                         "rate=100,limit=5")
+        self.assertEqual(seen["answered_in_all"], 5)
+        self.assertLess(seen["bytes"], 10_000_000)
+
+    def test_who_waits_at_the_end_is_a_latency(self) -> None:
+        seen = self.load("host=a,path=/drip/1000/1,conns=1", seconds=2)
+        self.assertEqual((seen["requests"], seen["waiting"]), (0, 1))
+        self.assertGreater(seen["p99_s"], 0)
+        self.assertEqual(seen["p99_s"], seen["max_s"])
+
+    def test_who_never_reads_gets_no_answer(self) -> None:
+        seen = self.load("host=a,path=/bytes/10000000,mode=stall,conns=3",
+                         seconds=1)
+        self.assertEqual((seen["requests"], seen["errors"]), (0, 0))
+
+    def test_bad_arguments_are_named(self) -> None:
+        for group, what in (("mode=fast,host=a", "mode 'fast'"),
+                            ("hots=a", "unknown key 'hots'"),
+                            ("host", "'host' is not key=value"),
+                            ("mode=open,host=a", "needs a rate"),
+                            ("conns=3", "needs host")):
+            done = self.run_loadgen("127.0.0.1:1", group)
+            self.assertEqual(done.returncode, 2, group)
+            self.assertIn(what, done.stderr)
+
+
+KILLED = """
+import os, signal
+from pathlib import Path
+from sandpaper_bench.reaper import Reaper
+reaper = Reaper()
+folder = Path("{folder}")
+folder.mkdir()
+reaper.folder(folder)
+child = reaper.popen(["sleep", "1000"])
+print(child.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+class Reaping(unittest.TestCase):
+    """What an experiment started ends with it, even when it is killed."""
+
+    def test_killed_experiment_leaves_nothing(self) -> None:
+        folder = build_loadgen().parent / "test-reaper"
+        done = subprocess.run(  # ends when the reaper, too, closes stdout
+            [sys.executable, "-c", KILLED.format(folder=folder)],
+            cwd=BENCH, text=True, capture_output=True, timeout=TIMEOUT,
+            check=False)
+        self.assertEqual(done.returncode, -9, done.stderr)
+        self.assertIsNone(start_time(int(done.stdout)))
+        self.assertFalse(folder.exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
