@@ -165,6 +165,77 @@ test_backlog_random(void **state)
 }
 
 /*--------------------------------------------------------------------
+ * T by hand: epochs in which B never runs empty
+ */
+
+static int
+epoch(struct nic *nic, int64_t *now, uint64_t *tx, uint64_t rate,
+    int standing)
+{
+
+	while (NIC_Backlog(nic, *now) < 20000000)
+		(void)NIC_Release(nic, NIC_SHARE, *now);
+	*now += NIC_EPOCH;
+	*tx += rate / 160;		/* bytes in 50 ms */
+	return (NIC_Learn(nic, *tx, standing, *now));
+}
+
+static void
+test_probe_by_hand(void **state)
+{
+	uint64_t tx = 0;
+	int64_t now = SEC;
+	struct nic nic;
+	int i;
+
+	(void)state;
+	NIC_Init(&nic, G, 0, now);
+	assert_int_equal(NIC_Learn(&nic, tx, 0, now), 0);
+	/* Held, no queue: the fourth epoch's end begins a probe */
+	for (i = 0; i < 3; i++)
+		assert_int_equal(epoch(&nic, &now, &tx, G, 0), 0);
+	assert_int_equal(epoch(&nic, &now, &tx, G, 0), 1);
+	assert_int_equal(nic.rate, G * 9 / 8);
+	/* No queue within it: kept */
+	assert_int_equal(epoch(&nic, &now, &tx, G * 9 / 8, 0), 0);
+	assert_int_equal(nic.rate, G * 9 / 8);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(epoch(&nic, &now, &tx, G * 9 / 8, 0), 0);
+	assert_int_equal(epoch(&nic, &now, &tx, G * 9 / 8, 0), 1);
+	assert_int_equal(nic.rate, G * 81 / 64);
+	/* A queue within it: taken back, all of it */
+	assert_int_equal(epoch(&nic, &now, &tx, G * 9 / 8, 1), 1);
+	assert_int_equal(nic.rate, G * 9 / 8);
+	/* The next one is half as large and twice as far */
+	for (i = 0; i < 7; i++)
+		assert_int_equal(epoch(&nic, &now, &tx, G * 9 / 8, 0), 0);
+	assert_int_equal(epoch(&nic, &now, &tx, G * 9 / 8, 0), 1);
+	assert_int_equal(nic.rate, G * 9 / 8 + G * 9 / 8 / 16);
+}
+
+/* A queue stands and far more than T was sent: up, but only near it */
+static void
+test_up_by_hand(void **state)
+{
+	uint64_t tx = 0;
+	int64_t now = SEC;
+	struct nic nic;
+
+	(void)state;
+	NIC_Init(&nic, G / 4, 0, now);
+	assert_int_equal(NIC_Learn(&nic, tx, 1, now), 0);
+	assert_int_equal(epoch(&nic, &now, &tx, G, 1), 1);
+	assert_int_equal(nic.rate, G * 5 / 8);
+	assert_int_equal(epoch(&nic, &now, &tx, G, 1), 0);
+	/* And down, half of the way each time */
+	NIC_SetRate(&nic, 9 * G);
+	assert_int_equal(epoch(&nic, &now, &tx, G, 1), 1);
+	assert_int_equal(nic.rate, 5 * G);
+	assert_int_equal(epoch(&nic, &now, &tx, G, 1), 1);
+	assert_int_equal(nic.rate, 3 * G);
+}
+
+/*--------------------------------------------------------------------
  * The link
  */
 
@@ -615,6 +686,8 @@ main(void)
 		cmocka_unit_test(test_correct),
 		cmocka_unit_test(test_unknown_and_bound),
 		cmocka_unit_test(test_backlog_random),
+		cmocka_unit_test(test_probe_by_hand),
+		cmocka_unit_test(test_up_by_hand),
 		cmocka_unit_test(test_from_10g),
 		cmocka_unit_test(test_from_twice),
 		cmocka_unit_test(test_from_right),
