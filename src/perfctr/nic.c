@@ -355,7 +355,7 @@ nic_stands(struct nic *nic, const struct nic_epoch *e)
 	return (changed);
 }
 
-/* A probe that nobody used has shown nothing */
+/* A probe that nobody used, or in which nothing left, has shown nothing */
 static int
 nic_probe_ends(struct nic *nic, const struct nic_epoch *e)
 {
@@ -363,7 +363,8 @@ nic_probe_ends(struct nic *nic, const struct nic_epoch *e)
 
 	nic->probing = 0;
 	was = nic_bytes(nic->before_probe, e->dt);
-	if (e->drained < (uint64_t)(was - was / 16))
+	if (e->drained < (uint64_t)(was - was / 16) ||
+	    e->bytes < (uint64_t)was / 2)
 		return (nic_set(nic, nic->before_probe));
 	nic->wait = NIC_PATIENCE;
 	if (nic->step > NIC_STEP)
@@ -379,7 +380,10 @@ nic_quiet(struct nic *nic, const struct nic_epoch *e)
 	nic->standing = 0;
 	if (nic->probing)
 		changed = nic_probe_ends(nic, e);
-	if (e->closed < e->dt / 2 || ++nic->held < nic->wait)
+	/* Held though not even half of T left: that is B's error, not T's */
+	if (e->closed < e->dt / 2 || e->sent < nic->rate / 2)
+		return (changed);
+	if (++nic->held < nic->wait)
 		return (changed);
 	nic->held = 0;
 	nic->before_probe = nic->rate;

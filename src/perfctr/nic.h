@@ -23,7 +23,8 @@
  *    back and both rules are off for 30 s;
  *  - closed for half of the epoch and no backlog: every fourth epoch T is
  *    probed at 1.125 (after a probe that failed: half of that step, twice
- *    the distance); a backlog within the probe takes it back;
+ *    the distance); a backlog within the probe takes it back, and so does
+ *    one in which less than half of T was sent;
  *  - else T stays.
  * It never exceeds the bound.  While T is 0 nothing is ever closed; a
  * backlog that stands for four epochs then gives the first T.

@@ -213,6 +213,28 @@ test_probe_by_hand(void **state)
 	assert_int_equal(nic.rate, G * 9 / 8 + G * 9 / 8 / 16);
 }
 
+/* Held, but little or nothing leaves: no reason to believe in a faster link */
+static void
+test_no_probe_without_sending(void **state)
+{
+	uint64_t tx = 0;
+	int64_t now = SEC;
+	struct nic nic;
+	int i;
+
+	(void)state;
+	NIC_Init(&nic, G, 0, now);
+	assert_int_equal(NIC_Learn(&nic, tx, 0, now), 0);
+	for (i = 0; i < 20; i++)
+		assert_int_equal(epoch(&nic, &now, &tx, i % 2 * G / 3, 0), 0);
+	/* The link goes down within a probe */
+	for (i = 0; i < 4; i++)
+		(void)epoch(&nic, &now, &tx, G, 0);
+	assert_int_equal(nic.rate, G * 9 / 8);
+	assert_int_equal(epoch(&nic, &now, &tx, 0, 0), 1);
+	assert_int_equal(nic.rate, G);
+}
+
 /* A queue stands and far more than T was sent: up, but only near it */
 static void
 test_up_by_hand(void **state)
@@ -687,6 +709,7 @@ main(void)
 		cmocka_unit_test(test_unknown_and_bound),
 		cmocka_unit_test(test_backlog_random),
 		cmocka_unit_test(test_probe_by_hand),
+		cmocka_unit_test(test_no_probe_without_sending),
 		cmocka_unit_test(test_up_by_hand),
 		cmocka_unit_test(test_from_10g),
 		cmocka_unit_test(test_from_twice),
