@@ -75,6 +75,7 @@ struct rel {
 	unsigned		waiting;
 	unsigned		running;
 	unsigned		backlogged;
+	uint64_t		backlogged_weight;
 	struct rel_link		tenants;	/* of rel_tenant.all */
 	struct rel_link		order;		/* of rel_node.order */
 	rel_assert_f		*held;

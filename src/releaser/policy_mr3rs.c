@@ -21,8 +21,7 @@
 #include "policy.h"
 
 #define QUANTUM_MAX	INT64_C(4000000)	/* U, virtual ns */
-#define BUCKETS		512			/* of U each: 2 virtual s */
-#define WORDS		(BUCKETS / 64)
+#define BUCKETS		64			/* bits of A / U */
 #define LEVELS		(1U << REL__RESOURCES)	/* by mask of resources */
 #define CHARGE_MAX	(INT64_C(1) << 52)	/* ns; at least weight 1/1024 */
 #define EXCESS_MAX	(INT64_C(1) << 58)	/* virtual ns */
@@ -35,8 +34,8 @@ struct level {
 	int64_t			base;		/* g / U */
 	unsigned		backlogged;	/* tenants */
 	unsigned		indebted;	/* of these, in the wheel */
-	uint64_t		map[WORDS];	/* buckets not empty */
-	struct rel_link		wheel[BUCKETS];	/* by A / U */
+	uint64_t		map;		/* buckets not empty */
+	struct rel_link		wheel[BUCKETS];
 };
 
 struct mr3 {
@@ -57,7 +56,7 @@ struct mr3_tenant {
 	uint64_t		period;
 	uint32_t		fraction;	/* of A, 1/weight ns */
 	uint16_t		settled;	/* 1/REL_SCALE_ONE ns to settle */
-	uint16_t		bucket;
+	uint8_t			bucket;
 	uint8_t			group;		/* resources used: its level */
 	uint8_t			dominant;
 	uint8_t			backlogged;
@@ -110,9 +109,10 @@ set_excess(struct mr3 *p, struct mr3_tenant *mt, int64_t s)
 }
 
 /*--------------------------------------------------------------------
- * The wheel of the deeply indebted: a bucket's tenants come back when G
- * has reached its start.  A debt beyond the last bucket waits there and
- * goes in again.
+ * The wheel of the deeply indebted, hierarchical, in powers of two.  Its
+ * hand is at base = G / U; bucket b has those whose A / U differs from it
+ * in bit b and in none above.  When the hand reaches a bucket's start, its
+ * tenants come back or go further down: at most once a bit of their debt.
  */
 
 static void
@@ -120,12 +120,11 @@ wheel_add(struct level *lv, struct mr3_tenant *mt)
 {
 	int64_t n = mt->a / QUANTUM_MAX;
 
-	n = least(n, lv->base + BUCKETS - 1);
 	assert(n > lv->base);
-	mt->bucket = (uint16_t)(n % BUCKETS);
+	mt->bucket = (uint8_t)(63 - __builtin_clzll((uint64_t)(n ^ lv->base)));
 	mt->indebted = 1;
 	list_append(&lv->wheel[mt->bucket], &mt->link);
-	lv->map[mt->bucket / 64] |= UINT64_C(1) << (mt->bucket % 64);
+	lv->map |= UINT64_C(1) << mt->bucket;
 	lv->indebted++;
 }
 
@@ -136,28 +135,37 @@ wheel_remove(struct level *lv, struct mr3_tenant *mt)
 	mt->indebted = 0;
 	lv->indebted--;
 	if (list_empty(&lv->wheel[mt->bucket]))
-		lv->map[mt->bucket / 64] &=
-		    ~(UINT64_C(1) << (mt->bucket % 64));
+		lv->map &= ~(UINT64_C(1) << mt->bucket);
 }
 
-/* The lowest bucket, as a multiple of U; one is not empty */
-static int64_t
-wheel_lowest(const struct level *lv)
+/* The lowest bucket, and where it starts, as a multiple of U */
+static struct rel_link *
+wheel_lowest(struct level *lv, int64_t *start)
 {
-	unsigned first, w, u;
-	uint64_t bits;
+	unsigned b;
 
-	assert(lv->indebted > 0);
-	first = (unsigned)((lv->base + 1) % BUCKETS);
-	w = first / 64;
-	bits = lv->map[w] & (~UINT64_C(0) << (first % 64));
-	for (u = 0; bits == 0 && u < WORDS; u++) {
-		w = (w + 1) % WORDS;
-		bits = lv->map[w];
+	assert(lv->map != 0);
+	b = (unsigned)__builtin_ctzll(lv->map);
+	*start = ((lv->base >> b) | 1) << b;
+	return (&lv->wheel[b]);
+}
+
+/* Out of the wheel, whose start is not above `base` */
+static void
+wheel_due(struct level *lv, int64_t base, struct rel_link *due)
+{
+	struct mr3_tenant *mt;
+	struct rel_link *l;
+	int64_t start;
+
+	while (lv->map != 0) {
+		l = wheel_lowest(lv, &start);
+		if (start > base)
+			break;
+		mt = LIST_OF(l->next, struct mr3_tenant, link);
+		wheel_remove(lv, mt);
+		list_append(due, &mt->link);
 	}
-	assert(bits != 0);
-	u = w * 64 + (unsigned)__builtin_ctzll(bits);
-	return (lv->base + 1 + (u + BUCKETS - first) % BUCKETS);
 }
 
 /* Where a backlogged tenant waits that has no turn in this round */
@@ -182,25 +190,20 @@ replace(struct rel *rel, struct mr3_tenant *mt)
 	place(rel, mt);
 }
 
-/* Before G gets near to where it could overflow */
+/* G starts at zero again, long before it could overflow */
 static void
 rebase(struct rel *rel, struct level *lv)
 {
 	struct mr3 *p = state(rel);
 	struct mr3_tenant *mt;
 	struct rel_link *l;
-	int64_t down;
 
-	down = lv->g - lv->g % (QUANTUM_MAX * BUCKETS);
 	for (l = rel->tenants.next; l != &rel->tenants; l = l->next) {
 		mt = account_of(LIST_OF(l, struct rel_tenant, all));
-		if (level_of(p, mt) != lv)
-			continue;
-		set_excess(p, mt, excess(p, mt));
-		mt->a -= down;
+		if (level_of(p, mt) == lv)
+			mt->a = within(excess(p, mt), EXCESS_MAX);
 	}
-	lv->g -= down;
-	lv->base = lv->g / QUANTUM_MAX;
+	lv->g = 0;
 }
 
 /* Raise a level; those whose debt is no longer deep join the next round */
@@ -209,21 +212,16 @@ raise_level(struct rel *rel, struct level *lv, int64_t ns)
 {
 	struct mr3_tenant *mt;
 	struct rel_link due;
-	int64_t base, n;
 
 	assert(ns >= 0);
-	if (lv->g > LEVEL_MAX)
-		rebase(rel, lv);
-	lv->g += ns;
-	base = lv->g / QUANTUM_MAX;
 	list_init(&due);
-	while (lv->indebted > 0 && (n = wheel_lowest(lv)) <= base) {
-		mt = LIST_OF(lv->wheel[n % BUCKETS].next, struct mr3_tenant,
-		    link);
-		wheel_remove(lv, mt);
-		list_append(&due, &mt->link);
-	}
-	lv->base = base;
+	lv->g += ns;
+	if (lv->g > LEVEL_MAX) {
+		wheel_due(lv, INT64_MAX, &due);
+		rebase(rel, lv);
+	} else
+		wheel_due(lv, lv->g / QUANTUM_MAX, &due);
+	lv->base = lv->g / QUANTUM_MAX;
 	while (!list_empty(&due)) {
 		mt = LIST_OF(due.next, struct mr3_tenant, link);
 		list_remove(&mt->link);
@@ -245,17 +243,18 @@ thaw(struct mr3 *p)
 
 /* How far up the lowest bucket is, over the levels that move; -1: none */
 static int64_t
-jump(const struct mr3 *p, unsigned still)
+jump(struct mr3 *p, unsigned still)
 {
-	const struct level *lv;
 	int64_t up, least_up = -1;
+	struct level *lv;
 	unsigned g;
 
 	for (g = 0; g < LEVELS; g++) {
 		lv = &p->level[g];
 		if ((g & still) || lv->indebted == 0)
 			continue;
-		up = wheel_lowest(lv) * QUANTUM_MAX - lv->g;
+		(void)wheel_lowest(lv, &up);
+		up = up * QUANTUM_MAX - lv->g;
 		if (least_up < 0 || up < least_up)
 			least_up = up;
 	}

@@ -136,8 +136,10 @@ link_node(struct rel *rel, struct rel_node *n)
 
 	list_append(&t->queue, &n->queue);
 	list_append(&rel->order, &n->order);
-	if (t->waiting++ == 0)
+	if (t->waiting++ == 0) {
 		rel->backlogged++;
+		rel->backlogged_weight += t->weight;
+	}
 	rel->waiting++;
 }
 
@@ -149,8 +151,10 @@ unlink_node(struct rel *rel, struct rel_node *n)
 	assert(t->waiting > 0);
 	list_remove(&n->queue);
 	list_remove(&n->order);
-	if (--t->waiting == 0)
+	if (--t->waiting == 0) {
 		rel->backlogged--;
+		rel->backlogged_weight -= t->weight;
+	}
 	rel->waiting--;
 }
 
@@ -170,6 +174,7 @@ restart(struct rel *rel)
 	list_init(&all);
 	list_splice(&all, &rel->order);
 	rel->waiting = rel->backlogged = 0;
+	rel->backlogged_weight = 0;
 	for (l = rel->tenants.next; l != &rel->tenants; l = l->next) {
 		t = LIST_OF(l, struct rel_tenant, all);
 		list_init(&t->queue);
@@ -300,6 +305,13 @@ REL_Backlogged(const struct rel *rel)
 	return (rel->backlogged);
 }
 
+uint64_t
+REL_BackloggedWeight(const struct rel *rel)
+{
+	check(rel);
+	return (rel->backlogged_weight);
+}
+
 int64_t
 REL_Oldest(const struct rel *rel)
 {
@@ -393,6 +405,8 @@ REL_SetWeight(struct rel *rel, struct rel_tenant *t, uint32_t weight)
 	assert(weight >= 1 && weight <= REL_WEIGHT_MAX);
 	before = t->weight;
 	t->weight = weight;
+	if (t->waiting > 0)
+		rel->backlogged_weight += weight - (uint64_t)before;
 	if (before != weight && rel->policy->weight != NULL)
 		rel->policy->weight(rel, t, before);
 }

@@ -73,7 +73,7 @@ struct rel_node {
 		};
 	};
 	int64_t			arrival;	/* ns, now of REL_Enqueue() */
-	uint32_t		host;		/* the host's, never looked at */
+	uint32_t		host[2];	/* the host's, never looked at */
 };
 
 /*
@@ -145,6 +145,7 @@ void REL_SetOptions(struct rel *, unsigned options);
 unsigned REL_Waiting(const struct rel *);
 unsigned REL_Running(const struct rel *);
 unsigned REL_Backlogged(const struct rel *);	/* tenants that wait */
+uint64_t REL_BackloggedWeight(const struct rel *);	/* the sum of theirs */
 int64_t REL_Oldest(const struct rel *);		/* first arrival, or -1 */
 
 /*--------------------------------------------------------------------
