@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 from pathlib import Path
@@ -81,9 +80,9 @@ def parser() -> argparse.ArgumentParser:
                    help="no namespaces, no shaping, even if allowed")
     p.add_argument("--unit-us", type=float, metavar="US",
                    help="cost of a unit of VCL work, instead of measuring")
-    p.add_argument("--nice", type=int, default=0, metavar="N",
-                   help="priority of everything started, e.g. -10 where "
-                   "other work shares the machine")
+    p.add_argument("--nice", type=int, default=-10, metavar="N",
+                   help="priority of everything started, where allowed, as "
+                   "other work may share the machine (default %(default)s)")
     return p
 
 
@@ -135,9 +134,6 @@ def make_bed(args: argparse.Namespace, reaper: Reaper) -> Testbed:
 
 def make_lab(args: argparse.Namespace, reaper: Reaper) -> Lab:
     """Return the laboratory that the arguments describe."""
-    if args.nice:
-        with contextlib.suppress(PermissionError):
-            os.setpriority(os.PRIO_PROCESS, 0, args.nice)
     bed = make_bed(args, reaper)
     plan = Plan(args.seconds, args.warmup, args.turns, args.max_turns,
                 args.connections, args.target, args.seed)
@@ -198,7 +194,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser().parse_args(argv)
     if args.quick:
         shorten(args)
-    reaper = Reaper()
+    reaper = Reaper(args.nice)
     try:
         lab = make_lab(args, reaper)
         if args.experiment == ALL:

@@ -132,7 +132,7 @@ def main(argv: list[str]) -> int:
     args = parser().parse_args([*SHORT, *argv])
     chosen = chosen_pairs(args.pairs)
     print(introduction(chosen), flush=True)
-    reaper = Reaper()
+    reaper = Reaper(args.nice)
     try:
         report = pairs(make_lab(args, reaper), chosen, with_control=False)
     except TestbedError as error:

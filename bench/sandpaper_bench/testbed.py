@@ -169,6 +169,7 @@ class Testbed:
             "mode": self.mode,
             "cpu": cpu_model(),
             "cores": os.cpu_count(),
+            "nice": self.reaper.nice,
             "kernel": platform.release(),
             "proxy_cores": self.proxy_cores,
             "load_cores": self.load_cores,
