@@ -1,0 +1,136 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Setting our parameters, in the manager.  What the child gets is numbers
+ * and fixed arrays.  A bad value is answered with what is allowed, and
+ * changes nothing.
+ */
+
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mgt/mgt.h"
+#include "common/heritage.h"
+#include "mgt/mgt_param.h"
+#include "vav.h"
+
+#include "perfctr/meter.h"
+#include "releaser/releaser.h"
+#include "varnishd/sp_names.h"
+
+static void
+show(struct vsb *vsb, const char *arg, const char *val)
+{
+
+	if (arg == JSON_FMT)
+		VSB_printf(vsb, "\"%s\"", val);
+	else
+		VSB_cat(vsb, val);
+}
+
+int v_matchproto_(tweak_t)
+tweak_sandpaper_mode(struct vsb *vsb, const struct parspec *par,
+    const char *arg)
+{
+	static const char * const modes[] = { SPD_MODE_NAMES };
+	volatile unsigned *dest = par->priv;
+	unsigned u;
+
+	if (arg == NULL || arg == JSON_FMT) {
+		show(vsb, arg, modes[*dest]);
+		return (0);
+	}
+	for (u = 0; u < sizeof modes / sizeof modes[0]; u++) {
+		if (!strcasecmp(arg, modes[u])) {
+			*dest = u;
+			return (0);
+		}
+	}
+	VSB_printf(vsb, "\"%s\" is not a mode: use \"off\", \"observe\" or "
+	    "\"on\"\n", arg);
+	return (-1);
+}
+
+int v_matchproto_(tweak_t)
+tweak_sandpaper_policy(struct vsb *vsb, const struct parspec *par,
+    const char *arg)
+{
+	volatile unsigned *dest = par->priv;
+	unsigned u;
+	int i;
+
+	if (arg == NULL || arg == JSON_FMT) {
+		show(vsb, arg, REL_PolicyName(*dest));
+		return (0);
+	}
+	i = REL_PolicyByName(arg);
+	if (i >= 0) {
+		*dest = (unsigned)i;
+		return (0);
+	}
+	VSB_printf(vsb, "\"%s\" is not a policy: use one of", arg);
+	for (u = 0; u < REL_Policies(); u++)
+		VSB_printf(vsb, " \"%s\"", REL_PolicyName(u));
+	VSB_cat(vsb, "\n");
+	return (-1);
+}
+
+int v_matchproto_(tweak_t)
+tweak_sandpaper_counter(struct vsb *vsb, const struct parspec *par,
+    const char *arg)
+{
+	volatile char *dest = par->priv;
+	char note[256];
+	size_t l;
+
+	if (arg == NULL || arg == JSON_FMT) {
+		show(vsb, arg, TRUST_ME(dest));
+		return (0);
+	}
+	l = strlen(arg);
+	if (l >= SANDPAPER_COUNTER_MAX) {
+		VSB_printf(vsb, "\"%s\" is too long: at most %d characters\n",
+		    arg, SANDPAPER_COUNTER_MAX - 1);
+		return (-1);
+	}
+	note[0] = '\0';
+	if (METER_Check(arg, note, sizeof note)) {
+		VSB_printf(vsb, "%s\n", note);
+		return (-1);
+	}
+	memcpy(TRUST_ME(dest), arg, l + 1);
+	return (0);
+}
+
+int v_matchproto_(tweak_t)
+tweak_sandpaper_rate(struct vsb *vsb, const struct parspec *par,
+    const char *arg)
+{
+	volatile uint64_t *dest = par->priv;
+	double d;
+	char *e;
+
+	if (arg == NULL || arg == JSON_FMT) {
+		VSB_printf(vsb, "%ju", (uintmax_t)*dest);
+		return (0);
+	}
+	d = strtod(arg, &e);
+	if (e == arg || d != d)
+		d = -1;
+	switch (*e) {
+	case 'k': case 'K': d *= 1e3; e++; break;
+	case 'm': case 'M': d *= 1e6; e++; break;
+	case 'g': case 'G': d *= 1e9; e++; break;
+	default: break;
+	}
+	if (*e != '\0' || d < 0 || d > 1e13 || (d > 0 && d < 1e4)) {
+		VSB_printf(vsb, "\"%s\" is not a rate: use 0 (learned), or "
+		    "10k to 10000G bits/s\n", arg);
+		return (-1);
+	}
+	*dest = (uint64_t)d;
+	return (0);
+}

@@ -1,0 +1,253 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Sandpaper inside varnishd: what its files share.  Nobody else includes
+ * this.
+ *
+ * Locks, in the order in which they may be taken (doc/locking):
+ *
+ *	sess, objhead, boc  ->  sandpaper  ->  (none)
+ *	sandpaper is never held over Pool_Task(), a system call or VSL
+ *
+ * A connection between two requests has no thread and is in one of the
+ * states below; a request that waits for its release is in the releaser; a
+ * request that runs holds one slot through its worker.
+ *
+ *	          park                    event
+ *	BUSY  ---------->  PARKED  ------------------>  READY
+ *	  ^                   | linger over                | a worker parses
+ *	  |                   v                            v
+ *	  |               Varnish's waiter               BUSY
+ *	  |        begin                 gate              |
+ *	  '-------------------  QUEUED  <------------------'
+ */
+
+#include <sys/uio.h>
+
+#include "cache/cache_varnishd.h"
+#include "cache/cache_pool.h"
+#include "cache/cache_transport.h"
+
+#include "vqueue.h"
+
+#include "perfctr/cost.h"
+#include "perfctr/meter.h"
+#include "perfctr/nic.h"
+#include "poolmgr/poolmgr.h"
+#include "releaser/releaser.h"
+#include "releaser/tenants.h"
+
+#include "varnishd/sandpaper.h"
+#include "varnishd/sp_names.h"
+
+#include "VSC_sandpaper.h"
+
+#define SPD_SLOTS_MAX		16384		/* bits in the map of slots */
+#define SPD_HARVEST		200000		/* ns between two looks */
+#define SPD_LINGER_TICK		0.010		/* s */
+#define SPD_TICK		0.100		/* s */
+
+/*--------------------------------------------------------------------
+ * A tenant: what the releaser does not know of it.  All under the lock.
+ */
+
+struct spd_conn;
+
+struct spd_tenant {
+	unsigned		magic;
+#define SPD_TENANT_MAGIC	0x5a9d7e4a
+	unsigned		queue_limit;	/* 0: the parameter's */
+	struct rel_tenant	*rel;
+	struct est		cpu;		/* ns of CPU */
+	struct est		wire;		/* bytes on the wire */
+	int64_t			fixed[REL__RESOURCES];	/* ns, debug; 0: none */
+
+	VTAILQ_HEAD(, spd_conn)	ready;		/* connections with bytes */
+	VTAILQ_ENTRY(spd_tenant) readylist;
+	unsigned		writers;	/* workers blocked in a write */
+
+	uint64_t		requests;	/* done */
+	uint64_t		refused;	/* queue full */
+	uint64_t		gone;		/* reset while waiting */
+	int64_t			cpu_ns;		/* measured and estimated */
+	uint64_t		bytes;		/* sent to clients */
+	int64_t			wait_ns;
+};
+
+/*--------------------------------------------------------------------
+ * A client's connection, by file descriptor
+ */
+
+enum spd_conn_state {
+	SPD_BUSY = 0,		/* a worker has it, or Varnish's waiter */
+	SPD_PARKED,		/* waits for bytes, in our epoll set */
+	SPD_READY,		/* bytes came, waits to be parsed */
+	SPD_QUEUED		/* its request waits in the releaser */
+};
+
+struct spd_conn {
+	VTAILQ_ENTRY(spd_conn)	list;		/* a deadline list, or ready */
+	task_func_t		*func;		/* what to run when ready */
+	void			*priv;
+	struct sess		*sp;
+	uint64_t		vxid;		/* of sp: tells reuse of the fd */
+	struct spd_tenant	*tenant;	/* of its last request */
+	uint32_t		generation;	/* of that tenant's record */
+	uint32_t		serial;		/* of this use of the fd */
+	int64_t			deadline;	/* ns, METER_Now() */
+	int			fd;
+	uint8_t			state;		/* enum spd_conn_state */
+	uint8_t			armed;		/* in the epoll set */
+	_Atomic uint8_t		pending;	/* bytes came while it was BUSY */
+	uint8_t			drained;	/* the last read emptied the socket */
+	uint8_t			partial;	/* part of a request is here */
+	uint8_t			expired;
+	_Atomic uint8_t		hup;		/* the client has reset it */
+	uint8_t			nonblock;	/* back from Varnish's waiter */
+};
+
+VTAILQ_HEAD(spd_conns, spd_conn);
+
+/*--------------------------------------------------------------------
+ * A request: the releaser's node, 64 bytes in struct req
+ */
+
+#define SPD_NODE(req)	((struct rel_node *)(void *)(req)->sandpaper)
+_Static_assert(sizeof(struct rel_node) <=
+    sizeof ((struct req *)0)->sandpaper, "a node fits into a request");
+
+/* The host's words in it.  Once it runs, its arrival is how long it waited. */
+#define SPD_FLAGS(n)	((n)->host[0])
+#define SPD_CPU(n)	((n)->host[1])		/* so far, 16 ns */
+#define SPD_WAIT(n)	((n)->arrival)		/* ns */
+
+#define SPD_F_GRANTED	(1U << 0)	/* released, not yet begun */
+#define SPD_F_DRAWN	(1U << 1)	/* its CPU is to be measured */
+#define SPD_F_GONE	(1U << 2)	/* cancelled, the client has reset */
+#define SPD_F_H2	(1U << 3)
+#define SPD_F_SLOW	(1U << 4)	/* its client does not read */
+#define SPD_COUNTED_SHIFT 8		/* wire bytes in the NIC's backlog */
+
+/*--------------------------------------------------------------------
+ * A worker, in thread-local memory: the slot is the worker's
+ */
+
+struct spd_worker {
+	unsigned		magic;
+#define SPD_WORKER_MAGIC	0x5a9d3042
+	int			slot;		/* -1: none */
+	unsigned		lent;		/* slot given back while it waits */
+	unsigned		parsing;
+	unsigned		parsed;		/* in a row */
+	unsigned		turns;		/* since its counters were summed */
+	struct rel_node		*node;		/* the request that runs here */
+	struct spd_conn		*conn;		/* that it read from last */
+	int64_t			began;		/* ns, METER_Now() */
+	int64_t			unmeasured;	/* ns charged since the last lap */
+	uint64_t		rnd;
+	struct meter		meter[1];
+};
+
+/*--------------------------------------------------------------------
+ * All of it
+ */
+
+struct spd {
+	unsigned		magic;
+#define SPD_MAGIC		0x5a9d9a9e
+	/* Set at start */
+	struct VSC_sandpaper	*vsc;
+	int			epoll;
+	int			timer;		/* in the epoll set: the NIC opens */
+
+	/* Written by the keeper, read by all */
+	_Atomic(const struct meter_source *) source;
+	_Atomic enum spd_mode	mode;
+	_Atomic int		live;		/* on, or not yet drained */
+	_Atomic int64_t		residual;	/* ns a request */
+	_Atomic unsigned	cores;
+	_Atomic uint64_t	rate;		/* bits/s, for costs */
+	_Atomic unsigned	parsers_max;	/* P */
+	_Atomic uint32_t	alpha;		/* Q16 */
+	_Atomic double		sample;		/* p */
+
+	/* Under the lock */
+	struct lock		mtx;
+	struct rel		*rel;
+	struct ten_table	*tenants;
+	struct nic		nic[1];
+	struct est_mean		mean_cpu;
+	struct est_mean		mean_wire;
+	unsigned		limit;		/* slots; more in `observe` */
+	unsigned		running;	/* slots taken */
+	unsigned		lent;
+	unsigned		parsers;
+	int			leader;		/* a worker sleeps in epoll_wait */
+	int			summoned;	/* a task to get one is under way */
+	int			frozen;
+	unsigned		steps;
+	uint64_t		refuse;		/* debug.sandpaper.fail */
+	int64_t			harvested;	/* ns, last look */
+	int64_t			timer_at;	/* ns, 0: not set */
+	uint64_t		slots[SPD_SLOTS_MAX / 64];
+	VTAILQ_HEAD(, spd_tenant) readylist;
+	_Atomic unsigned	nready;
+	struct spd_conns	lingering;	/* by deadline */
+	struct spd_conns	partials;	/* by deadline */
+	_Atomic unsigned	nparked;
+	int64_t			lap_sum;	/* ns, raw laps of all workers */
+	uint64_t		nrequests;
+	_Atomic int		ifaddr;		/* a client-side address is known */
+	struct sockaddr_storage	addr;
+	int64_t			rtt_excess;	/* ns, least of the epoch, -1: none */
+	unsigned		h2_sessions;
+	unsigned		fetches;
+	unsigned		writers;
+};
+
+extern struct spd spd;
+extern __thread struct spd_worker spd_me;
+extern pthread_key_t spd_key;
+
+#define SPD_LOCKED()	Lck_AssertHeld(&spd.mtx)
+
+/* sp_gate.c */
+struct spd_worker *spd_self(void);
+void spd_thread_ends(void *);
+int spd_take(void);				/* a slot's index, locked */
+void spd_give(int slot);			/* locked */
+struct req *spd_release(int64_t now, int slot);	/* locked; NULL: none now */
+void spd_dispatch(void);
+
+/* sp_ready.c */
+void spd_ready_init(void);
+struct spd_conn *spd_conn(const struct sess *);
+void spd_disarm(struct spd_conn *);
+struct spd_conn *spd_ready_pop(void);		/* locked */
+void spd_ready_push(struct spd_conn *);		/* locked */
+void spd_harvest(int timeout_ms);
+void spd_expire(struct worker *, int64_t now);
+void spd_summon(void);
+int spd_leaderless(void);
+void spd_timer(int64_t when);			/* locked */
+
+/* sp_tenant.c */
+void spd_tenants_init(void);
+size_t spd_tenant_name(const struct req *, char *name);
+struct spd_tenant *spd_tenant_find(const char *, size_t);
+struct spd_tenant *spd_tenant_check(struct spd_tenant *, const char *,
+    size_t);					/* locked */
+struct spd_tenant *spd_tenant_rel(struct rel_tenant *);
+void spd_estimate(struct spd_tenant *);		/* locked */
+const char *spd_name(struct spd_tenant *);
+
+/* sp_map.c */
+size_t spd_map_name(const char *host, size_t, char *name);
+
+/* sp_keeper.c, sp_link.c, sp_cli.c */
+void spd_keeper_init(void);
+void spd_params(void);
+void spd_link_seen(const struct sess *);
+int spd_link(const struct sockaddr_storage *, uint64_t *tx_bytes,
+    uint64_t *backlog, uint64_t *speed, char *name, size_t);
+void spd_cli_init(void);

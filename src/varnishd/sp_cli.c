@@ -1,0 +1,365 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The CLI: sandpaper.list, and the debugging commands that make a test's
+ * order of release deterministic.
+ *
+ * A list is printed from a snapshot, without the lock.
+ */
+
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sp.h"
+
+#include "vcli_serve.h"
+#include "vsb.h"
+#include "vtim.h"
+
+#define SPD_LIST_ROWS	100
+
+/*--------------------------------------------------------------------
+ * A snapshot
+ */
+
+struct row {
+	char			name[TEN_NAME_MAX + 1];
+	struct rel_tenant_stat	st;
+	uint64_t		requests, refused, gone, bytes;
+	int64_t			cpu_ns, wait_ns;
+};
+
+struct snapshot {
+	const char		*policy;
+	enum spd_mode		mode;
+	unsigned		slots, running, lent, waiting, tenants;
+	int64_t			residual, closed_ns, backlog;
+	uint64_t		rate, overflows;
+	int64_t			now;
+	unsigned		rows;
+	struct row		*row;
+};
+
+static void
+snap_row(struct row *r, struct ten_record *rec)
+{
+	struct spd_tenant *t = TEN_Host(rec);
+
+	CHECK_OBJ_NOTNULL(t, SPD_TENANT_MAGIC);
+	(void)snprintf(r->name, sizeof r->name, "%s", rec->name);
+	REL_TenantStat(spd.rel, t->rel, &r->st);
+	r->requests = t->requests;
+	r->refused = t->refused;
+	r->gone = t->gone;
+	r->bytes = t->bytes;
+	r->cpu_ns = t->cpu_ns;
+	r->wait_ns = t->wait_ns;
+}
+
+static int
+row_cmp(const void *p1, const void *p2)
+{
+	const struct row *a = p1, *b = p2;
+
+	if (a->cpu_ns != b->cpu_ns)
+		return (a->cpu_ns < b->cpu_ns ? 1 : -1);
+	return (strcmp(a->name, b->name));
+}
+
+static void
+snap(struct snapshot *s)
+{
+	struct ten_record *rec;
+	unsigned u, space;
+
+	memset(s, 0, sizeof *s);
+	Lck_Lock(&spd.mtx);
+	space = TEN_Count(spd.tenants) + 64;
+	Lck_Unlock(&spd.mtx);
+	s->row = calloc(space, sizeof *s->row);
+	AN(s->row);
+	Lck_Lock(&spd.mtx);
+	s->policy = REL_PolicyName(REL_GetPolicy(spd.rel));
+	s->mode = spd.mode;
+	s->slots = spd.limit;
+	s->running = spd.running;
+	s->lent = spd.lent;
+	s->waiting = REL_Waiting(spd.rel);
+	s->tenants = TEN_Count(spd.tenants);
+	s->overflows = TEN_Overflows(spd.tenants);
+	s->residual = spd.residual;
+	s->rate = spd.nic->rate;
+	s->now = METER_Now();
+	s->backlog = NIC_Backlog(spd.nic, s->now);
+	s->closed_ns = NIC_ClosedTime(spd.nic, s->now);
+	for (u = 0; s->rows < space &&
+	    (rec = TEN_At(spd.tenants, u)) != NULL; u++)
+		snap_row(&s->row[s->rows++], rec);
+	Lck_Unlock(&spd.mtx);
+	qsort(s->row, s->rows, sizeof *s->row, row_cmp);
+}
+
+/*--------------------------------------------------------------------
+ * Printing it
+ */
+
+static const char * const modes[] = { SPD_MODE_NAMES };
+static const char * const resources[] = { "cpu", "net" };
+
+static double
+oldest(const struct snapshot *s, const struct row *r)
+{
+
+	if (r->st.oldest < 0)
+		return (0);
+	return ((double)(s->now - r->st.oldest) * 1e-9);
+}
+
+static void
+list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
+{
+	const struct meter_source *src = spd.source;
+	const struct row *r;
+	unsigned u;
+
+	VCLI_Out(cli, "mode %s, policy %s, counter %s%s\n", modes[s->mode],
+	    s->policy, src->name, src->rseq ? ", every request" : ", sampled");
+	VCLI_Out(cli, "slots %u, running %u, lent %u, waiting %u, "
+	    "tenants %u, overflows %ju\n", s->slots, s->running, s->lent,
+	    s->waiting, s->tenants, (uintmax_t)s->overflows);
+	VCLI_Out(cli, "residual %.1f us, link %.3f Mbit/s, backlog %.1f kB, "
+	    "held %.3f s\n\n", (double)s->residual * 1e-3,
+	    (double)s->rate * 1e-6, (double)s->backlog * 1e-3,
+	    (double)s->closed_ns * 1e-9);
+	VCLI_Out(cli, "%-24s %6s %7s %7s %9s %9s %3s %10s %10s %10s %8s\n",
+	    "tenant", "weight", "waiting", "running", "cpu_us", "net_us",
+	    "dom", "requests", "cpu_s", "MB", "oldest_s");
+	for (u = 0; u < s->rows && u < rows; u++) {
+		r = &s->row[u];
+		VCLI_Out(cli, "%-24s %6.3g %7u %7u %9.1f %9.1f %3s %10ju "
+		    "%10.3f %10.3f %8.3f\n", r->name,
+		    (double)r->st.weight / REL_WEIGHT_ONE, r->st.waiting,
+		    r->st.running, (double)r->st.estimate[REL_CPU] * 1e-3,
+		    (double)r->st.estimate[REL_NET] * 1e-3,
+		    resources[r->st.dominant], (uintmax_t)r->requests,
+		    (double)r->cpu_ns * 1e-9, (double)r->bytes * 1e-6,
+		    oldest(s, r));
+	}
+}
+
+static void
+list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
+    unsigned rows)
+{
+	const struct meter_source *src = spd.source;
+	const struct row *r;
+	unsigned u;
+
+	VCLI_JSON_begin(cli, 2, av);
+	VCLI_Out(cli, ",\n{\"mode\": \"%s\", \"policy\": \"%s\", "
+	    "\"counter\": \"%s\", \"every_request\": %s,\n", modes[s->mode],
+	    s->policy, src->name, src->rseq ? "true" : "false");
+	VCLI_Out(cli, "\"slots\": %u, \"running\": %u, \"lent\": %u, "
+	    "\"waiting\": %u, \"tenants\": %u, \"overflows\": %ju,\n",
+	    s->slots, s->running, s->lent, s->waiting, s->tenants,
+	    (uintmax_t)s->overflows);
+	VCLI_Out(cli, "\"residual_ns\": %jd, \"nic_rate_bps\": %ju, "
+	    "\"nic_backlog_bytes\": %jd, \"nic_held_s\": %.6f,\n",
+	    (intmax_t)s->residual, (uintmax_t)s->rate, (intmax_t)s->backlog,
+	    (double)s->closed_ns * 1e-9);
+	VCLI_Out(cli, "\"list\": [");
+	for (u = 0; u < s->rows && u < rows; u++) {
+		r = &s->row[u];
+		VCLI_Out(cli, "%s\n{\"tenant\": ", u ? "," : "");
+		VCLI_JSON_str(cli, r->name);
+		VCLI_Out(cli, ", \"weight\": %.6g, \"waiting\": %u, "
+		    "\"running\": %u, \"dominant\": \"%s\", "
+		    "\"estimate_cpu_s\": %.9f, \"estimate_net_s\": %.9f, ",
+		    (double)r->st.weight / REL_WEIGHT_ONE, r->st.waiting,
+		    r->st.running, resources[r->st.dominant],
+		    (double)r->st.estimate[REL_CPU] * 1e-9,
+		    (double)r->st.estimate[REL_NET] * 1e-9);
+		VCLI_Out(cli, "\"requests\": %ju, \"refused\": %ju, "
+		    "\"gone\": %ju, \"cpu_s\": %.9f, \"bytes\": %ju, "
+		    "\"waited_s\": %.9f, \"oldest_s\": %.6f, "
+		    "\"account_s\": %.9f}", (uintmax_t)r->requests,
+		    (uintmax_t)r->refused, (uintmax_t)r->gone,
+		    (double)r->cpu_ns * 1e-9, (uintmax_t)r->bytes,
+		    (double)r->wait_ns * 1e-9, oldest(s, r),
+		    (double)r->st.account * 1e-9);
+	}
+	VCLI_Out(cli, "\n]}");
+	VCLI_JSON_end(cli);
+}
+
+/* 0: a whole number from lo to hi; else the CLI has its error */
+static int
+cli_number(struct cli *cli, const char *arg, unsigned long lo,
+    unsigned long hi, unsigned long *n)
+{
+	char *e;
+
+	*n = strtoul(arg, &e, 10);
+	if (*arg >= '0' && *arg <= '9' && *e == '\0' && *n >= lo && *n <= hi)
+		return (0);
+	VCLI_Out(cli, "\"%s\" is not a number from %lu to %lu", arg, lo, hi);
+	VCLI_SetResult(cli, CLIS_PARAM);
+	return (-1);
+}
+
+static void
+list(struct cli *cli, const char * const *av, int json)
+{
+	struct snapshot s;
+	unsigned long rows = SPD_LIST_ROWS;
+	int i = 2;
+
+	if (av[i] != NULL && !strcmp(av[i], "-j"))
+		i++;
+	if (av[i] != NULL && cli_number(cli, av[i], 1, 1000000, &rows))
+		return;
+	snap(&s);
+	if (json)
+		list_json(cli, av, &s, (unsigned)rows);
+	else
+		list_text(cli, &s, (unsigned)rows);
+	free(s.row);
+}
+
+static void v_matchproto_(cli_func_t)
+cli_list(struct cli *cli, const char * const *av, void *priv)
+{
+
+	(void)priv;
+	list(cli, av, 0);
+}
+
+static void v_matchproto_(cli_func_t)
+cli_list_json(struct cli *cli, const char * const *av, void *priv)
+{
+
+	(void)priv;
+	list(cli, av, 1);
+}
+
+/*--------------------------------------------------------------------
+ * Debugging
+ */
+
+static void v_matchproto_(cli_func_t)
+cli_freeze(struct cli *cli, const char * const *av, void *priv)
+{
+
+	(void)cli;
+	(void)av;
+	(void)priv;
+	Lck_Lock(&spd.mtx);
+	spd.frozen = 1;
+	spd.steps = 0;
+	Lck_Unlock(&spd.mtx);
+}
+
+static void v_matchproto_(cli_func_t)
+cli_thaw(struct cli *cli, const char * const *av, void *priv)
+{
+
+	(void)cli;
+	(void)av;
+	(void)priv;
+	Lck_Lock(&spd.mtx);
+	spd.frozen = 0;
+	Lck_Unlock(&spd.mtx);
+	spd_dispatch();
+}
+
+static void v_matchproto_(cli_func_t)
+cli_step(struct cli *cli, const char * const *av, void *priv)
+{
+	unsigned long n = 1;
+
+	(void)priv;
+	if (av[2] != NULL && cli_number(cli, av[2], 1, 1000000, &n))
+		return;
+	Lck_Lock(&spd.mtx);
+	spd.steps += (unsigned)n;
+	Lck_Unlock(&spd.mtx);
+	spd_dispatch();
+}
+
+static void v_matchproto_(cli_func_t)
+cli_wait(struct cli *cli, const char * const *av, void *priv)
+{
+	unsigned long n;
+	unsigned waiting, i;
+
+	(void)priv;
+	if (cli_number(cli, av[2], 0, 1000000, &n))
+		return;
+	for (i = 0; i < 5000; i++) {
+		Lck_Lock(&spd.mtx);
+		waiting = REL_Waiting(spd.rel);
+		Lck_Unlock(&spd.mtx);
+		if (waiting == n)
+			return;
+		VTIM_sleep(0.001);
+	}
+	VCLI_Out(cli, "%u requests wait, not %lu", waiting, n);
+	VCLI_SetResult(cli, CLIS_CANT);
+}
+
+static void v_matchproto_(cli_func_t)
+cli_cost(struct cli *cli, const char * const *av, void *priv)
+{
+	struct spd_tenant *t;
+	unsigned long cpu, net;
+
+	(void)priv;
+	if (cli_number(cli, av[3], 0, 1000000000, &cpu) ||
+	    cli_number(cli, av[4], 0, 1000000000, &net))
+		return;
+	Lck_Lock(&spd.mtx);
+	t = spd_tenant_check(NULL, av[2], strlen(av[2]));
+	t->fixed[REL_CPU] = (int64_t)cpu * 1000;
+	t->fixed[REL_NET] = (int64_t)net * 1000;
+	spd_estimate(t);
+	Lck_Unlock(&spd.mtx);
+}
+
+static void v_matchproto_(cli_func_t)
+cli_fail(struct cli *cli, const char * const *av, void *priv)
+{
+	uint64_t u = 1, refuse = 0;
+	const char *p;
+
+	(void)cli;
+	(void)priv;
+	for (p = av[2]; *p != '\0'; p++) {
+		if (*p == 'F' || *p == 'f')
+			refuse |= u;
+		u <<= 1;
+	}
+	Lck_Lock(&spd.mtx);
+	spd.refuse = refuse;
+	Lck_Unlock(&spd.mtx);
+}
+
+static struct cli_proto spd_cmds[] = {
+	{ CLICMD_SANDPAPER_LIST,		"", cli_list, cli_list_json },
+	{ CLICMD_DEBUG_SANDPAPER_FREEZE,	"d", cli_freeze },
+	{ CLICMD_DEBUG_SANDPAPER_STEP,		"d", cli_step },
+	{ CLICMD_DEBUG_SANDPAPER_WAIT,		"d", cli_wait },
+	{ CLICMD_DEBUG_SANDPAPER_THAW,		"d", cli_thaw },
+	{ CLICMD_DEBUG_SANDPAPER_COST,		"d", cli_cost },
+	{ CLICMD_DEBUG_SANDPAPER_FAIL,		"d", cli_fail },
+	{ NULL }
+};
+
+void
+spd_cli_init(void)
+{
+
+	CLI_AddFuncs(spd_cmds);
+}

@@ -1,0 +1,694 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The gate: a request waits in the releaser, gets a slot, runs, and its
+ * cost is settled.
+ *
+ * Slots are counted, threads are provided for them.  A worker that ends a
+ * request keeps its slot and picks the next release itself (SPD_Next(), in
+ * sp_ready.c), so that under load a request costs no hand-over.  Whoever
+ * frees a slot otherwise, or adds a request from outside of a worker, calls
+ * spd_dispatch().
+ *
+ * On the request's way there are two decisions under the lock: enqueue, and
+ * settle.  Nothing there allocates, calls the kernel or wakes a thread but
+ * to run a request.
+ */
+
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sp.h"
+
+#include "vtcp.h"
+#include "vtim.h"
+
+struct spd spd;
+__thread struct spd_worker spd_me;
+pthread_key_t spd_key;
+
+/*--------------------------------------------------------------------
+ * This thread
+ */
+
+struct spd_worker *
+spd_self(void)
+{
+
+	if (spd_me.magic == SPD_WORKER_MAGIC) {
+		if (spd_me.meter->src != spd.source) {
+			METER_Close(spd_me.meter);
+			METER_Open(spd_me.meter, spd.source);
+		}
+		return (&spd_me);
+	}
+	memset(&spd_me, 0, sizeof spd_me);
+	spd_me.magic = SPD_WORKER_MAGIC;
+	spd_me.slot = -1;
+	spd_me.rnd = (uint64_t)METER_Now() * 2654435761U ^
+	    (uint64_t)(uintptr_t)&spd_me;
+	METER_Open(spd_me.meter, spd.source);
+	PTOK(pthread_setspecific(spd_key, &spd_me));
+	return (&spd_me);
+}
+
+/* A thread ends: its meter may have a file descriptor */
+void
+spd_thread_ends(void *priv)
+{
+	struct spd_worker *me;
+
+	CAST_OBJ_NOTNULL(me, priv, SPD_WORKER_MAGIC);
+	METER_Close(me->meter);
+	FINI_OBJ(me);
+}
+
+/* xorshift64*: a draw that nobody can foresee without our memory */
+static double
+spd_draw(struct spd_worker *me)
+{
+
+	me->rnd ^= me->rnd >> 12;
+	me->rnd ^= me->rnd << 25;
+	me->rnd ^= me->rnd >> 27;
+	return ((double)((me->rnd * 2685821657736338717ULL) >> 11) * 0x1p-53);
+}
+
+/*--------------------------------------------------------------------
+ * Slots
+ */
+
+int
+spd_take(void)
+{
+	unsigned u;
+	int i;
+
+	SPD_LOCKED();
+	for (u = 0; u < SPD_SLOTS_MAX / 64; u++) {
+		if (~spd.slots[u] == 0)
+			continue;
+		i = __builtin_ctzll(~spd.slots[u]);
+		spd.slots[u] |= 1ULL << i;
+		spd.running++;
+		spd.vsc->running = spd.running;
+		return ((int)u * 64 + i);
+	}
+	WRONG("Out of slots");
+}
+
+void
+spd_give(int slot)
+{
+	uint64_t bit = 1ULL << (slot & 63);
+
+	SPD_LOCKED();
+	assert(slot >= 0 && slot < SPD_SLOTS_MAX);
+	AN(spd.slots[slot >> 6] & bit);
+	spd.slots[slot >> 6] &= ~bit;
+	AN(spd.running);
+	spd.running--;
+	spd.vsc->running = spd.running;
+}
+
+/*--------------------------------------------------------------------
+ * The next release for this slot.  It is the caller's to run.
+ */
+
+static struct req *
+spd_req_of(struct rel_node *node)
+{
+	struct req *req;
+
+	req = (void *)((char *)node - offsetof(struct req, sandpaper));
+	CHECK_OBJ_NOTNULL(req, REQ_MAGIC);
+	return (req);
+}
+
+struct req *
+spd_release(int64_t now, int slot)
+{
+	struct rel_node *node;
+	struct spd_tenant *t;
+	int64_t when = INT64_MAX, opens = INT64_MAX;
+	unsigned closed = 0;
+	uint32_t counted;
+
+	SPD_LOCKED();
+	if (REL_Waiting(spd.rel) == 0)
+		return (NULL);
+	if (spd.frozen) {
+		if (spd.steps == 0 || spd.running + spd.lent > 1)
+			return (NULL);
+	}
+	if (spd.mode == SPD_ON && NIC_Closed(spd.nic, now, &opens))
+		closed = REL_MASK(REL_NET);
+	/* The index may be above W, after a rejoin or when W shrank */
+	switch (REL_Dequeue(spd.rel, now, (unsigned)slot % spd.limit, closed,
+	    &node, &when)) {
+	case REL_RELEASED:
+		break;
+	case REL_NOT_YET:
+		if (opens < when)
+			when = opens;
+		spd_timer(when);
+		return (NULL);
+	default:
+		return (NULL);
+	}
+	if (spd.frozen)
+		spd.steps--;
+	t = spd_tenant_rel(node->tenant);
+	counted = NIC_Release(spd.nic,
+	    (uint32_t)vmin_t(int64_t, EST_Value(&t->wire, &spd.mean_wire),
+	    UINT32_MAX >> SPD_COUNTED_SHIFT), now);
+	SPD_FLAGS(node) = (SPD_FLAGS(node) & ((1U << SPD_COUNTED_SHIFT) - 1)) |
+	    SPD_F_GRANTED | counted << SPD_COUNTED_SHIFT;
+	spd.vsc->released++;
+	spd.vsc->waiting = REL_Waiting(spd.rel);
+	return (spd_req_of(node));
+}
+
+/*--------------------------------------------------------------------
+ * Hand releases to pool threads, as many as there are slots
+ */
+
+#define SPD_BATCH 16
+
+void
+spd_dispatch(void)
+{
+	struct req *req[SPD_BATCH];
+	unsigned n, u;
+	int64_t now;
+	int slot;
+
+	do {
+		n = 0;
+		now = METER_Now();
+		Lck_Lock(&spd.mtx);
+		while (n < SPD_BATCH && spd.running < spd.limit) {
+			slot = spd_take();
+			req[n] = spd_release(now, slot);
+			if (req[n] == NULL) {
+				spd_give(slot);
+				break;
+			}
+			SPD_NODE(req[n])->slot = (uint16_t)slot;
+			n++;
+		}
+		Lck_Unlock(&spd.mtx);
+		/* A release has its slot: it must never be refused, and not
+		 * wait behind requests that have none. */
+		for (u = 0; u < n; u++)
+			AZ(Pool_Task(req[u]->sp->pool, req[u]->task,
+			    TASK_QUEUE_RUSH));
+	} while (n == SPD_BATCH);
+}
+
+/*--------------------------------------------------------------------
+ * Timestamps by integer arithmetic: printf("%.6f") costs a microsecond.
+ */
+
+static char *
+spd_uint(char *p, uint64_t u, unsigned digits)
+{
+	char b[24];
+	unsigned n = 0;
+
+	do {
+		b[n++] = (char)('0' + u % 10);
+		u /= 10;
+	} while (u > 0 || n < digits);
+	while (n > 0)
+		*p++ = b[--n];
+	return (p);
+}
+
+static char *
+spd_sec(char *p, double d)
+{
+	uint64_t us = d > 0 ? (uint64_t)(d * 1e6 + .5) : 0;
+
+	p = spd_uint(p, us / 1000000, 1);
+	*p++ = '.';
+	return (spd_uint(p, us % 1000000, 6));
+}
+
+static void
+spd_timestamp(struct req *req, const char *event, vtim_real now)
+{
+	char b[96], *p;
+
+	p = b + strlen(event);
+	memcpy(b, event, (size_t)(p - b));
+	*p++ = ':';
+	*p++ = ' ';
+	p = spd_sec(p, now);
+	*p++ = ' ';
+	p = spd_sec(p, now - req->t_first);
+	*p++ = ' ';
+	p = spd_sec(p, now - req->t_prev);
+	*p = '\0';
+	VSLbs(req->vsl, SLT_Timestamp, TOSTRAND(b));
+	req->t_prev = now;
+}
+
+static void
+spd_log(struct req *req, struct spd_tenant *t, const int64_t v[4],
+    uint64_t bytes, int measured)
+{
+	char b[TEN_NAME_MAX + 160], *p;
+	const char *name = spd_name(t);
+	int i;
+
+	p = b + strlen(name);
+	memcpy(b, name, (size_t)(p - b));
+	for (i = 0; i < 4; i++) {
+		*p++ = ' ';
+		p = spd_sec(p, (double)v[i] * 1e-9);
+	}
+	*p++ = ' ';
+	p = spd_uint(p, bytes, 1);
+	*p++ = ' ';
+	*p++ = measured ? 'm' : 'e';
+	*p = '\0';
+	VSLbs(req->vsl, SLT_Sandpaper, TOSTRAND(b));
+}
+
+/*--------------------------------------------------------------------
+ * In through the gate
+ */
+
+enum spd_in {
+	SPD_IN_QUEUED,
+	SPD_IN_FULL
+};
+
+static enum spd_in
+spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
+    unsigned flags)
+{
+	struct spd_worker *me = spd_self();
+	struct rel_node *n = SPD_NODE(req);
+	struct spd_tenant *t;
+	struct rel_tenant_stat st;
+	char name[TEN_NAME_MAX + 1];
+	int64_t now, lap;
+	size_t l;
+	int full;
+
+	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
+	INIT_OBJ(n, REL_NODE_MAGIC);
+	SPD_CPU(n) = 0;
+	if (!METER_Cheap(me->meter) && spd_draw(me) < spd.sample)
+		flags |= SPD_F_DRAWN;
+	lap = METER_LapIf(me->meter, 0);
+	if (lap > 0)
+		SPD_CPU(n) = (uint32_t)vmin_t(int64_t, lap >> 4, UINT32_MAX);
+	l = spd_tenant_name(req, name);
+	t = spd_tenant_find(name, l);
+
+	now = METER_Now();
+	Lck_Lock(&spd.mtx);
+	t = spd_tenant_check(t, name, l);
+	if (lap > 0)
+		spd.lap_sum += lap;
+	REL_TenantStat(spd.rel, t->rel, &st);
+	full = st.waiting >= (t->queue_limit ? t->queue_limit :
+	    cache_param->sandpaper_queue_limit);
+	if (spd.refuse) {
+		full = full || (spd.refuse & 1);
+		spd.refuse >>= 1;
+	}
+	if (full) {
+		t->refused++;
+		spd.vsc->refused++;
+		Lck_Unlock(&spd.mtx);
+		return (SPD_IN_FULL);
+	}
+	SPD_FLAGS(n) = flags;
+	/* From here on somebody else may run it */
+	REL_Enqueue(spd.rel, t->rel, n, now);
+	spd.vsc->enqueued++;
+	spd.vsc->waiting = REL_Waiting(spd.rel);
+	if (conn != NULL) {
+		conn->state = SPD_QUEUED;
+		conn->func = req->task->func;
+		conn->priv = req;
+		conn->tenant = t;
+		conn->generation = TEN_OfHost(t)->generation;
+		if (conn->hup)
+			conn->pending = 1;
+	}
+	Lck_Unlock(&spd.mtx);
+	return (SPD_IN_QUEUED);
+}
+
+/*
+ * The answer when a tenant's queue is full.  No VCL runs for it, and it
+ * must not block: what the socket does not take is lost.
+ */
+static void
+spd_refuse(struct req *req)
+{
+	static const char answer[] =
+	    "HTTP/1.1 503 Service Unavailable\r\n"
+	    "Retry-After: 1\r\n"
+	    "Connection: close\r\n"
+	    "Content-Length: 0\r\n"
+	    "\r\n";
+	ssize_t l;
+
+	VSLb(req->vsl, SLT_Error, "Sandpaper: the tenant's queue is full");
+	VSLbs(req->vsl, SLT_RespProtocol, TOSTRAND("HTTP/1.1"));
+	VSLbs(req->vsl, SLT_RespStatus, TOSTRAND("503"));
+	VSLbs(req->vsl, SLT_RespReason, TOSTRAND("Service Unavailable"));
+	l = send(req->sp->fd, answer, sizeof answer - 1,
+	    MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (l > 0)
+		req->acct.resp_hdrbytes += (uint64_t)l;
+	req->err_code = 503;
+	req->doclose = SC_OVERLOAD;
+}
+
+enum spd_gate
+SPD_Gate(struct worker *wrk, struct req *req)
+{
+	struct spd_conn *conn;
+
+	if (spd.mode == SPD_OFF)
+		return (SPD_GATE_OPEN);
+	conn = spd_conn(req->sp);
+	if (conn != NULL && conn->armed && req->htc->body_status != BS_NONE)
+		spd_disarm(conn);	/* its bytes are no new request */
+	if (spd_enqueue(wrk, req, conn, 0) == SPD_IN_QUEUED)
+		return (SPD_GATE_QUEUED);
+	(void)Req_LogStart(wrk, req);
+	spd_refuse(req);
+	return (SPD_GATE_REFUSED);
+}
+
+int
+SPD_Stream(struct worker *wrk, struct req *req, enum task_prio prio)
+{
+
+	if (spd.mode == SPD_OFF)
+		return (Pool_Task(wrk->pool, req->task, prio));
+	if (spd_enqueue(wrk, req, NULL, SPD_F_H2) != SPD_IN_QUEUED)
+		return (-1);
+	spd_dispatch();
+	return (0);
+}
+
+int
+SPD_Cancel(struct req *req)
+{
+	struct rel_node *n = SPD_NODE(req);
+	int waited;
+
+	Lck_Lock(&spd.mtx);
+	waited = n->magic == REL_NODE_MAGIC &&
+	    n->state == REL_WAITING;
+	if (waited) {
+		spd_tenant_rel(n->tenant)->gone++;
+		REL_Cancel(spd.rel, n, METER_Now());
+		spd.vsc->cancelled++;
+		spd.vsc->waiting = REL_Waiting(spd.rel);
+	}
+	Lck_Unlock(&spd.mtx);
+	return (waited);
+}
+
+/*--------------------------------------------------------------------
+ * A released request, or one that was woken, runs here now
+ */
+
+static int
+spd_client_gone(struct req *req)
+{
+	struct rel_node *n = SPD_NODE(req);
+	struct spd_conn *conn;
+	int gone;
+
+	if (SPD_FLAGS(n) & SPD_F_H2)
+		return (0);
+	conn = spd_conn(req->sp);
+	AN(conn);
+	Lck_Lock(&spd.mtx);
+	conn->state = SPD_BUSY;
+	gone = conn->hup;
+	Lck_Unlock(&spd.mtx);
+	return (gone);
+}
+
+static int
+spd_bury(struct spd_worker *me, struct req *req)
+{
+	struct rel_node *n = SPD_NODE(req);
+
+	Lck_Lock(&spd.mtx);
+	if (n->state == REL_RUNNING) {
+		/* Released before the reset was seen: it costs nothing */
+		spd_tenant_rel(n->tenant)->gone++;
+		(void)NIC_Correct(spd.nic, SPD_FLAGS(n) >> SPD_COUNTED_SHIFT,
+		    0, METER_Now());
+		REL_Complete(spd.rel, n, 0, REL_SCALE_ONE,
+		    METER_Now());
+		spd.vsc->cancelled++;
+	}
+	Lck_Unlock(&spd.mtx);
+	me->node = NULL;
+	n->magic = 0;
+	SES_Close(req->sp, SC_REM_CLOSE);
+	req->doclose = SC_REM_CLOSE;
+	return (1);
+}
+
+int
+SPD_Begin(struct worker *wrk, struct req *req)
+{
+	struct rel_node *n = SPD_NODE(req);
+	struct spd_worker *me;
+	vtim_real t;
+
+	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
+	if (n->magic != REL_NODE_MAGIC)
+		return (0);			/* it met no gate */
+	me = spd_self();
+	if (SPD_FLAGS(n) & SPD_F_GONE)
+		return (spd_bury(me, req));
+	assert(n->state == REL_RUNNING);
+	me->began = METER_Now();
+	if (SPD_FLAGS(n) & SPD_F_GRANTED) {
+		SPD_FLAGS(n) &= ~SPD_F_GRANTED;
+		if (me->slot < 0)
+			me->slot = n->slot;
+		assert(me->slot == n->slot);
+		SPD_WAIT(n) = vmax_t(int64_t, 0, me->began - n->arrival);
+		if (spd_client_gone(req))
+			return (spd_bury(me, req));
+		t = VTIM_real();
+		spd_timestamp(req, "Enqueue",
+		    vmax(req->t_prev, t - (double)SPD_WAIT(n) * 1e-9));
+		spd_timestamp(req, "Release", vmax(req->t_prev, t));
+	} else if (me->slot < 0) {
+		/* From a waiting list: at once, even above W */
+		Lck_Lock(&spd.mtx);
+		me->slot = spd_take();
+		Lck_Unlock(&spd.mtx);
+	}
+	me->node = n;
+	if (SPD_FLAGS(n) & SPD_F_DRAWN)
+		(void)METER_Lap(me->meter);
+	return (0);
+}
+
+/* Called with the objhead's lock: after this, the request may run elsewhere */
+void
+SPD_Disembark(struct req *req)
+{
+	struct rel_node *n = SPD_NODE(req);
+	struct spd_worker *me = &spd_me;
+	int64_t lap;
+
+	if (me->magic != SPD_WORKER_MAGIC || me->node != n)
+		return;				/* an ESI part, or no gate */
+	lap = METER_LapIf(me->meter, SPD_FLAGS(n) & SPD_F_DRAWN);
+	if (lap > 0)
+		SPD_CPU(n) = (uint32_t)vmin_t(int64_t, UINT32_MAX,
+		    SPD_CPU(n) + (lap >> 4));
+	me->node = NULL;
+}
+
+/*--------------------------------------------------------------------
+ * Done: what it cost
+ */
+
+static uint32_t
+spd_scale(uint32_t flags)
+{
+
+	if (!(flags & SPD_F_DRAWN) || spd.sample <= 0)
+		return (REL_SCALE_ONE);
+	return ((uint32_t)(REL_SCALE_ONE / spd.sample));
+}
+
+void
+SPD_Done(struct worker *wrk, struct req *req)
+{
+	struct rel_node *n = SPD_NODE(req);
+	struct spd_worker *me = &spd_me;
+	struct spd_tenant *t;
+	int64_t now, lap, cpu, net, k, v[4], cores;
+	uint64_t bytes, wire;
+	int measured, drawn;
+
+	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
+	if (me->magic != SPD_WORKER_MAGIC || me->node == NULL ||
+	    me->node != n)
+		return;
+	t = spd_tenant_rel(n->tenant);
+	k = n->charge;
+	cores = spd.cores;
+	now = METER_Now();
+	drawn = (SPD_FLAGS(n) & SPD_F_DRAWN) != 0;
+	lap = METER_LapIf(me->meter, drawn || now - me->began > 4 * k * cores);
+	measured = lap >= 0;
+	bytes = req->acct.resp_hdrbytes + req->acct.resp_bodybytes;
+	wire = COST_Wire(bytes, cache_param->sandpaper_mtu,
+	    cache_param->sandpaper_header);
+
+	if (measured) {
+		cpu = lap + spd.residual;
+		if (METER_Cheap(me->meter) || drawn)
+			cpu += (int64_t)SPD_CPU(n) << 4;
+		if (!drawn)
+			cpu -= vmin_t(int64_t, lap, me->unmeasured);
+		me->unmeasured = 0;
+	} else {
+		cpu = EST_Value(&t->cpu, &spd.mean_cpu);
+		me->unmeasured += cpu;
+	}
+	net = (int64_t)((double)wire * 8e9 / (double)spd.rate);
+	v[0] = SPD_WAIT(n);
+	v[1] = cpu;
+	v[2] = net;
+	v[3] = k;
+	spd_log(req, t, v, bytes, measured);
+
+	Lck_Lock(&spd.mtx);
+	if (lap > 0)
+		spd.lap_sum += lap;
+	spd.nrequests++;
+	if (!(SPD_FLAGS(n) & SPD_F_SLOW))
+		(void)NIC_Correct(spd.nic,
+		    SPD_FLAGS(n) >> SPD_COUNTED_SHIFT, wire, now);
+	REL_Complete(spd.rel, n,
+	    vmax_t(int64_t, cpu / cores, net),
+	    measured ? spd_scale(SPD_FLAGS(n)) : REL_SCALE_ONE, now);
+	if (measured) {
+		EST_Sample(0, &t->cpu, cpu, spd.alpha);
+		EST_MeanSample(&spd.mean_cpu, cpu);
+	}
+	EST_Sample(0, &t->wire, (int64_t)wire, spd.alpha);
+	EST_MeanSample(&spd.mean_wire, (int64_t)wire);
+	spd_estimate(t);
+	t->requests++;
+	t->cpu_ns += cpu;
+	t->bytes += bytes;
+	t->wait_ns += v[0];
+	spd.vsc->completed++;
+	spd.vsc->measured += (unsigned)measured;
+	Lck_Unlock(&spd.mtx);
+	me->node = NULL;
+	n->magic = 0;
+}
+
+/*--------------------------------------------------------------------
+ * Questions about a request
+ */
+
+const char *
+SPD_ReqTenant(const struct req *req, char *buf, size_t len)
+{
+	const struct rel_node *n = (const void *)req->sandpaper;
+	struct spd_tenant *t;
+
+	if (n->magic != REL_NODE_MAGIC || n->tenant == NULL)
+		return (NULL);
+	t = spd_tenant_rel(n->tenant);
+	(void)snprintf(buf, len, "%s", spd_name(t));
+	return (buf);
+}
+
+double
+SPD_ReqWait(const struct req *req)
+{
+	const struct rel_node *n = (const void *)req->sandpaper;
+
+	if (n->magic != REL_NODE_MAGIC)
+		return (0);
+	return ((double)SPD_WAIT(n) * 1e-9);
+}
+
+/*--------------------------------------------------------------------
+ * A backend fetch: its CPU time is its tenant's
+ */
+
+void
+SPD_Fetch(struct busyobj *bo, const struct req *req)
+{
+	const struct rel_node *n = (const void *)req->top->topreq->sandpaper;
+	struct spd_tenant *t;
+
+	memset(bo->sandpaper, 0, sizeof bo->sandpaper);
+	if (n->magic != REL_NODE_MAGIC || n->tenant == NULL)
+		return;
+	t = spd_tenant_rel(n->tenant);
+	bo->sandpaper[0] = (uintptr_t)t;
+	bo->sandpaper[1] = TEN_OfHost(t)->generation;
+}
+
+void
+SPD_FetchBegin(void)
+{
+
+	(void)METER_LapIf(spd_self()->meter, 1);
+	Lck_Lock(&spd.mtx);
+	spd.fetches++;
+	Lck_Unlock(&spd.mtx);
+}
+
+void
+SPD_FetchEnd(const struct busyobj *bo)
+{
+	struct spd_tenant *t;
+	int64_t lap;
+
+	lap = METER_Lap(spd_self()->meter);
+	Lck_Lock(&spd.mtx);
+	AN(spd.fetches);
+	spd.fetches--;
+	spd.vsc->fetches++;
+	spd.lap_sum += lap;
+	t = (void *)(uintptr_t)bo->sandpaper[0];
+	if (t != NULL && TEN_OfHost(t)->generation == bo->sandpaper[1]) {
+		CHECK_OBJ(t, SPD_TENANT_MAGIC);
+		t->cpu_ns += lap;
+		REL_Charge(spd.rel, t->rel, lap / spd.cores, METER_Now());
+	}
+	Lck_Unlock(&spd.mtx);
+}
+
+void
+SPD_H2Session(int d)
+{
+
+	Lck_Lock(&spd.mtx);
+	spd.h2_sessions += (unsigned)d;
+	Lck_Unlock(&spd.mtx);
+}

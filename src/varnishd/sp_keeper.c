@@ -1,0 +1,314 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The housekeeping thread: what has to happen by time and not by request.
+ *
+ *  - parameters take effect (Varnish does not tell the child)
+ *  - lingering connections go to Varnish's waiter
+ *  - every NIC_EPOCH: the link's rate is learned
+ *  - every second: the residual, the number of threads, who was not seen
+ *  - somebody leads while slots are free
+ *
+ * It wakes every 50 ms, every 10 ms while connections linger.
+ */
+
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sys/mman.h>
+
+#include "sp.h"
+
+#include "vtim.h"
+
+#define SPD_RATE_UNKNOWN	10000000000ULL	/* bits/s, for costs only */
+
+static pthread_t spd_keeper_thread;
+static struct residual residual;
+static struct poolmgr poolmgr;
+static _Atomic unsigned threads;		/* a pool should have */
+
+/*
+ * The learned rate outlives the child: this page is the manager's, made
+ * before main(), and shared with every child that it forks.
+ */
+struct spd_kept {
+	uint64_t	rate;
+};
+static struct spd_kept *kept;
+
+static void __attribute__((constructor))
+spd_keep(void)
+{
+	void *p;
+
+	p = mmap(NULL, sizeof *kept, PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (p != MAP_FAILED)
+		kept = p;
+}
+
+/*--------------------------------------------------------------------
+ * Parameters
+ */
+
+static void
+spd_counter(void)
+{
+	static char asked[SANDPAPER_COUNTER_MAX];
+	char now[SANDPAPER_COUNTER_MAX], note[256];
+	struct meter_source *src;
+
+	memcpy(now, TRUST_ME(cache_param->sandpaper_counter.name), sizeof now);
+	now[sizeof now - 1] = '\0';
+	if (!strcmp(asked, now))
+		return;
+	memcpy(asked, now, sizeof asked);
+	/* The last one may still be in use by a worker: it is never freed */
+	src = calloc(1, sizeof *src);
+	AN(src);
+	note[0] = '\0';
+	if (METER_Choose(src, now, note, sizeof note)) {
+		free(src);
+		VSL(SLT_Error, NO_VXID, "Sandpaper: %s", note);
+		return;
+	}
+	spd.source = src;
+	VSL(SLT_Debug, NO_VXID, "Sandpaper: CPU costs by %s%s", src->name,
+	    src->rseq ? ", every request" : ", sampled");
+	if (note[0] != '\0')
+		VSL(SLT_Error, NO_VXID, "Sandpaper: %s", note);
+}
+
+static void
+spd_costs(void)
+{
+	uint32_t alpha;
+
+	alpha = (uint32_t)(cache_param->sandpaper_alpha * 65536 + .5);
+	if (spd.alpha != alpha)
+		spd.alpha = alpha;
+	spd.sample = cache_param->sandpaper_sample;
+	NIC_SetBound(spd.nic, cache_param->sandpaper_nic_rate);
+	spd.rate = spd.nic->rate ? spd.nic->rate : SPD_RATE_UNKNOWN;
+}
+
+void
+spd_params(void)
+{
+	static unsigned tenants_max;
+	enum spd_mode mode = cache_param->sandpaper;
+	unsigned policy, limit, cores;
+	int drain, failed = 0;
+
+	spd_counter();
+	cores = cache_param->sandpaper_cores;
+	if (cores == 0)
+		cores = POOLMGR_Cores("");
+	limit = POOLMGR_Slots(cache_param->sandpaper_workers_per_core, cores);
+	limit = vmin_t(unsigned, limit, SPD_SLOTS_MAX / 2);
+	policy = cache_param->sandpaper_policy;
+	if (mode != SPD_ON) {
+		limit = SPD_SLOTS_MAX / 2;
+		policy = (unsigned)REL_PolicyByName("fifo");
+	}
+
+	Lck_Lock(&spd.mtx);
+	spd.cores = cores;
+	spd.parsers_max = vmax_t(unsigned, 2, cores);
+	spd_costs();
+	if (tenants_max != cache_param->sandpaper_tenants_max) {
+		tenants_max = cache_param->sandpaper_tenants_max;
+		failed = TEN_SetMax(spd.tenants, tenants_max);
+	}
+	if (REL_GetPolicy(spd.rel) != policy)
+		AZ(REL_SetPolicy(spd.rel, policy, METER_Now()));
+	if (spd.limit != limit) {
+		spd.limit = limit;
+		REL_SetSlots(spd.rel, limit);
+		spd.vsc->slots = limit;
+	}
+	if (mode != spd.mode && mode == SPD_OFF)
+		spd_timer(METER_Now());		/* the leader goes home */
+	spd.mode = mode;
+	drain = mode == SPD_OFF && (REL_Waiting(spd.rel) > 0 ||
+	    spd.nready > 0 || spd.nparked > 0 || spd.running > 0);
+	spd.live = mode != SPD_OFF || drain;
+	Lck_Unlock(&spd.mtx);
+	if (failed)
+		VSL(SLT_Error, NO_VXID, "Sandpaper: no memory for %u tenants",
+		    tenants_max);
+	/* More slots, another order: what waits may go */
+	spd_dispatch();
+}
+
+/*--------------------------------------------------------------------
+ * The link
+ */
+
+static void
+spd_learn(int64_t now)
+{
+	static uint64_t speed, last_tx;
+	static int64_t last;
+	static char name[64];
+	struct sockaddr_storage ss;
+	uint64_t tx, backlog, rate, sent;
+	int standing, known;
+
+	Lck_Lock(&spd.mtx);
+	known = spd.ifaddr;
+	ss = spd.addr;
+	Lck_Unlock(&spd.mtx);
+	if (!known || spd_link(&ss, &tx, &backlog, &speed, name, sizeof name)) {
+		last = 0;
+		return;
+	}
+	if (last == 0 || now <= last) {
+		last = now;
+		last_tx = tx;
+		return;
+	}
+	/* What stands, in time of what was sent */
+	sent = tx - last_tx;
+	standing = sent > 0 && (double)backlog * (double)(now - last) >
+	    (double)sent * NIC_RTT_EXCESS;
+	last_tx = tx;
+	last = now;
+	Lck_Lock(&spd.mtx);
+	if (spd.rtt_excess >= NIC_RTT_EXCESS && spd.rtt_excess != INT64_MAX)
+		standing = 1;
+	spd.rtt_excess = INT64_MAX;
+	if (spd.nic->rate == 0 && speed > 0)
+		NIC_SetRate(spd.nic, speed);
+	rate = spd.nic->rate;
+	if (NIC_Learn(spd.nic, tx, standing, now)) {
+		spd.vsc->nic_learned++;
+		if (kept != NULL)
+			kept->rate = spd.nic->rate;
+	}
+	spd.vsc->nic_rate = spd.nic->rate;
+	spd.vsc->nic_backlog = (uint64_t)NIC_Backlog(spd.nic, now);
+	spd.vsc->nic_closed_ns = (uint64_t)NIC_ClosedTime(spd.nic, now);
+	spd.rate = spd.nic->rate ? spd.nic->rate : SPD_RATE_UNKNOWN;
+	Lck_Unlock(&spd.mtx);
+	if (rate == 0 && spd.nic->rate != 0)
+		VSL(SLT_Debug, NO_VXID, "Sandpaper: link %s, %ju bits/s", name,
+		    (uintmax_t)spd.nic->rate);
+}
+
+/*--------------------------------------------------------------------
+ * Every second
+ */
+
+static void
+spd_second(int64_t now)
+{
+	struct poolmgr_snapshot s;
+	int64_t cpu;
+
+	cpu = METER_Process();
+	memset(&s, 0, sizeof s);
+	Lck_Lock(&spd.mtx);
+	spd.residual = RESIDUAL_Update(&residual, now, cpu, spd.lap_sum,
+	    spd.nrequests);
+	spd.vsc->residual_ns = (uint64_t)spd.residual;
+	TEN_Tick(spd.tenants);
+	spd.vsc->tenants = TEN_Count(spd.tenants);
+	s.workers_per_core = cache_param->sandpaper_workers_per_core;
+	s.cores = spd.cores;
+	s.parsers = spd.parsers_max;
+	s.acceptors = 1;
+	s.lent = spd.lent;
+	s.fetches = spd.fetches;
+	s.h2_sessions = spd.h2_sessions;
+	s.writers = spd.writers;
+	s.pools = cache_param->wthread_pools;
+	s.reserve = cache_param->wthread_reserve;
+	s.min = cache_param->wthread_min;
+	s.max = cache_param->wthread_max;
+	Lck_Unlock(&spd.mtx);
+	threads = POOLMGR_Threads(&poolmgr, &s, now);
+	spd.vsc->threads_wanted = threads;
+}
+
+unsigned
+SPD_Herd(const struct pool *pp, unsigned min)
+{
+
+	CHECK_OBJ_NOTNULL(pp, POOL_MAGIC);
+	if (spd.mode != SPD_ON || DO_DEBUG(DBG_VTC_MODE))
+		return (min);
+	return (vmax_t(unsigned, min, threads));
+}
+
+/*--------------------------------------------------------------------*/
+
+static void * v_matchproto_(bgthread_t)
+spd_keeper(struct worker *wrk, void *priv)
+{
+	int64_t now, params = 0, epoch = 0, second = 0;
+
+	AZ(priv);
+	while (1) {
+		now = METER_Now();
+		if (now - params >= 45000000) {
+			params = now;
+			spd_params();
+		}
+		if (spd.mode != SPD_OFF && now - epoch >= NIC_EPOCH) {
+			epoch = now;
+			spd_learn(now);
+		}
+		if (now - second >= 1000000000) {
+			second = now;
+			spd_second(now);
+		}
+		if (spd.live && VSC_C_main->pools > 0) {
+			spd_expire(wrk, spd.mode == SPD_OFF ? INT64_MAX : now);
+			if (spd_leaderless())
+				spd_summon();
+			Pool_Sumstat(wrk);
+		}
+		VTIM_sleep(spd.nparked > 0 ? 0.010 : 0.050);
+	}
+	NEEDLESS(return (NULL));
+}
+
+static void
+spd_assert_held(void *priv)
+{
+
+	AZ(priv);
+	SPD_LOCKED();
+}
+
+void
+SPD_Init(void)
+{
+
+	spd.magic = SPD_MAGIC;
+	spd.vsc = VSC_sandpaper_New(NULL, NULL, "");
+	AN(spd.vsc);
+	Lck_New(&spd.mtx, lck_sandpaper);
+	PTOK(pthread_key_create(&spd_key, spd_thread_ends));
+	spd.cores = 1;
+	spd.rate = SPD_RATE_UNKNOWN;
+	spd.rtt_excess = INT64_MAX;
+	spd.limit = 1;
+	spd.rel = REL_New(0, spd.limit, REL_OPT_ALL, spd_assert_held, NULL);
+	AN(spd.rel);
+	NIC_Init(spd.nic, kept != NULL ? kept->rate : 0,
+	    cache_param->sandpaper_nic_rate, METER_Now());
+	spd_ready_init();
+	Lck_Lock(&spd.mtx);
+	spd_tenants_init();
+	Lck_Unlock(&spd.mtx);
+	spd_params();
+	spd_cli_init();
+	WRK_BgThread(&spd_keeper_thread, "sandpaper", spd_keeper, NULL);
+}

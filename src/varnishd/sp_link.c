@@ -1,0 +1,249 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The client-side link: which interface it is, what it has sent, and
+ * whether a queue stands before it.  From the kernel by rtnetlink, in the
+ * network namespace that this process is in.
+ *
+ * The interface is the one that has the local address of the first client
+ * connection.  A link without one (a Unix socket) is not known, and nothing
+ * is held for it.
+ */
+
+#include "config.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <linux/gen_stats.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+
+#include "sp.h"
+
+/* The first client's local address says which interface it is */
+void
+spd_link_seen(const struct sess *sp)
+{
+	struct sockaddr_storage ss;
+	socklen_t l = sizeof ss;
+
+	if (spd.ifaddr || sp->fd < 0)
+		return;
+	memset(&ss, 0, sizeof ss);
+	if (getsockname(sp->fd, (void *)&ss, &l) ||
+	    (ss.ss_family != AF_INET && ss.ss_family != AF_INET6))
+		return;
+	Lck_Lock(&spd.mtx);
+	spd.addr = ss;
+	spd.ifaddr = 1;
+	Lck_Unlock(&spd.mtx);
+}
+
+static int
+same_address(const struct sockaddr *a, const struct sockaddr_storage *b)
+{
+	const struct sockaddr_in *a4, *b4 = (const void *)b;
+	const struct sockaddr_in6 *a6, *b6 = (const void *)b;
+
+	if (a == NULL)
+		return (0);
+	if (a->sa_family == AF_INET && b->ss_family == AF_INET6 &&
+	    IN6_IS_ADDR_V4MAPPED(&b6->sin6_addr)) {
+		a4 = (const void *)a;
+		return (!memcmp(&a4->sin_addr, b6->sin6_addr.s6_addr + 12, 4));
+	}
+	if (a->sa_family != b->ss_family)
+		return (0);
+	if (a->sa_family == AF_INET) {
+		a4 = (const void *)a;
+		return (a4->sin_addr.s_addr == b4->sin_addr.s_addr);
+	}
+	if (a->sa_family == AF_INET6) {
+		a6 = (const void *)a;
+		return (!memcmp(&a6->sin6_addr, &b6->sin6_addr, 16));
+	}
+	return (0);
+}
+
+static unsigned
+link_find(const struct sockaddr_storage *ss, char *name, size_t len)
+{
+	struct ifaddrs *ifa, *i;
+	unsigned index = 0;
+
+	if (getifaddrs(&ifa))
+		return (0);
+	for (i = ifa; i != NULL; i = i->ifa_next) {
+		if (!same_address(i->ifa_addr, ss))
+			continue;
+		index = if_nametoindex(i->ifa_name);
+		(void)snprintf(name, len, "%s", i->ifa_name);
+		break;
+	}
+	freeifaddrs(ifa);
+	return (index);
+}
+
+/* Mbit/s as the driver says, 0: it does not know */
+static uint64_t
+link_speed(const char *name)
+{
+	char path[128];
+	long mbit = 0;
+	FILE *f;
+
+	(void)snprintf(path, sizeof path, "/sys/class/net/%s/speed", name);
+	f = fopen(path, "r");
+	if (f == NULL)
+		return (0);
+	if (fscanf(f, "%ld", &mbit) != 1 || mbit < 0)
+		mbit = 0;
+	(void)fclose(f);
+	return ((uint64_t)mbit * 1000000);
+}
+
+/*--------------------------------------------------------------------
+ * rtnetlink
+ */
+
+struct link_seen {
+	unsigned	index;
+	uint64_t	tx_bytes;
+	uint64_t	backlog;
+	int		found;
+};
+
+static void
+link_stats(struct link_seen *seen, struct nlmsghdr *h)
+{
+	struct ifinfomsg *ifi = NLMSG_DATA(h);
+	struct rtattr *a = IFLA_RTA(ifi);
+	struct rtnl_link_stats64 st;
+	int l = (int)IFLA_PAYLOAD(h);
+
+	for (; RTA_OK(a, l); a = RTA_NEXT(a, l)) {
+		if (a->rta_type != IFLA_STATS64)
+			continue;
+		memcpy(&st, RTA_DATA(a), sizeof st);
+		seen->tx_bytes = st.tx_bytes;
+		seen->found = 1;
+	}
+}
+
+static void
+link_qdisc(struct link_seen *seen, struct nlmsghdr *h)
+{
+	struct tcmsg *tc = NLMSG_DATA(h);
+	struct rtattr *a = TCA_RTA(tc), *b;
+	struct gnet_stats_queue q;
+	int l = (int)TCA_PAYLOAD(h), m;
+
+	/* A root qdisc's backlog includes its children's */
+	if ((unsigned)tc->tcm_ifindex != seen->index ||
+	    tc->tcm_parent != TC_H_ROOT)
+		return;
+	for (; RTA_OK(a, l); a = RTA_NEXT(a, l)) {
+		if (a->rta_type != TCA_STATS2)
+			continue;
+		m = (int)RTA_PAYLOAD(a);
+		for (b = RTA_DATA(a); RTA_OK(b, m); b = RTA_NEXT(b, m)) {
+			if (b->rta_type != TCA_STATS_QUEUE)
+				continue;
+			memcpy(&q, RTA_DATA(b), sizeof q);
+			seen->backlog += q.backlog;
+		}
+	}
+}
+
+static int
+link_ask(int s, struct link_seen *seen, int type, int flags)
+{
+	struct {
+		struct nlmsghdr h;
+		union {
+			struct ifinfomsg ifi;
+			struct tcmsg tc;
+		} u;
+	} ask;
+	char buf[32768] __attribute__((aligned(8)));
+	struct nlmsghdr *h;
+	ssize_t n;
+
+	memset(&ask, 0, sizeof ask);
+	ask.h.nlmsg_type = (uint16_t)type;
+	ask.h.nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags);
+	if (type == RTM_GETLINK) {
+		ask.h.nlmsg_len = NLMSG_LENGTH(sizeof ask.u.ifi);
+		ask.u.ifi.ifi_index = (int)seen->index;
+	} else {
+		ask.h.nlmsg_len = NLMSG_LENGTH(sizeof ask.u.tc);
+		ask.u.tc.tcm_ifindex = (int)seen->index;
+	}
+	if (send(s, &ask, ask.h.nlmsg_len, 0) < 0)
+		return (-1);
+	while (1) {
+		n = recv(s, buf, sizeof buf, 0);
+		if (n <= 0)
+			return (-1);
+		for (h = (void *)buf; NLMSG_OK(h, n); h = NLMSG_NEXT(h, n)) {
+			if (h->nlmsg_type == NLMSG_ERROR)
+				return (-1);
+			if (h->nlmsg_type == NLMSG_DONE)
+				return (0);
+			if (h->nlmsg_type == RTM_NEWLINK)
+				link_stats(seen, h);
+			if (h->nlmsg_type == RTM_NEWQDISC)
+				link_qdisc(seen, h);
+			if (!(h->nlmsg_flags & NLM_F_MULTI))
+				return (0);
+		}
+	}
+}
+
+/*
+ * What the interface with this address has sent (bytes, behind the qdisc),
+ * what stands before it (bytes), its nominal speed (bits/s, 0: unknown) and
+ * its name.  -1: there is none.
+ */
+int
+spd_link(const struct sockaddr_storage *ss, uint64_t *tx_bytes,
+    uint64_t *backlog, uint64_t *speed, char *name, size_t len)
+{
+	static int s = -1;
+	static unsigned index;
+	struct timeval tv = { 0, 100000 };
+	struct link_seen seen;
+
+	if (index == 0) {
+		index = link_find(ss, name, len);
+		if (index == 0)
+			return (-1);
+		*speed = link_speed(name);
+	}
+	if (s < 0) {
+		s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+		if (s < 0)
+			return (-1);
+		(void)setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv);
+	}
+	memset(&seen, 0, sizeof seen);
+	seen.index = index;
+	if (link_ask(s, &seen, RTM_GETLINK, 0) || !seen.found ||
+	    link_ask(s, &seen, RTM_GETQDISC, NLM_F_DUMP)) {
+		(void)close(s);
+		s = -1;
+		index = 0;
+		return (-1);
+	}
+	*tx_bytes = seen.tx_bytes;
+	*backlog = seen.backlog;
+	return (0);
+}

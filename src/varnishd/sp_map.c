@@ -1,0 +1,368 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The host map: which hosts are which tenant.
+ *
+ * A map belongs to a VCL, is filled in its vcl_init and never changes
+ * after; the active VCL's map is in force, published before the VCL becomes
+ * active.  Requests read it under a read lock that only `vcl.use` and
+ * `vcl.discard` ever take for writing.
+ *
+ * Host names are kept sorted.  A name is looked up as it is, then, for
+ * "*.domain", without its first label, its first two, and so on.
+ */
+
+#include "config.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sp.h"
+
+#define SPD_UNKNOWN	"(unknown)"
+
+struct map_tenant {
+	VSTAILQ_ENTRY(map_tenant) list;
+	char			name[TEN_NAME_MAX + 1];
+	size_t			len;
+	uint32_t		weight;
+	unsigned		queue_limit;
+};
+
+struct map_host {
+	const char		*host;		/* without "*." */
+	size_t			len;
+	int			wild;
+	struct map_tenant	*tenant;
+};
+
+struct spd_map {
+	unsigned		magic;
+#define SPD_MAP_MAGIC		0x5a9d3a95
+	VTAILQ_ENTRY(spd_map)	list;
+	const struct vcl	*vcl;
+	VSTAILQ_HEAD(, map_tenant) tenants;
+	struct map_host		*host;
+	size_t			nhost, space;
+	int			own;
+};
+
+static VTAILQ_HEAD(, spd_map) maps = VTAILQ_HEAD_INITIALIZER(maps);
+static struct spd_map *active;
+static pthread_rwlock_t maplock = PTHREAD_RWLOCK_INITIALIZER;
+
+/*--------------------------------------------------------------------*/
+
+static int
+host_cmp(const struct map_host *h, const char *host, size_t len, int wild)
+{
+	int i;
+
+	i = memcmp(h->host, host, vmin_t(size_t, h->len, len));
+	if (i != 0)
+		return (i);
+	if (h->len != len)
+		return (h->len < len ? -1 : 1);
+	return (h->wild - wild);
+}
+
+/* Index of the first that is not smaller */
+static size_t
+host_find(const struct spd_map *m, const char *host, size_t len, int wild)
+{
+	size_t lo = 0, hi = m->nhost, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (host_cmp(&m->host[mid], host, len, wild) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return (lo);
+}
+
+static struct map_tenant *
+host_tenant(const struct spd_map *m, const char *host, size_t len, int wild)
+{
+	size_t i;
+
+	i = host_find(m, host, len, wild);
+	if (i == m->nhost || host_cmp(&m->host[i], host, len, wild))
+		return (NULL);
+	return (m->host[i].tenant);
+}
+
+/*--------------------------------------------------------------------
+ * The tenant's name of a host, in name: its length
+ */
+
+static size_t
+map_name(const struct spd_map *m, const char *host, size_t len, char *name)
+{
+	struct map_tenant *t;
+	const char *h = host, *e = host + len;
+
+	t = host_tenant(m, host, len, 0);
+	while (t == NULL && (h = memchr(h, '.', (size_t)(e - h))) != NULL) {
+		h++;
+		t = host_tenant(m, h, (size_t)(e - h), 1);
+	}
+	if (t != NULL) {
+		memcpy(name, t->name, t->len + 1);
+		return (t->len);
+	}
+	if (!m->own) {
+		memcpy(name, SPD_UNKNOWN, sizeof SPD_UNKNOWN);
+		return (sizeof SPD_UNKNOWN - 1);
+	}
+	memcpy(name, host, len + 1);
+	return (len);
+}
+
+size_t
+spd_map_name(const char *host, size_t len, char *name)
+{
+	size_t l;
+
+	PTOK(pthread_rwlock_rdlock(&maplock));
+	if (active != NULL)
+		l = map_name(active, host, len, name);
+	else {
+		memcpy(name, host, len + 1);
+		l = len;
+	}
+	PTOK(pthread_rwlock_unlock(&maplock));
+	return (l);
+}
+
+/*--------------------------------------------------------------------
+ * Filling it, in vcl_init
+ */
+
+struct spd_map *
+SPD_MapOf(const struct vcl *vcl)
+{
+	struct spd_map *m;
+
+	AN(vcl);
+	PTOK(pthread_rwlock_wrlock(&maplock));
+	VTAILQ_FOREACH(m, &maps, list)
+		if (m->vcl == vcl)
+			break;
+	if (m == NULL) {
+		ALLOC_OBJ(m, SPD_MAP_MAGIC);
+		AN(m);
+		m->vcl = vcl;
+		VSTAILQ_INIT(&m->tenants);
+		VTAILQ_INSERT_TAIL(&maps, m, list);
+	}
+	PTOK(pthread_rwlock_unlock(&maplock));
+	return (m);
+}
+
+static struct map_tenant *
+map_tenant(const struct spd_map *m, const char *name)
+{
+	struct map_tenant *t;
+
+	VSTAILQ_FOREACH(t, &m->tenants, list)
+		if (!strcmp(t->name, name))
+			return (t);
+	return (NULL);
+}
+
+const char *
+SPD_MapTenant(struct spd_map *m, const char *name, double weight,
+    unsigned queue_limit)
+{
+	struct map_tenant *t;
+	const char *p;
+
+	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
+	if (name == NULL || *name == '\0')
+		return ("a tenant's name must not be empty");
+	if (strlen(name) > TEN_NAME_MAX)
+		return ("a tenant's name has at most 255 characters");
+	for (p = name; *p != '\0'; p++)
+		if (!isgraph((unsigned char)*p) || *p == '"' || *p == '\\')
+			return ("a tenant's name has printable characters "
+			    "without space, quote and backslash");
+	if (*name == '(')
+		return ("a tenant's name must not begin with a parenthesis");
+	if (map_tenant(m, name) != NULL)
+		return ("this tenant is there already");
+	if (isnan(weight) || weight < 0.001 || weight > 1024)
+		return ("a weight is from 0.001 to 1024");
+	if (queue_limit > 1000000)
+		return ("a queue limit is from 1 to 1000000, or 0 for the "
+		    "parameter's");
+	t = calloc(1, sizeof *t);
+	AN(t);
+	t->len = strlen(name);
+	memcpy(t->name, name, t->len + 1);
+	t->weight = (uint32_t)vmax(1., weight * REL_WEIGHT_ONE + .5);
+	t->queue_limit = queue_limit;
+	VSTAILQ_INSERT_TAIL(&m->tenants, t, list);
+	return (NULL);
+}
+
+static const char *
+host_check(const char *p)
+{
+	const char *host = p;
+
+	if (*p == '[') {
+		while (isxdigit((unsigned char)*++p) || *p == ':' || *p == '.')
+			continue;
+		return (*p == ']' && p[1] == '\0' ? NULL :
+		    "this is no IPv6 address in brackets");
+	}
+	for (; *p != '\0'; p++) {
+		if (*p == '*')
+			return ("a pattern has one *, as its first label: "
+			    "\"*.example.com\"");
+		if (*p == ':')
+			return ("a pattern has no port");
+		if (*p == '.' && (p == host || p[-1] == '.'))
+			return ("a label must not be empty");
+		if (!isalnum((unsigned char)*p) && !strchr("-_.", *p))
+			return ("a pattern has letters, digits, \"-\", \"_\" "
+			    "and \".\" only");
+	}
+	if (p == host)
+		return ("a pattern must not be empty");
+	return (p[-1] == '.' ? "a pattern must not end in a dot" : NULL);
+}
+
+const char *
+SPD_MapHost(struct spd_map *m, const char *name, const char *pattern)
+{
+	struct map_tenant *t;
+	struct map_host h;
+	const char *err;
+	char *p;
+	size_t i;
+
+	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
+	t = name == NULL ? NULL : map_tenant(m, name);
+	if (t == NULL)
+		return ("there is no such tenant: say tenant() first");
+	if (pattern == NULL)
+		return ("a pattern must not be empty");
+	h.wild = pattern[0] == '*' && pattern[1] == '.';
+	if (h.wild)
+		pattern += 2;
+	err = host_check(pattern);
+	if (err != NULL)
+		return (err);
+	if (strlen(pattern) > TEN_NAME_MAX)
+		return ("a pattern has at most 255 characters");
+	p = strdup(pattern);
+	AN(p);
+	h.host = p;
+	h.len = strlen(p);
+	h.tenant = t;
+	for (; *p != '\0'; p++)
+		*p = (char)tolower((unsigned char)*p);
+	i = host_find(m, h.host, h.len, h.wild);
+	if (i < m->nhost && !host_cmp(&m->host[i], h.host, h.len, h.wild)) {
+		free(TRUST_ME(h.host));
+		return ("this pattern is there already");
+	}
+	if (m->nhost == m->space) {
+		m->space = m->space ? m->space * 2 : 64;
+		m->host = realloc(m->host, m->space * sizeof *m->host);
+		AN(m->host);
+	}
+	memmove(m->host + i + 1, m->host + i,
+	    (m->nhost - i) * sizeof *m->host);
+	m->host[i] = h;
+	m->nhost++;
+	return (NULL);
+}
+
+void
+SPD_MapUnknown(struct spd_map *m, int own)
+{
+
+	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
+	m->own = own;
+}
+
+/*--------------------------------------------------------------------
+ * Publishing, and dropping
+ */
+
+/* The map's tenants have a record from now on, those of the last one may go */
+static void
+map_pin(const struct spd_map *m, int pin)
+{
+	struct map_tenant *mt;
+	struct spd_tenant *t;
+
+	if (m == NULL)
+		return;
+	Lck_Lock(&spd.mtx);
+	VSTAILQ_FOREACH(mt, &m->tenants, list) {
+		t = spd_tenant_check(NULL, mt->name, mt->len);
+		if (strcmp(spd_name(t), mt->name))
+			continue;	/* more than sandpaper_tenants_max */
+		TEN_Pin(spd.tenants, TEN_OfHost(t), pin);
+		REL_SetWeight(spd.rel, t->rel,
+		    pin ? mt->weight : REL_WEIGHT_ONE);
+		t->queue_limit = pin ? mt->queue_limit : 0;
+	}
+	Lck_Unlock(&spd.mtx);
+}
+
+void
+SPD_VclUse(const struct vcl *vcl)
+{
+	struct spd_map *m, *last;
+
+	PTOK(pthread_rwlock_wrlock(&maplock));
+	VTAILQ_FOREACH(m, &maps, list)
+		if (m->vcl == vcl)
+			break;
+	last = active;
+	if (m != last)
+		map_pin(last, 0);
+	map_pin(m, 1);
+	active = m;
+	PTOK(pthread_rwlock_unlock(&maplock));
+}
+
+void
+SPD_MapDrop(const struct vcl *vcl)
+{
+	struct map_tenant *t;
+	struct spd_map *m;
+	size_t i;
+
+	PTOK(pthread_rwlock_wrlock(&maplock));
+	VTAILQ_FOREACH(m, &maps, list)
+		if (m->vcl == vcl)
+			break;
+	if (m != NULL) {
+		if (m == active) {
+			map_pin(m, 0);
+			active = NULL;
+		}
+		VTAILQ_REMOVE(&maps, m, list);
+	}
+	PTOK(pthread_rwlock_unlock(&maplock));
+	if (m == NULL)
+		return;
+	while ((t = VSTAILQ_FIRST(&m->tenants)) != NULL) {
+		VSTAILQ_REMOVE_HEAD(&m->tenants, list);
+		free(t);
+	}
+	for (i = 0; i < m->nhost; i++)
+		free(TRUST_ME(m->host[i].host));
+	free(m->host);
+	FREE_OBJ(m);
+}

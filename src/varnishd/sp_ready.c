@@ -1,0 +1,752 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Connections between two requests, and what a free worker does next.
+ *
+ * Stock lingers: a thread polls the connection for timeout_linger.  Here a
+ * connection lingers without a thread, in an epoll set of ours, edge
+ * triggered and entered once, so that a keep-alive request costs neither a
+ * poll nor a wake-up.  When it has lingered, it goes to Varnish's waiter,
+ * as in stock.
+ *
+ * Nobody is woken to look at the set while slots are taken: workers look
+ * between two requests, at most every SPD_HARVEST ns.  When slots are free,
+ * one worker, the leader, sleeps on the set; on an event it becomes a
+ * worker again, and another is summoned if slots are still free.
+ *
+ * Connections with bytes wait to be parsed, in turn by the tenant of their
+ * last request, and at most P workers parse: one tenant's flood of
+ * connections does not take parsing over.
+ */
+
+#include "config.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/timerfd.h>
+
+#include "sp.h"
+
+#include "vtcp.h"
+#include "vtim.h"
+
+#define SPD_CHUNK	1024		/* connections */
+#define SPD_FDS_MAX	(1 << 22)
+#define SPD_EVENTS	64
+#define SPD_PARSE_RUN	8		/* connections parsed before a release */
+#define SPD_SUM_TURNS	32		/* requests between two summings */
+
+static struct spd_conn *_Atomic chunks[SPD_FDS_MAX / SPD_CHUNK];
+static struct spd_tenant spd_new;	/* connections without a tenant yet */
+static struct pool_task spd_summon_task[1];
+static task_func_t spd_lead;
+
+/*--------------------------------------------------------------------
+ * The connection on a file descriptor
+ */
+
+static struct spd_conn *
+spd_conn_fd(int fd)
+{
+	struct spd_conn *c, *none = NULL;
+
+	assert(fd >= 0);
+	if (fd >= SPD_FDS_MAX)
+		return (NULL);
+	c = chunks[fd / SPD_CHUNK];
+	if (c == NULL) {
+		c = calloc(SPD_CHUNK, sizeof *c);
+		AN(c);
+		if (!atomic_compare_exchange_strong(&chunks[fd / SPD_CHUNK],
+		    &none, c)) {
+			free(c);
+			c = none;
+		}
+	}
+	return (&c[fd % SPD_CHUNK]);
+}
+
+/* NULL: no room for that descriptor, the session is served as in stock */
+struct spd_conn *
+spd_conn(const struct sess *sp)
+{
+	struct spd_conn *c;
+	uint32_t serial;
+
+	if (sp->fd < 0)
+		return (NULL);
+	c = spd_conn_fd(sp->fd);
+	if (c == NULL || (c->sp == sp && c->vxid == VXID(sp->vxid)))
+		return (c);
+	Lck_Lock(&spd.mtx);
+	assert(c->state == SPD_BUSY);
+	serial = c->serial;
+	memset(c, 0, sizeof *c);
+	c->serial = serial + 1;
+	c->sp = TRUST_ME(sp);
+	c->fd = sp->fd;
+	c->nonblock = 1;
+	c->vxid = VXID(sp->vxid);
+	Lck_Unlock(&spd.mtx);
+	return (c);
+}
+
+static void
+spd_arm(struct spd_conn *c)
+{
+	struct epoll_event ev;
+
+	ev.events = EPOLLIN | EPOLLRDHUP | EPOLLET;
+	ev.data.u64 = (uint64_t)c->serial << 32 | (unsigned)c->fd;
+	if (epoll_ctl(spd.epoll, EPOLL_CTL_ADD, c->fd, &ev) == 0 ||
+	    errno == EEXIST)
+		c->armed = 1;
+}
+
+void
+spd_disarm(struct spd_conn *c)
+{
+
+	if (!c->armed)
+		return;
+	c->armed = 0;
+	(void)epoll_ctl(spd.epoll, EPOLL_CTL_DEL, c->fd, NULL);
+	Lck_Lock(&spd.mtx);
+	c->pending = 0;
+	c->drained = 0;
+	Lck_Unlock(&spd.mtx);
+}
+
+/*--------------------------------------------------------------------
+ * Ready: in turn by tenant, in order of arrival within one
+ */
+
+void
+spd_ready_push(struct spd_conn *c)
+{
+	struct spd_tenant *t = c->tenant;
+
+	SPD_LOCKED();
+	if (t == NULL || TEN_OfHost(t)->generation != c->generation) {
+		t = &spd_new;
+		c->tenant = NULL;
+	}
+	c->state = SPD_READY;
+	if (VTAILQ_EMPTY(&t->ready))
+		VTAILQ_INSERT_TAIL(&spd.readylist, t, readylist);
+	VTAILQ_INSERT_TAIL(&t->ready, c, list);
+	spd.nready++;
+	spd.vsc->ready = spd.nready;
+}
+
+struct spd_conn *
+spd_ready_pop(void)
+{
+	struct spd_tenant *t;
+	struct spd_conn *c;
+
+	SPD_LOCKED();
+	t = VTAILQ_FIRST(&spd.readylist);
+	if (t == NULL)
+		return (NULL);
+	c = VTAILQ_FIRST(&t->ready);
+	AN(c);
+	assert(c->state == SPD_READY);
+	VTAILQ_REMOVE(&t->ready, c, list);
+	VTAILQ_REMOVE(&spd.readylist, t, readylist);
+	if (!VTAILQ_EMPTY(&t->ready))
+		VTAILQ_INSERT_TAIL(&spd.readylist, t, readylist);
+	c->state = SPD_BUSY;
+	AN(spd.nready);
+	spd.nready--;
+	spd.vsc->ready = spd.nready;
+	return (c);
+}
+
+/*--------------------------------------------------------------------
+ * Parked: sorted by deadline.  The time-outs are few constants, so that a
+ * new one goes to the end of its list.
+ */
+
+static void
+spd_park_locked(struct spd_conn *c, int64_t deadline, int partial)
+{
+	struct spd_conns *head = partial ? &spd.partials : &spd.lingering;
+	struct spd_conn *c2;
+
+	SPD_LOCKED();
+	c->deadline = deadline;
+	c->partial = (uint8_t)partial;
+	c->state = SPD_PARKED;
+	VTAILQ_FOREACH_REVERSE(c2, head, spd_conns, list)
+		if (c2->deadline <= deadline)
+			break;
+	if (c2 != NULL)
+		VTAILQ_INSERT_AFTER(head, c2, c, list);
+	else
+		VTAILQ_INSERT_HEAD(head, c, list);
+	spd.nparked++;
+	spd.vsc->lingering = spd.nparked;
+}
+
+static void
+spd_unpark_locked(struct spd_conn *c)
+{
+
+	SPD_LOCKED();
+	assert(c->state == SPD_PARKED);
+	if (c->partial)
+		VTAILQ_REMOVE(&spd.partials, c, list);
+	else
+		VTAILQ_REMOVE(&spd.lingering, c, list);
+	c->state = SPD_BUSY;
+	AN(spd.nparked);
+	spd.nparked--;
+	spd.vsc->lingering = spd.nparked;
+}
+
+/* 1: parked.  0: bytes came meanwhile */
+static int
+spd_park(struct spd_conn *c, double timeout, int partial)
+{
+	int64_t deadline;
+	int parked;
+
+	if (!c->armed)
+		spd_arm(c);
+	if (!c->armed)
+		return (0);
+	deadline = METER_Now() + (int64_t)(timeout * 1e9);
+	Lck_Lock(&spd.mtx);
+	parked = !c->pending;
+	c->pending = 0;
+	if (parked)
+		spd_park_locked(c, deadline, partial);
+	else
+		c->drained = 0;
+	Lck_Unlock(&spd.mtx);
+	return (parked);
+}
+
+/*--------------------------------------------------------------------
+ * HTTP/1 wants a request: take what the socket has, wait without a thread
+ */
+
+int
+SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
+{
+	struct http_conn *htc = req->htc;
+	struct sess *sp = req->sp;
+	struct spd_conn *c;
+	enum htc_status_e hs;
+	double timeout;
+	ssize_t room, n;
+
+	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
+	if (spd.mode == SPD_OFF)
+		return (0);
+	c = spd_conn(sp);
+	if (c == NULL)
+		return (0);
+	spd_self()->conn = c;
+	c->func = req->task->func;
+	c->priv = req;
+	while (1) {
+		hs = complete(htc);
+		if (hs != HTC_S_MORE && hs != HTC_S_EMPTY)
+			return (0);
+		if (hs == HTC_S_EMPTY)
+			htc->rxbuf_e = htc->rxbuf_b;
+		room = vmin_t(ssize_t, WS_ReservationSize(htc->ws),
+		    cache_param->http_req_size);
+		room -= htc->rxbuf_e - htc->rxbuf_b;
+		if (room <= 0 || c->expired || c->hup)
+			return (0);
+		if (!c->drained) {
+			n = recv(sp->fd, htc->rxbuf_e, (size_t)room,
+			    MSG_DONTWAIT);
+			if (n > 0) {
+				htc->rxbuf_e += n;
+				c->drained = n < room;
+				continue;
+			}
+			if (n == 0 || (errno != EAGAIN && errno != EINTR))
+				return (0);
+			c->drained = 1;
+		}
+		timeout = hs == HTC_S_EMPTY ?
+		    vmin(SESS_TMO(sp, timeout_linger),
+		    SESS_TMO(sp, timeout_idle)) : SESS_TMO(sp, timeout_idle);
+		timeout += sp->t_idle - VTIM_real();
+		timeout = vmax(timeout, 0.);
+		if (spd_park(c, timeout, hs == HTC_S_MORE))
+			return (1);
+		if (!c->armed)
+			return (0);
+	}
+}
+
+int
+SPD_Resumed(const struct sess *sp)
+{
+	struct spd_conn *c;
+	int resumed;
+
+	if (spd.mode == SPD_OFF)
+		return (0);
+	c = spd_conn(sp);
+	if (c == NULL)
+		return (0);
+	resumed = !c->nonblock;
+	c->nonblock = 0;
+	return (resumed);
+}
+
+/*--------------------------------------------------------------------
+ * Connections that come from outside
+ */
+
+/* Slots are free, and no worker sleeps on the epoll set or is on its way */
+int
+spd_leaderless(void)
+{
+	int leaderless;
+
+	Lck_Lock(&spd.mtx);
+	leaderless = !spd.summoned && spd.running < spd.limit &&
+	    (!spd.leader || spd.nready > 0) &&
+	    (spd.mode != SPD_OFF || spd.nready > 0);
+	Lck_Unlock(&spd.mtx);
+	return (leaderless);
+}
+
+int
+SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
+{
+	struct pool_task task;
+	struct req *req;
+	struct sess *sp;
+	struct spd_conn *c;
+	int lead = 0;
+
+	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
+	if (spd.mode == SPD_OFF)
+		return (0);
+	assert(WS_ReserveSize(wrk->aws, (unsigned)len) >= len);
+	memcpy(WS_Reservation(wrk->aws), arg, len);
+	AZ(wrk->task->func);
+	make(wrk, WS_Reservation(wrk->aws));
+	task = *wrk->task;
+	memset(wrk->task, 0, sizeof wrk->task);
+	WS_Rollback(wrk->aws, 0);
+	AN(task.func);
+	CAST_OBJ_NOTNULL(req, task.priv, REQ_MAGIC);
+	sp = req->sp;
+	spd_link_seen(sp);
+
+	c = spd_conn(sp);
+	if (c != NULL && req->transport->unwait != NULL) {
+		c->nonblock = 0;	/* make() has set it to blocking */
+		task.func(wrk, task.priv);
+		task = *wrk->task;
+		memset(wrk->task, 0, sizeof wrk->task);
+		if (task.func == NULL)
+			return (1);	/* it has deleted the session */
+		c->func = task.func;
+		c->priv = task.priv;
+		if (!spd_park(c, SESS_TMO(sp, timeout_linger), 0)) {
+			/* The bytes are here already */
+			Lck_Lock(&spd.mtx);
+			spd_ready_push(c);
+			Lck_Unlock(&spd.mtx);
+			lead = 1;
+		}
+		if (lead || spd_leaderless())
+			spd_summon();
+		return (1);
+	}
+	/* It talks first, or PROXY does: that takes a thread, as in stock */
+	req->task->func = task.func;
+	req->task->priv = task.priv;
+	if (Pool_Task(wrk->pool, req->task, TASK_QUEUE_REQ)) {
+		Req_Release(req);
+		SES_Delete(sp, SC_OVERLOAD, NAN);
+	}
+	return (1);
+}
+
+int
+SPD_Ready(struct sess *sp, struct pool_task *tp)
+{
+	struct spd_conn *c;
+
+	if (spd.mode == SPD_OFF)
+		return (0);
+	c = spd_conn(sp);
+	if (c == NULL)
+		return (0);
+	Lck_Lock(&spd.mtx);
+	c->func = tp->func;
+	c->priv = tp->priv;
+	c->nonblock = 1;
+	c->drained = 0;
+	spd_ready_push(c);
+	Lck_Unlock(&spd.mtx);
+	spd_summon();
+	return (1);
+}
+
+/*--------------------------------------------------------------------
+ * Look at the epoll set
+ */
+
+static void
+spd_event(struct spd_conn *c, int hup)
+{
+	struct req *req;
+	struct rel_node *n;
+
+	SPD_LOCKED();
+	if (hup)
+		c->hup = 1;
+	switch (c->state) {
+	case SPD_PARKED:
+		spd_unpark_locked(c);
+		c->drained = 0;
+		spd_ready_push(c);
+		break;
+	case SPD_QUEUED:
+		c->pending = 1;
+		if (!hup)
+			break;
+		/* Nobody waits for the answer any more */
+		CAST_OBJ_NOTNULL(req, c->priv, REQ_MAGIC);
+		n = SPD_NODE(req);
+		if (n->state != REL_WAITING)
+			break;
+		spd_tenant_rel(n->tenant)->gone++;
+		REL_Cancel(spd.rel, n, METER_Now());
+		spd.vsc->cancelled++;
+		spd.vsc->waiting = REL_Waiting(spd.rel);
+		SPD_FLAGS(n) |= SPD_F_GONE;
+		spd_ready_push(c);
+		break;
+	default:
+		c->pending = 1;
+		break;
+	}
+}
+
+void
+spd_harvest(int timeout_ms)
+{
+	struct epoll_event ev[SPD_EVENTS];
+	struct spd_conn *c;
+	int i, n;
+
+	n = epoll_wait(spd.epoll, ev, SPD_EVENTS, timeout_ms);
+	Lck_Lock(&spd.mtx);
+	spd.harvested = METER_Now();
+	spd.vsc->harvests++;
+	for (i = 0; i < n; i++) {
+		if (ev[i].data.u64 == UINT64_MAX) {
+			spd.timer_at = 0;
+			continue;
+		}
+		c = spd_conn_fd((int)(uint32_t)ev[i].data.u64);
+		AN(c);
+		if (c->serial == ev[i].data.u64 >> 32)
+			spd_event(c, ev[i].events & (EPOLLHUP | EPOLLERR));
+	}
+	Lck_Unlock(&spd.mtx);
+}
+
+/* Somebody must look again at this time, ns */
+void
+spd_timer(int64_t when)
+{
+	struct itimerspec its;
+
+	SPD_LOCKED();
+	if (when == INT64_MAX || (spd.timer_at != 0 && spd.timer_at <= when))
+		return;
+	spd.timer_at = when;
+	memset(&its, 0, sizeof its);
+	its.it_value.tv_sec = when / 1000000000;
+	its.it_value.tv_nsec = when % 1000000000;
+	AZ(timerfd_settime(spd.timer, TFD_TIMER_ABSTIME, &its, NULL));
+}
+
+/*--------------------------------------------------------------------
+ * Lingering is over: to Varnish's waiter.  Half a request is over: its
+ * worker finds that out.
+ */
+
+static void
+spd_to_waiter(struct worker *wrk, struct spd_conn *c)
+{
+	struct sess *sp = c->sp;
+	struct req *req;
+
+	CAST_OBJ_NOTNULL(req, c->priv, REQ_MAGIC);
+	spd_disarm(c);
+	wrk->stats->sess_herd++;
+	WS_ReleaseP(req->htc->ws, req->htc->rxbuf_b);
+	Req_Release(req);
+	SES_Wait(sp, XPORT_ByNumber(sp->sattr[SA_TRANSPORT]));
+}
+
+void
+spd_expire(struct worker *wrk, int64_t now)
+{
+	struct spd_conn *c;
+	int partial = 0, waited;
+
+	do {
+		waited = 0;
+		Lck_Lock(&spd.mtx);
+		while ((c = VTAILQ_FIRST(&spd.partials)) != NULL &&
+		    c->deadline <= now) {
+			spd_unpark_locked(c);
+			c->expired = 1;
+			spd_ready_push(c);
+			partial++;
+		}
+		c = VTAILQ_FIRST(&spd.lingering);
+		if (c != NULL && c->deadline <= now) {
+			spd_unpark_locked(c);
+			waited = 1;
+		}
+		Lck_Unlock(&spd.mtx);
+		if (waited)
+			spd_to_waiter(wrk, c);
+	} while (waited);
+	if (partial)
+		spd_summon();
+}
+
+/*--------------------------------------------------------------------
+ * A worker to parse, or to lead
+ */
+
+void
+spd_summon(void)
+{
+	int summon;
+
+	Lck_Lock(&spd.mtx);
+	summon = !spd.summoned;
+	spd.summoned = 1;
+	Lck_Unlock(&spd.mtx);
+	if (!summon)
+		return;
+	spd_summon_task->func = spd_lead;
+	spd_summon_task->priv = NULL;
+	AZ(Pool_Task_Any(spd_summon_task, TASK_QUEUE_RUSH));
+}
+
+static void v_matchproto_(task_func_t)
+spd_lead(struct worker *wrk, void *priv)
+{
+
+	AZ(priv);
+	Lck_Lock(&spd.mtx);
+	AN(spd.summoned);
+	spd.summoned = 0;
+	Lck_Unlock(&spd.mtx);
+	SPD_Next(wrk);
+}
+
+/* Sleep on the epoll set.  Locked, returns unlocked. */
+static void
+spd_sleep(struct worker *wrk)
+{
+
+	SPD_LOCKED();
+	AZ(spd.leader);
+	spd.leader = 1;
+	Lck_Unlock(&spd.mtx);
+	if (wrk->wpriv->vcl != NULL)
+		VCL_Rel(&wrk->wpriv->vcl);
+	Pool_Sumstat(wrk);
+	spd_me.turns = 0;
+	spd_harvest(-1);
+	Lck_Lock(&spd.mtx);
+	AN(spd.leader);
+	spd.leader = 0;
+	Lck_Unlock(&spd.mtx);
+}
+
+/*--------------------------------------------------------------------
+ * What a free worker does next
+ */
+
+enum spd_next {
+	SPD_RUN,		/* wrk->task is set */
+	SPD_IDLE,		/* nothing, back to the pool */
+	SPD_SLEEP		/* nothing, and nobody leads */
+};
+
+static enum spd_next
+spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
+{
+	struct spd_conn *c;
+	struct req *req;
+
+	SPD_LOCKED();
+	if (me->slot >= 0 && spd.running > spd.limit) {
+		spd_give(me->slot);	/* somebody rejoined, or W shrank */
+		me->slot = -1;
+	}
+	if (spd.parsers < spd.parsers_max && me->parsed < SPD_PARSE_RUN &&
+	    (c = spd_ready_pop()) != NULL) {
+		spd.parsers++;
+		me->parsing = 1;
+		me->parsed++;
+		wrk->task->func = c->func;
+		wrk->task->priv = c->priv;
+		return (SPD_RUN);
+	}
+	if (me->slot < 0 && spd.running < spd.limit &&
+	    REL_Waiting(spd.rel) > 0)
+		me->slot = spd_take();
+	if (me->slot >= 0) {
+		req = spd_release(now, me->slot);
+		if (req != NULL) {
+			SPD_NODE(req)->slot = (uint16_t)me->slot;
+			wrk->task->func = req->task->func;
+			wrk->task->priv = req->task->priv;
+			me->parsed = 0;
+			return (SPD_RUN);
+		}
+		spd_give(me->slot);
+		me->slot = -1;
+	}
+	if (me->parsed > 0 && spd.nready > 0) {
+		me->parsed = 0;
+		return (spd_pick(wrk, me, now));
+	}
+	me->parsed = 0;
+	return (spd.leader ? SPD_IDLE : SPD_SLEEP);
+}
+
+/* Leave the loop: with another task to do, or because Sandpaper is off */
+static void
+spd_leave(struct spd_worker *me)
+{
+	int summon, waiting;
+
+	Lck_Lock(&spd.mtx);
+	if (me->slot >= 0)
+		spd_give(me->slot);
+	me->slot = -1;
+	me->parsed = 0;
+	summon = !spd.leader && spd.mode != SPD_OFF;
+	waiting = REL_Waiting(spd.rel) > 0;
+	Lck_Unlock(&spd.mtx);
+	if (waiting)
+		spd_dispatch();
+	if (summon)
+		spd_summon();
+}
+
+void
+SPD_Next(struct worker *wrk)
+{
+	struct spd_worker *me;
+	enum spd_next next;
+	int64_t now;
+	int waiting, lead, looked = 0;
+
+	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
+	if (!spd.live && (spd_me.magic != SPD_WORKER_MAGIC ||
+	    (spd_me.slot < 0 && !spd_me.parsing)))
+		return;
+	me = spd_self();
+	me->node = NULL;
+	if (me->parsing) {
+		Lck_Lock(&spd.mtx);
+		spd.parsers--;
+		Lck_Unlock(&spd.mtx);
+		me->parsing = 0;
+	}
+	if (wrk->task->func != NULL) {
+		/* An HTTP/2 session, or a debugging transport */
+		if (me->conn != NULL)
+			spd_disarm(me->conn);
+		spd_leave(me);
+		return;
+	}
+	me->conn = NULL;
+	wrk->stats->summs++;
+	if (++me->turns >= SPD_SUM_TURNS && Pool_TrySumstat(wrk))
+		me->turns = 0;
+	while (1) {
+		if (wrk->pool->lqueue > 0 || wrk->pool->die) {
+			/* Vital tasks wait for a thread */
+			spd_leave(me);
+			return;
+		}
+		now = METER_Now();
+		Lck_Lock(&spd.mtx);
+		if (!looked && now - spd.harvested > SPD_HARVEST) {
+			looked = 1;
+			spd.harvested = now;
+			Lck_Unlock(&spd.mtx);
+			spd_harvest(0);
+			continue;
+		}
+		next = spd_pick(wrk, me, now);
+		waiting = spd.running < spd.limit &&
+		    REL_Waiting(spd.rel) > 0;
+		lead = spd.running < spd.limit && !spd.leader;
+		if (next == SPD_SLEEP && spd.mode == SPD_OFF)
+			next = SPD_IDLE;
+		if (next == SPD_SLEEP && !looked) {
+			looked = 1;
+			Lck_Unlock(&spd.mtx);
+			spd_harvest(0);
+			continue;
+		}
+		if (next == SPD_SLEEP) {
+			spd_sleep(wrk);		/* unlocks */
+			looked = 1;
+			continue;
+		}
+		Lck_Unlock(&spd.mtx);
+		if (next == SPD_RUN && waiting)
+			spd_dispatch();
+		if (next == SPD_RUN && lead)
+			spd_summon();
+		return;
+	}
+}
+
+/*--------------------------------------------------------------------*/
+
+void
+spd_ready_init(void)
+{
+	struct epoll_event ev;
+
+	VTAILQ_INIT(&spd.readylist);
+	VTAILQ_INIT(&spd.lingering);
+	VTAILQ_INIT(&spd.partials);
+	INIT_OBJ(&spd_new, SPD_TENANT_MAGIC);
+	VTAILQ_INIT(&spd_new.ready);
+	spd.epoll = epoll_create1(EPOLL_CLOEXEC);
+	assert(spd.epoll >= 0);
+	spd.timer = timerfd_create(CLOCK_MONOTONIC,
+	    TFD_NONBLOCK | TFD_CLOEXEC);
+	assert(spd.timer >= 0);
+	ev.events = EPOLLIN | EPOLLET;
+	ev.data.u64 = UINT64_MAX;
+	AZ(epoll_ctl(spd.epoll, EPOLL_CTL_ADD, spd.timer, &ev));
+}

@@ -1,0 +1,230 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Whose request is this?  The Host header, as VCL will see it, in lower
+ * case and without port and trailing dot, gives a name; the active VCL's
+ * map (sp_map.c) may say that it is another's; the table of names
+ * (releaser/tenants.h) gives the tenant.  All of that happens before the
+ * releaser's lock is taken; only a name that was never seen takes it.
+ */
+
+#include "config.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sp.h"
+
+#include "vrnd.h"
+
+#define SPD_NOHOST	"(none)"
+
+/*--------------------------------------------------------------------
+ * A tenant's record: ours, then the releaser's
+ */
+
+static size_t
+spd_own_size(void)
+{
+
+	return ((sizeof(struct spd_tenant) + 63) & ~(size_t)63);
+}
+
+struct spd_tenant *
+spd_tenant_rel(struct rel_tenant *rel)
+{
+	struct spd_tenant *t;
+
+	t = (void *)((char *)rel - spd_own_size());
+	CHECK_OBJ_NOTNULL(t, SPD_TENANT_MAGIC);
+	return (t);
+}
+
+const char *
+spd_name(struct spd_tenant *t)
+{
+
+	return (TEN_OfHost(t)->name);
+}
+
+/*
+ * Nothing waits, runs or is owed, and no connection waits to be parsed.
+ * (Connections that only remember it look at its generation.)
+ */
+static int v_matchproto_(ten_idle_f)
+spd_tenant_idle(void *priv, struct ten_record *r)
+{
+	struct spd_tenant *t = TEN_Host(r);
+
+	AZ(priv);
+	SPD_LOCKED();
+	return (REL_TenantIdle(spd.rel, t->rel) && VTAILQ_EMPTY(&t->ready) &&
+	    t->writers == 0);
+}
+
+static void v_matchproto_(ten_life_f)
+spd_tenant_born(void *priv, struct ten_record *r)
+{
+	struct spd_tenant *t = TEN_Host(r);
+
+	AZ(priv);
+	INIT_OBJ(t, SPD_TENANT_MAGIC);
+	VTAILQ_INIT(&t->ready);
+	t->rel = REL_TenantInit(spd.rel, (char *)t + spd_own_size(),
+	    REL_WEIGHT_ONE);
+	spd_estimate(t);
+	spd.vsc->tenants_created++;
+}
+
+static void v_matchproto_(ten_life_f)
+spd_tenant_died(void *priv, struct ten_record *r)
+{
+	struct spd_tenant *t = TEN_Host(r);
+
+	AZ(priv);
+	REL_TenantFini(spd.rel, t->rel);
+	FINI_OBJ(t);
+	spd.vsc->tenants_evicted++;
+}
+
+/*--------------------------------------------------------------------
+ * What its next request will cost: the releaser wants to know.  The CPU is
+ * divided by the cores, bytes by the rate that the link has now.
+ */
+
+void
+spd_estimate(struct spd_tenant *t)
+{
+	int64_t e[REL__RESOURCES];
+	double wire;
+
+	e[REL_CPU] = EST_Value(&t->cpu, &spd.mean_cpu) / spd.cores;
+	wire = (double)EST_Value(&t->wire, &spd.mean_wire);
+	e[REL_NET] = (int64_t)(wire * 8e9 / (double)spd.rate);
+	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
+		memcpy(e, t->fixed, sizeof e);
+	REL_SetEstimate(spd.rel, t->rel, e);
+}
+
+/*--------------------------------------------------------------------
+ * The name of a request's tenant
+ */
+
+static size_t
+spd_host(const struct req *req, char *name)
+{
+	const char *h, *e;
+	size_t l = 0;
+
+	if (!http_GetHdr(req->http, H_Host, &h) || *h == '\0') {
+		memcpy(name, SPD_NOHOST, sizeof SPD_NOHOST);
+		return (sizeof SPD_NOHOST - 1);
+	}
+	e = *h == '[' ? strchr(h, ']') : NULL;
+	e = strchr(e != NULL ? e : h, ':');
+	if (e == NULL)
+		e = strchr(h, '\0');
+	for (; h < e && l < TEN_NAME_MAX; h++)
+		name[l++] = (char)tolower((unsigned char)*h);
+	if (l > 1 && name[l - 1] == '.')
+		l--;
+	if (l == 0) {
+		memcpy(name, SPD_NOHOST, sizeof SPD_NOHOST);
+		l = sizeof SPD_NOHOST - 1;
+	}
+	name[l] = '\0';
+	return (l);
+}
+
+size_t
+spd_tenant_name(const struct req *req, char *name)
+{
+	char host[TEN_NAME_MAX + 1];
+	size_t l;
+
+	l = spd_host(req, host);
+	return (spd_map_name(host, l, name));
+}
+
+/* Without the lock; NULL: never seen.  Look again under the lock. */
+struct spd_tenant *
+spd_tenant_find(const char *name, size_t l)
+{
+	struct ten_record *r;
+
+	r = TEN_Find(spd.tenants, name, l);
+	return (r == NULL ? NULL : TEN_Host(r));
+}
+
+/* With it: is this still that tenant?  If not, find or make it. */
+struct spd_tenant *
+spd_tenant_check(struct spd_tenant *t, const char *name, size_t l)
+{
+	struct ten_record *r;
+
+	SPD_LOCKED();
+	if (t != NULL) {
+		r = TEN_OfHost(t);
+		if ((r->generation & 1) && r->namelen == l &&
+		    !memcmp(r->name, name, l))
+			return (t);
+	}
+	r = TEN_Add(spd.tenants, name, l);
+	spd.vsc->tenants = TEN_Count(spd.tenants);
+	spd.vsc->tenants_overflow = TEN_Overflows(spd.tenants);
+	t = TEN_Host(r);
+	CHECK_OBJ_NOTNULL(t, SPD_TENANT_MAGIC);
+	return (t);
+}
+
+/*--------------------------------------------------------------------*/
+
+int
+SPD_Ask(const char *name, struct spd_answer *a)
+{
+	struct rel_tenant_stat st;
+	struct spd_tenant *t;
+	double all;
+
+	memset(a, 0, sizeof *a);
+	Lck_Lock(&spd.mtx);
+	t = spd_tenant_find(name, strlen(name));
+	if (t == NULL) {
+		Lck_Unlock(&spd.mtx);
+		return (-1);
+	}
+	REL_TenantStat(spd.rel, t->rel, &st);
+	all = (double)REL_BackloggedWeight(spd.rel);
+	if (st.waiting == 0)
+		all += st.weight;
+	a->cpu = (double)st.estimate[REL_CPU] * 1e-9;
+	a->net = (double)st.estimate[REL_NET] * 1e-9;
+	a->waiting = st.waiting;
+	a->running = st.running;
+	a->weight = (double)st.weight / REL_WEIGHT_ONE;
+	a->share = st.weight / all;
+	a->used_cpu = (double)t->cpu_ns * 1e-9;
+	a->bytes = t->bytes;
+	a->waited = (double)t->wait_ns * 1e-9;
+	a->requests = t->requests;
+	Lck_Unlock(&spd.mtx);
+	return (0);
+}
+
+void
+spd_tenants_init(void)
+{
+	static const struct ten_ops ops = {
+		.idle = spd_tenant_idle,
+		.born = spd_tenant_born,
+		.died = spd_tenant_died,
+	};
+	struct ten_ops o = ops;
+	uint8_t seed[16];
+
+	AZ(VRND_RandomCrypto(seed, sizeof seed));
+	o.host_size = spd_own_size() + REL_TenantSize();
+	spd.tenants = TEN_New(cache_param->sandpaper_tenants_max, &o, seed);
+	AN(spd.tenants);
+}

@@ -1,0 +1,65 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The CLI commands that are ours.
+ */
+
+CLI_CMD(SANDPAPER_LIST,
+	"sandpaper.list",
+	"sandpaper.list [-j] [<n>]",
+	"List the releaser's state and the tenants that used most.",
+	"  The state of the releaser, then at most <n> tenants (default"
+	" 100), those with the most CPU time first.  The command reads a"
+	" snapshot, it does not hold requests up.\n\n"
+	"  ``-j`` specifies JSON output.",
+	0, 2
+)
+
+CLI_CMD(DEBUG_SANDPAPER_FREEZE,
+	"debug.sandpaper.freeze",
+	"debug.sandpaper.freeze",
+	"Release no request until debug.sandpaper.thaw.",
+	"",
+	0, 0
+)
+
+CLI_CMD(DEBUG_SANDPAPER_STEP,
+	"debug.sandpaper.step",
+	"debug.sandpaper.step [<n>]",
+	"Release n more requests (default 1) while frozen, one at a time:\n"
+	"each when the one before it is done.",
+	"",
+	0, 1
+)
+
+CLI_CMD(DEBUG_SANDPAPER_WAIT,
+	"debug.sandpaper.wait",
+	"debug.sandpaper.wait <n>",
+	"Return when n requests wait, at most 5 seconds later.",
+	"",
+	1, 1
+)
+
+CLI_CMD(DEBUG_SANDPAPER_THAW,
+	"debug.sandpaper.thaw",
+	"debug.sandpaper.thaw",
+	"Release requests again.",
+	"",
+	0, 0
+)
+
+CLI_CMD(DEBUG_SANDPAPER_COST,
+	"debug.sandpaper.cost",
+	"debug.sandpaper.cost <tenant> <cpu_us> <net_us>",
+	"Fix a tenant's estimate, whatever its requests cost (0 0: no more).",
+	"",
+	3, 3
+)
+
+CLI_CMD(DEBUG_SANDPAPER_FAIL,
+	"debug.sandpaper.fail",
+	"debug.sandpaper.fail FS...",
+	"Refuse coming requests at the gate: F refuses, S lets pass.",
+	"",
+	1, 1
+)

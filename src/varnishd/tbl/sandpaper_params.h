@@ -1,0 +1,174 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The rows of Varnish's parameter table that are ours.  Names are tweaked
+ * into integers (mgt_sandpaper.c), since a string parameter's pointer is
+ * the manager's and means nothing in the child.
+ */
+
+/*lint -save -e525 -e539 -e835 */
+
+#define ptyp_sandpaper_mode	unsigned
+#define ptyp_sandpaper_policy	unsigned
+#define ptyp_sandpaper_rate	uint64_t
+#ifndef SANDPAPER_COUNTER_MAX
+#  define SANDPAPER_COUNTER_MAX	64
+#endif
+#define ptyp_sandpaper_counter	struct { char name[SANDPAPER_COUNTER_MAX]; }
+
+PARAM_SIMPLE(
+	/* name */	sandpaper,
+	/* type */	sandpaper_mode,
+	/* min */	NULL,
+	/* max */	NULL,
+	/* def */	"on",
+	/* units */	NULL,
+	/* descr */
+	"Share this process fairly between tenants.\n"
+	"\toff\tstock behaviour\n"
+	"\tobserve\tmeasure and report, release in order of arrival and "
+	"without a limit\n"
+	"\ton\trelease by sandpaper_policy, as many at a time as there are "
+	"slots"
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_policy,
+	/* type */	sandpaper_policy,
+	/* min */	NULL,
+	/* max */	NULL,
+	/* def */	"mr3-rs",
+	/* units */	NULL,
+	/* descr */
+	"The order in which waiting requests are released, by name. A wrong "
+	"name is answered with the list of policies."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_workers_per_core,
+	/* type */	uint,
+	/* min */	"1",
+	/* max */	"1000",
+	/* def */	"10",
+	/* units */	"slots",
+	/* descr */
+	"Requests that may run at a time, a core. A request that waits for "
+	"something else than the CPU or the network link does not count."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_cores,
+	/* type */	uint,
+	/* min */	"0",
+	/* max */	"4096",
+	/* def */	"0",
+	/* units */	"cores",
+	/* descr */
+	"Cores that requests are processed on. Zero means the cores that "
+	"this process may use: its affinity mask, and the CPU quota of its "
+	"cgroup."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_nic_rate,
+	/* type */	sandpaper_rate,
+	/* min */	NULL,
+	/* max */	NULL,
+	/* def */	"0",
+	/* units */	"bits/s",
+	/* descr */
+	"Upper bound of the client-side link's rate, with an optional k, M "
+	"or G (powers of 1000). Zero means none: the rate is learned from "
+	"what the interface sends while a queue stands before it."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_mtu,
+	/* type */	uint,
+	/* min */	"576",
+	/* max */	"65535",
+	/* def */	"1500",
+	/* units */	"bytes",
+	/* descr */
+	"Largest packet on the client-side link, for the cost of a "
+	"response's headers on the wire."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_header,
+	/* type */	uint,
+	/* min */	"0",
+	/* max */	"512",
+	/* def */	"64",
+	/* units */	"bytes",
+	/* descr */
+	"TCP/IP headers of a packet on the client-side link."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_counter,
+	/* type */	sandpaper_counter,
+	/* min */	NULL,
+	/* max */	NULL,
+	/* def */	"auto",
+	/* units */	NULL,
+	/* descr */
+	"What a request's CPU cost is measured by: thread-clock (the "
+	"thread's CPU time), cycles, instructions, or the name of an event "
+	"that libpfm4 knows. auto means cycles where a performance counter "
+	"may count both user and kernel, and thread-clock elsewhere. Where "
+	"the kernel refuses a counter the thread's clock is used, and the "
+	"log says so once.",
+	/* flags */	MUST_RESTART
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_sample,
+	/* type */	double,
+	/* min */	"0.001",
+	/* max */	"1",
+	/* def */	"0.2",
+	/* units */	"part of 1",
+	/* descr */
+	"Part of the requests, drawn at random, whose CPU cost is measured, "
+	"where measuring takes a system call. Where it does not "
+	"(restartable sequences), every request is measured."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_alpha,
+	/* type */	double,
+	/* min */	"0.001",
+	/* max */	"1",
+	/* def */	"0.9",
+	/* units */	"part of 1",
+	/* descr */
+	"Weight of the newest sample in a tenant's estimated cost."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_tenants_max,
+	/* type */	uint,
+	/* min */	"1",
+	/* max */	"1000000",
+	/* def */	"10000",
+	/* units */	"tenants",
+	/* descr */
+	"Tenants that have a queue and an account of their own. When there "
+	"are more, and none is idle, a new one shares those of the tenant "
+	"(other)."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_queue_limit,
+	/* type */	uint,
+	/* min */	"1",
+	/* max */	"1000000",
+	/* def */	"1000",
+	/* units */	"requests",
+	/* descr */
+	"Requests of one tenant that may wait. Past it an HTTP/1 request is "
+	"answered with 503 and Retry-After, an HTTP/2 stream is refused."
+)
+
+/*lint -restore */
