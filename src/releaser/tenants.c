@@ -345,8 +345,8 @@ TEN_SetMax(struct ten_table *t, unsigned max)
 	unsigned i;
 
 	check(t);
-	if (max > t->max && !ten_map_reserve(t->map, (size_t)max + 1) &&
-	    ten_map_capacity(t->map) < (size_t)max + 1)
+	if (ten_map_capacity(t->map) < (size_t)max + 1 &&
+	    !ten_map_reserve(t->map, (size_t)max + 1))
 		return (-1);
 	t->max = max;
 	for (i = t->count; i-- > 0 && t->count > max; ) {

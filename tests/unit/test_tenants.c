@@ -1,0 +1,321 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Names to tenants: the hash, the slab, eviction, and looking up while the
+ * set changes.
+ */
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "siphash.h"
+#include "tenants.h"
+
+static const uint8_t seed[16] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+
+struct life {
+	unsigned	born, died;
+	int		busy;		/* nobody may go */
+	const char	*keep;		/* nor may this one */
+};
+
+static int
+idle(void *priv, struct ten_record *r)
+{
+	const struct life *l = priv;
+
+	return (!l->busy && (l->keep == NULL || strcmp(l->keep, r->name)));
+}
+
+static void
+born(void *priv, struct ten_record *r)
+{
+	struct life *l = priv;
+
+	assert_true(r->generation & 1);
+	assert_int_equal(*(uint64_t *)TEN_Host(r), 0);
+	*(uint64_t *)TEN_Host(r) = ++l->born;
+}
+
+static void
+died(void *priv, struct ten_record *r)
+{
+	struct life *l = priv;
+
+	assert_true(r->generation & 1);
+	l->died++;
+}
+
+static struct ten_table *
+new_table(unsigned max, struct life *l)
+{
+	const struct ten_ops ops = {
+		.host_size = 100, .idle = idle, .born = born, .died = died,
+		.priv = l,
+	};
+
+	memset(l, 0, sizeof *l);
+	return (TEN_New(max, &ops, seed));
+}
+
+static struct ten_record *
+add(struct ten_table *t, unsigned i)
+{
+	char name[32];
+
+	(void)snprintf(name, sizeof name, "host%u.example", i);
+	return (TEN_Add(t, name, strlen(name)));
+}
+
+static struct ten_record *
+find(const struct ten_table *t, unsigned i)
+{
+	char name[32];
+
+	(void)snprintf(name, sizeof name, "host%u.example", i);
+	return (TEN_Find(t, name, strlen(name)));
+}
+
+/* Vectors of the paper's appendix A and of the reference implementation */
+static void
+test_siphash(void **priv)
+{
+	uint8_t key[16], in[15];
+	unsigned i;
+
+	(void)priv;
+	for (i = 0; i < 16; i++)
+		key[i] = (uint8_t)i;
+	for (i = 0; i < 15; i++)
+		in[i] = (uint8_t)i;
+	assert_true(siphash(key, in, 15) == UINT64_C(0xa129ca6149be45e5));
+	assert_true(siphash(key, in, 0) == UINT64_C(0x726fdb47dd0e0e31));
+	assert_true(siphash(key, in, 8) == UINT64_C(0x93f5f5799a932462));
+}
+
+static void
+test_find(void **priv)
+{
+	char name[300], zero[3] = { 'a', '\0', 'b' };
+	struct ten_record *r;
+	struct ten_table *t;
+	struct life l;
+	unsigned i;
+
+	(void)priv;
+	t = new_table(1000, &l);
+	assert_non_null(t);
+	for (i = 0; i < 1000; i++) {
+		assert_null(find(t, i));
+		r = add(t, i);
+		assert_ptr_not_equal(r, TEN_Other(t));
+		assert_ptr_equal(r, add(t, i));
+		assert_ptr_equal(TEN_OfHost(TEN_Host(r)), r);
+		assert_int_equal((uintptr_t)TEN_Host(r) % 64, 0);
+	}
+	assert_int_equal(TEN_Count(t), 1000);
+	assert_int_equal(l.born, 1001);
+	for (i = 0; i < 1000; i++)
+		assert_int_equal(*(uint64_t *)TEN_Host(find(t, i)), i + 2);
+	assert_int_equal(TEN_SetMax(t, 2000), 0);
+	for (i = 0; i < 1000; i++)
+		assert_non_null(find(t, i));
+
+	memset(name, 'x', sizeof name);
+	r = TEN_Add(t, name, sizeof name);
+	assert_int_equal(r->namelen, TEN_NAME_MAX);
+	assert_ptr_equal(TEN_Find(t, name, TEN_NAME_MAX), r);
+	assert_null(TEN_Find(t, name, TEN_NAME_MAX - 1));
+	r = TEN_Add(t, "", 0);
+	assert_ptr_equal(TEN_Find(t, "", 0), r);
+	assert_ptr_equal(TEN_Add(t, TEN_OTHER, 7), TEN_Other(t));
+	r = TEN_Add(t, zero, 3);
+	assert_null(TEN_Find(t, zero, 1));
+	assert_ptr_equal(TEN_Find(t, zero, 3), r);
+	TEN_Destroy(&t);
+	assert_null(t);
+	assert_int_equal(l.born, l.died);
+}
+
+static void
+test_full(void **priv)
+{
+	struct ten_record *r;
+	struct ten_table *t;
+	struct life l;
+	unsigned i;
+
+	(void)priv;
+	t = new_table(100, &l);
+	l.busy = 1;
+	for (i = 0; i < 100; i++)
+		(void)add(t, i);
+	/* All have work: newcomers are (other), counted */
+	assert_ptr_equal(add(t, 100), TEN_Other(t));
+	assert_int_equal(TEN_Overflows(t), 1);
+	assert_int_equal(TEN_Count(t), 100);
+	/* None has: a newcomer takes an old place; pinned ones stay */
+	l.busy = 0;
+	for (i = 0; i < 10; i++)
+		TEN_Pin(t, find(t, i), 1);
+	for (i = 1000; i < 2000; i++)
+		assert_ptr_not_equal(add(t, i), TEN_Other(t));
+	for (i = 0; i < 10; i++)
+		assert_non_null(find(t, i));
+	assert_int_equal(TEN_Evict(t, find(t, 3)), -1);
+	assert_int_equal(TEN_Evict(t, TEN_Other(t)), -1);
+	assert_int_equal(TEN_Count(t), 100);
+	/* A lower limit: the idle ones go at once, the pinned ones stay */
+	assert_int_equal(TEN_SetMax(t, 4), 0);
+	assert_int_equal(TEN_Count(t), 10);
+	assert_ptr_equal(add(t, 5000), TEN_Other(t));
+	TEN_Pin(t, find(t, 0), 0);
+	r = find(t, 0);
+	assert_int_equal(TEN_Evict(t, r), 0);
+	assert_int_equal(r->generation & 1, 0);
+	assert_null(find(t, 0));
+	assert_false(TEN_Is(r, "host0.example", 13));
+	TEN_Destroy(&t);
+	assert_int_equal(l.born, l.died);
+}
+
+/* Who is looked up in every tick survives a flood of other names */
+static void
+test_clock(void **priv)
+{
+	struct ten_table *t;
+	unsigned i, j;
+	struct life l;
+
+	(void)priv;
+	t = new_table(200, &l);
+	for (i = 0; i < 20; i++)
+		(void)add(t, i);
+	for (i = 0; i < 20000; i++) {
+		if (i % 10 == 0)
+			TEN_Tick(t);
+		for (j = 0; j < 20; j++)
+			assert_non_null(find(t, j));
+		assert_ptr_not_equal(add(t, 1000 + i), TEN_Other(t));
+	}
+	assert_int_equal(TEN_Count(t), 200);
+	assert_int_equal(TEN_Overflows(t), 0);
+	TEN_Destroy(&t);
+}
+
+/* One with work is never evicted, however many come */
+static void
+test_keep(void **priv)
+{
+	struct ten_table *t;
+	struct life l;
+	unsigned i;
+
+	(void)priv;
+	t = new_table(50, &l);
+	l.keep = "host7.example";
+	for (i = 0; i < 5000; i++) {
+		(void)add(t, i);
+		TEN_Tick(t);
+	}
+	assert_non_null(find(t, 7));
+	TEN_Destroy(&t);
+}
+
+static void
+test_at(void **priv)
+{
+	struct ten_record *r;
+	struct ten_table *t;
+	unsigned i, n = 0;
+	struct life l;
+
+	(void)priv;
+	t = new_table(500, &l);
+	for (i = 0; i < 500; i++)
+		(void)add(t, i);
+	for (i = 0; i < 500; i += 3)
+		assert_int_equal(TEN_Evict(t, find(t, i)), 0);
+	assert_ptr_equal(TEN_At(t, 0), TEN_Other(t));
+	for (i = 1; (r = TEN_At(t, i)) != NULL; i++) {
+		assert_ptr_equal(TEN_Find(t, r->name, r->namelen), r);
+		n++;
+	}
+	assert_int_equal(n, 333);
+	assert_int_equal(n, TEN_Count(t));
+	TEN_Destroy(&t);
+}
+
+/*--------------------------------------------------------------------
+ * Looking up without a lock, while another thread adds and evicts
+ */
+
+struct reader {
+	struct ten_table	*t;
+	int			stop;
+	unsigned		missing;	/* of a pinned name */
+	uint64_t		found;
+};
+
+static void *
+reader(void *priv)
+{
+	struct reader *rd = priv;
+	unsigned i = 0;
+
+	while (!__atomic_load_n(&rd->stop, __ATOMIC_ACQUIRE)) {
+		if (find(rd->t, 0) == NULL)
+			rd->missing++;
+		rd->found += find(rd->t, 1 + i++ % 300) != NULL;
+	}
+	return (NULL);
+}
+
+static void
+test_threads(void **priv)
+{
+	struct reader rd = { 0 };
+	pthread_t thread;
+	struct life l;
+	unsigned i;
+
+	(void)priv;
+	rd.t = new_table(100, &l);
+	TEN_Pin(rd.t, add(rd.t, 0), 1);
+	assert_int_equal(pthread_create(&thread, NULL, reader, &rd), 0);
+	for (i = 0; i < 100000; i++) {
+		(void)add(rd.t, 1 + i * 7919 % 300);
+		if (i % 1000 == 0)
+			TEN_Tick(rd.t);
+	}
+	assert_int_equal(TEN_SetMax(rd.t, 5000), 0);
+	for (i = 0; i < 5000; i++)
+		(void)add(rd.t, i);
+	__atomic_store_n(&rd.stop, 1, __ATOMIC_RELEASE);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(rd.missing, 0);
+	TEN_Destroy(&rd.t);
+	assert_int_equal(l.born, l.died);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_siphash),
+		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_clock),
+		cmocka_unit_test(test_keep),
+		cmocka_unit_test(test_at),
+		cmocka_unit_test(test_threads),
+	};
+
+	return (cmocka_run_group_tests(tests, NULL, NULL));
+}
