@@ -27,12 +27,12 @@ KEPT = 0.9  # of the fair share
 
 @dataclass(frozen=True)
 class Abuse:
-    """A kind of misbehaviour; `requests` of a flood before it ends."""
+    """A kind of misbehaviour; a flood goes on until it has sent enough."""
 
     group: Group
     fair: float
     prime: bool = True
-    requests: int = 0
+    flood: bool = False
 
 
 ABUSES = {
@@ -50,10 +50,10 @@ ABUSES = {
         Group("abuser", "big.example", f"/bytes/{BIG}", "reset", conns=1,
               rate=15),
         fair=1.0),
-    # Every request names a Host never seen before.
+    # Every request names a Host never seen before, a million in all.
     "random-hosts": Abuse(
         Group("abuser", "unknown.example", "/", conns=100, random_host=1),
-        fair=0.5, prime=False, requests=1_000_000),
+        fair=0.5, prime=False, flood=True),
 }
 
 
@@ -75,7 +75,7 @@ class AbuseTurn:
 
 
 def abuse_turn(
-    lab: Lab, variant: Variant, abuse: Abuse, victim: Group
+    lab: Lab, variant: Variant, abuse: Abuse, victim: Group, flood: int
 ) -> AbuseTurn:
     """Measure the victim alone, then beside the abuse."""
     with lab.varnish(variant) as varnish:
@@ -87,7 +87,7 @@ def abuse_turn(
         rss = [varnish.rss_bytes()]
         beside: list[Seen] = []
         requests = errors = 0
-        while not beside or requests < abuse.requests:
+        while not beside or (abuse.flood and requests < flood):
             seen = lab.measure(varnish, [victim, abuse.group])
             beside.append(seen[victim.name])
             if not beside[-1].rps and not seen[abuse.group.name].rps:
@@ -138,13 +138,16 @@ def abuse_result(
     }
 
 
-def abuse(lab: Lab, name: str, victim: str) -> dict[str, Any]:
+def abuse(
+    lab: Lab, name: str, victim: str, flood: int
+) -> dict[str, Any]:
     """Run one kind of abuse under every variant."""
     check_names([victim])
     progress(f"{name}: what {victim} keeps")
     found = in_turns(
         lab.variants, lab.plan,
-        lambda v: abuse_turn(lab, v, ABUSES[name], lab.tenant(victim)),
+        lambda v: abuse_turn(lab, v, ABUSES[name], lab.tenant(victim),
+                             flood),
         note=note_abuse)
     return lab.report(name, {}, [
         abuse_result(lab, name, victim, variant, turns)

@@ -44,6 +44,8 @@ def parser() -> argparse.ArgumentParser:
                    help="for alone (default %(default)s)")
     p.add_argument("--victim", default="k0", metavar="A",
                    help="for abuse (default %(default)s)")
+    p.add_argument("--flood", type=int, default=1_000_000, metavar="N",
+                   help="requests of random-hosts (default %(default)s)")
     p.add_argument("--stock", type=Path, default=build / "stock-7.7" / "root",
                    metavar="DIR", help="where stock Varnish is installed")
     p.add_argument("--sandpaper", type=Path, default=build / "7.7" / "root",
@@ -153,9 +155,10 @@ def chosen_pairs(text: str) -> list[tuple[str, str]]:
 
 
 def shorten(args: argparse.Namespace) -> None:
-    """Take less of everything: minutes instead of an hour."""
-    args.seconds, args.turns = 3.0, 3
-    args.pairs, args.customers = "c1-c3,c3-c4,k0-k1", "c1,k0"
+    """Take less of everything: ten minutes instead of an hour or two."""
+    args.seconds, args.turns = min(args.seconds, 2.0), min(args.turns, 3)
+    args.pairs, args.customers = "c1-c3,k0-k1", "c1,k0"
+    args.flood = min(args.flood, 100_000)
 
 
 def experiment(
@@ -167,7 +170,7 @@ def experiment(
     if name == "alone":
         return alone(lab, args.customers.split(","))
     if name in ABUSES:
-        return abuse(lab, name, args.victim)
+        return abuse(lab, name, args.victim, args.flood)
     return pairs(lab, chosen_pairs(args.pairs), name,
                  fresh=name.startswith("rate-"))
 
