@@ -1,0 +1,186 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * VCL's way to Sandpaper: it fills the VCL's host map, and asks.
+ *
+ * All state is varnishd's, since a VMOD can be unloaded while requests that
+ * wait refer to it.  Answers are snapshots.  Units, ranges and errors of the
+ * functions are in vmod_sandpaper.vcc.
+ */
+
+#include "config.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "cache/cache.h"
+
+#include "vcl.h"
+
+#include "vcc_sandpaper_if.h"
+
+#include "varnishd/sandpaper.h"
+
+#define NAME_SIZE 256			/* of a tenant, with its NUL */
+
+int v_matchproto_(vmod_event_f)
+vmod_event(VRT_CTX, struct vmod_priv *priv, enum vcl_event_e e)
+{
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	(void)priv;
+	if (e == VCL_EVENT_DISCARD)
+		SPD_MapDrop(ctx->vcl);
+	return (0);
+}
+
+/*--------------------------------------------------------------------
+ * The map, in vcl_init
+ */
+
+static const char *
+shown(VCL_STRING s)
+{
+
+	return (s == NULL ? "" : s);
+}
+
+VCL_VOID
+vmod_tenant(VRT_CTX, VCL_STRING name, VCL_REAL weight, VCL_INT queue_limit)
+{
+	const char *err;
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	if (VRT_handled(ctx))
+		return;
+	/* The map counts in unsigned, VCL does not: UINT_MAX is refused too */
+	if (queue_limit < 0 || queue_limit > UINT_MAX)
+		queue_limit = UINT_MAX;
+	err = SPD_MapTenant(SPD_MapOf(ctx->vcl), name, weight,
+	    (unsigned)queue_limit);
+	if (err != NULL)
+		VRT_fail(ctx, "sandpaper.tenant(\"%s\", %.6g, %jd): %s",
+		    shown(name), weight, (intmax_t)queue_limit, err);
+}
+
+VCL_VOID
+vmod_host(VRT_CTX, VCL_STRING tenant, VCL_STRING pattern)
+{
+	const char *err;
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	if (VRT_handled(ctx))
+		return;
+	err = SPD_MapHost(SPD_MapOf(ctx->vcl), tenant, pattern);
+	if (err != NULL)
+		VRT_fail(ctx, "sandpaper.host(\"%s\", \"%s\"): %s",
+		    shown(tenant), shown(pattern), err);
+}
+
+VCL_VOID
+vmod_unknown(VRT_CTX, VCL_ENUM tenant)
+{
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	SPD_MapUnknown(SPD_MapOf(ctx->vcl), tenant == VENUM(OWN));
+}
+
+/*--------------------------------------------------------------------
+ * Questions.  What VCL asks about an ESI part is answered for its parent,
+ * the only one of them that passed the gate.
+ */
+
+static const struct req *
+top(VRT_CTX)
+{
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	CHECK_OBJ_NOTNULL(ctx->req, REQ_MAGIC);
+	CHECK_OBJ_NOTNULL(ctx->req->top, REQTOP_MAGIC);
+	CHECK_OBJ_NOTNULL(ctx->req->top->topreq, REQ_MAGIC);
+	return (ctx->req->top->topreq);
+}
+
+/* All zero, and a note in the log, when there is no such tenant: -1 */
+static int
+ask(VRT_CTX, VCL_STRING tenant, struct spd_answer *a)
+{
+	char buf[NAME_SIZE];
+
+	memset(a, 0, sizeof *a);
+	if (tenant == NULL || *tenant == '\0')
+		tenant = SPD_ReqTenant(top(ctx), buf, sizeof buf);
+	if (tenant == NULL) {
+		VSLb(ctx->vsl, SLT_Notice,
+		    "vmod_sandpaper: This request has no tenant");
+		return (-1);
+	}
+	if (SPD_Ask(tenant, a) == 0)
+		return (0);
+	VSLb(ctx->vsl, SLT_Notice, "vmod_sandpaper: Tenant \"%s\" is not known",
+	    tenant);
+	return (-1);
+}
+
+VCL_STRING
+vmod_me(VRT_CTX)
+{
+	char buf[NAME_SIZE];
+	const char *name;
+
+	name = SPD_ReqTenant(top(ctx), buf, sizeof buf);
+	if (name == NULL)
+		return ("");
+	name = WS_Copy(ctx->ws, name, -1);
+	if (name == NULL)
+		VRT_fail(ctx, "sandpaper.me(): out of workspace");
+	return (name);
+}
+
+VCL_DURATION
+vmod_wait(VRT_CTX)
+{
+
+	return (SPD_ReqWait(top(ctx)));
+}
+
+VCL_DURATION
+vmod_estimate(VRT_CTX, VCL_STRING tenant, VCL_ENUM resource)
+{
+	struct spd_answer a;
+
+	(void)ask(ctx, tenant, &a);
+	if (resource == VENUM(cpu))
+		return (a.cpu);
+	if (resource == VENUM(net))
+		return (a.net);
+	assert(resource == VENUM(dominant));
+	return (vmax(a.cpu, a.net));
+}
+
+VCL_STRING
+vmod_dominant(VRT_CTX, VCL_STRING tenant)
+{
+	struct spd_answer a;
+
+	if (ask(ctx, tenant, &a))
+		return ("");
+	return (a.net > a.cpu ? "net" : "cpu");
+}
+
+#define QUESTION(type, name, field)				\
+VCL_##type							\
+vmod_##name(VRT_CTX, VCL_STRING tenant)				\
+{								\
+	struct spd_answer a;					\
+								\
+	(void)ask(ctx, tenant, &a);				\
+	return ((VCL_##type)a.field);				\
+}
+
+QUESTION(INT, waiting, waiting)
+QUESTION(INT, running, running)
+QUESTION(REAL, share, share)
+QUESTION(REAL, weight, weight)
+QUESTION(DURATION, used_cpu, used_cpu)
+QUESTION(BYTES, used_bytes, bytes)
