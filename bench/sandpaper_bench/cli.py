@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .abuse import ABUSES, abuse
-from .customers import CUSTOMERS, PAIRS
+from .customers import CUSTOMERS, PAIRS, tenant_map
 from .lab import Lab, Plan, dump, progress
 from .load import BENCH, BUILD
 from .pairs import alone, pairs
@@ -21,6 +21,7 @@ from .varnish import Variant
 
 ALL = "all"
 EXPERIMENTS = [ALL, "pairs", "alone", *ABUSES, "rate-unknown", "rate-wrong"]
+MAPPED = "random-hosts"  # the experiment that needs a tenant map
 STOCK = "stock"
 SWITCHES = {"sandpaper": "on", "off": "off", "observe": "observe"}
 
@@ -100,7 +101,9 @@ def make_variants(
     args: argparse.Namespace, shaped: bool
 ) -> list[Variant]:
     """Return the variants that the user asked for."""
-    prelude = args.prelude.read_text() if args.prelude else ""
+    prelude = tenant_map() if args.experiment == MAPPED else ""
+    if args.prelude:
+        prelude = args.prelude.read_text()
     found = []
     for name in args.variants.split(","):
         if name == STOCK:

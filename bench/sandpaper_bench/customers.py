@@ -62,6 +62,15 @@ def work_vcl(units: int) -> str:
     return f'\t\tset req.http.X-Text = "{TEXT}";\n' + step * units
 
 
+def tenant_map() -> str:
+    """Return VCL that makes each customer a tenant, its twin another."""
+    calls = "".join(
+        f'\tsandpaper.tenant("{name}");\n'
+        f'\tsandpaper.host("{name}", "{name}.example");\n'
+        for base in CUSTOMERS for name in (base, f"{base}-twin"))
+    return f"import sandpaper;\nsub vcl_init {{\n{calls}}}\n"
+
+
 def vcl(origin: tuple[str, int], unit_us: float, prelude: str = "") -> str:
     """Return the VCL of all customers; `prelude` follows the backend."""
     units = {
