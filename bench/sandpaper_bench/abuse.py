@@ -128,7 +128,7 @@ def abuse_result(
         "p99_s_alone": round(median(t.alone.p99_s for t in turns), 6),
         "p99_s_beside": round(median(
             s.p99_s for t in turns for s in t.beside), 6),
-        "errors": sum(s.errors for t in turns for s in t.beside),
+        "errors": sum(s.failures for t in turns for s in t.beside),
         "abusive_requests": min(t.abusive_requests for t in turns),
         "abusive_errors": sum(t.abusive_errors for t in turns),
         "memory_grown_mb": round(

@@ -63,12 +63,18 @@ class Seen:
     p99_s: float
     max_s: float
     errors: int
+    not_200: int
     waiting: int
     conn_min: int
     conn_max: int
     conn_mean: float
     sent_in_all: int
     slices: list[int]
+
+    @property
+    def failures(self) -> int:
+        """Requests without an answer, or with another status than 200."""
+        return self.errors + self.not_200
 
     @property
     def stretch(self) -> float:

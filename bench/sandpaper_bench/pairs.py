@@ -100,7 +100,7 @@ def side_result(turns: Sequence[PairTurn], side: str) -> dict[str, float]:
             round(mid(both, "slowest_to_fastest"), 3),
         f"slowest_to_mean_alone_{side}":
             round(mid(alone, "slowest_to_mean"), 3),
-        f"errors_{side}": sum(s.errors for s in both + alone),
+        f"errors_{side}": sum(s.failures for s in both + alone),
     }
 
 
@@ -253,7 +253,7 @@ def alone_result(
                 round(median(s.slowest_to_fastest for s in seen), 3),
             f"noise_cores_{label}":
                 round(median(m.foreign_s / m.window_s for m in blocks), 3),
-            f"errors_{label}": sum(s.errors for s in seen),
+            f"errors_{label}": sum(s.failures for s in seen),
         }
     return result
 
