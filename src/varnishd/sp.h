@@ -144,6 +144,8 @@ struct spd_worker {
 	struct spd_conn		*conn;		/* that it read from last */
 	int64_t			began;		/* ns, METER_Now() */
 	int64_t			unmeasured;	/* ns charged since the last lap */
+	int64_t			laps;		/* ns, not yet in lap_sum */
+	int64_t			fresh;		/* ns, when it last yielded */
 	uint64_t		rnd;
 	struct meter		meter[1];
 };
@@ -179,7 +181,7 @@ struct spd {
 	struct est_mean		mean_cpu;
 	struct est_mean		mean_wire;
 	unsigned		limit;		/* slots; more in `observe` */
-	unsigned		running;	/* slots taken */
+	_Atomic unsigned	running;	/* slots taken */
 	unsigned		lent;
 	unsigned		parsers;
 	int			leader;		/* a worker sleeps in epoll_wait */
@@ -247,6 +249,7 @@ size_t spd_map_name(const char *host, size_t, char *name);
 /* sp_keeper.c, sp_link.c, sp_cli.c */
 void spd_keeper_init(void);
 void spd_params(void);
+void spd_log_start(void);
 void spd_link_seen(const struct sess *);
 int spd_link(const struct sockaddr_storage *, uint64_t *tx_bytes,
     uint64_t *backlog, uint64_t *speed, char *name, size_t);

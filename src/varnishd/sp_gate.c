@@ -66,6 +66,18 @@ spd_thread_ends(void *priv)
 	FINI_OBJ(me);
 }
 
+/* CPU since the last lap, ns; -1: not measured, the lap goes on */
+static int64_t
+spd_lap(struct spd_worker *me, int wanted)
+{
+	int64_t lap;
+
+	lap = METER_LapIf(me->meter, wanted);
+	if (lap > 0)
+		me->laps += lap;
+	return (lap);
+}
+
 /* xorshift64*: a draw that nobody can foresee without our memory */
 static double
 spd_draw(struct spd_worker *me)
@@ -306,7 +318,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	SPD_CPU(n) = 0;
 	if (!METER_Cheap(me->meter) && spd_draw(me) < spd.sample)
 		flags |= SPD_F_DRAWN;
-	lap = METER_LapIf(me->meter, 0);
+	lap = spd_lap(me, 0);
 	if (lap > 0)
 		SPD_CPU(n) = (uint32_t)vmin_t(int64_t, lap >> 4, UINT32_MAX);
 	l = spd_tenant_name(req, name);
@@ -315,8 +327,8 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	now = METER_Now();
 	Lck_Lock(&spd.mtx);
 	t = spd_tenant_check(t, name, l);
-	if (lap > 0)
-		spd.lap_sum += lap;
+	spd.lap_sum += me->laps;
+	me->laps = 0;
 	REL_TenantStat(spd.rel, t->rel, &st);
 	full = st.waiting >= (t->queue_limit ? t->queue_limit :
 	    cache_param->sandpaper_queue_limit);
@@ -398,6 +410,8 @@ SPD_Stream(struct worker *wrk, struct req *req, enum task_prio prio)
 
 	if (spd.mode == SPD_OFF)
 		return (Pool_Task(wrk->pool, req->task, prio));
+	if (prio == TASK_QUEUE_REQ && WRK_ReqPoolFail())
+		return (-1);
 	if (spd_enqueue(wrk, req, NULL, SPD_F_H2) != SPD_IN_QUEUED)
 		return (-1);
 	spd_dispatch();
@@ -503,7 +517,7 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	}
 	me->node = n;
 	if (SPD_FLAGS(n) & SPD_F_DRAWN)
-		(void)METER_Lap(me->meter);
+		(void)spd_lap(me, 1);
 	return (0);
 }
 
@@ -517,7 +531,7 @@ SPD_Disembark(struct req *req)
 
 	if (me->magic != SPD_WORKER_MAGIC || me->node != n)
 		return;				/* an ESI part, or no gate */
-	lap = METER_LapIf(me->meter, SPD_FLAGS(n) & SPD_F_DRAWN);
+	lap = spd_lap(me, SPD_FLAGS(n) & SPD_F_DRAWN);
 	if (lap > 0)
 		SPD_CPU(n) = (uint32_t)vmin_t(int64_t, UINT32_MAX,
 		    SPD_CPU(n) + (lap >> 4));
@@ -543,7 +557,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 	struct rel_node *n = SPD_NODE(req);
 	struct spd_worker *me = &spd_me;
 	struct spd_tenant *t;
-	int64_t now, lap, cpu, net, k, v[4], cores;
+	int64_t now, lap, cpu, net, cost, k, v[4], cores;
 	uint64_t bytes, wire;
 	int measured, drawn;
 
@@ -556,7 +570,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 	cores = spd.cores;
 	now = METER_Now();
 	drawn = (SPD_FLAGS(n) & SPD_F_DRAWN) != 0;
-	lap = METER_LapIf(me->meter, drawn || now - me->began > 4 * k * cores);
+	lap = spd_lap(me, drawn || now - me->began > 4 * k * cores);
 	measured = lap >= 0;
 	bytes = req->acct.resp_hdrbytes + req->acct.resp_bodybytes;
 	wire = COST_Wire(bytes, cache_param->sandpaper_mtu,
@@ -579,16 +593,18 @@ SPD_Done(struct worker *wrk, struct req *req)
 	v[2] = net;
 	v[3] = k;
 	spd_log(req, t, v, bytes, measured);
+	cost = vmax_t(int64_t, cpu / cores, net);
+	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
+		cost = vmax(t->fixed[REL_CPU], t->fixed[REL_NET]);
 
 	Lck_Lock(&spd.mtx);
-	if (lap > 0)
-		spd.lap_sum += lap;
+	spd.lap_sum += me->laps;
+	me->laps = 0;
 	spd.nrequests++;
 	if (!(SPD_FLAGS(n) & SPD_F_SLOW))
 		(void)NIC_Correct(spd.nic,
 		    SPD_FLAGS(n) >> SPD_COUNTED_SHIFT, wire, now);
-	REL_Complete(spd.rel, n,
-	    vmax_t(int64_t, cpu / cores, net),
+	REL_Complete(spd.rel, n, cost,
 	    measured ? spd_scale(SPD_FLAGS(n)) : REL_SCALE_ONE, now);
 	if (measured) {
 		EST_Sample(0, &t->cpu, cpu, spd.alpha);
@@ -657,7 +673,7 @@ void
 SPD_FetchBegin(void)
 {
 
-	(void)METER_LapIf(spd_self()->meter, 1);
+	(void)spd_lap(spd_self(), 1);
 	Lck_Lock(&spd.mtx);
 	spd.fetches++;
 	Lck_Unlock(&spd.mtx);
@@ -667,14 +683,16 @@ void
 SPD_FetchEnd(const struct busyobj *bo)
 {
 	struct spd_tenant *t;
+	struct spd_worker *me = spd_self();
 	int64_t lap;
 
-	lap = METER_Lap(spd_self()->meter);
+	lap = spd_lap(me, 1);
 	Lck_Lock(&spd.mtx);
 	AN(spd.fetches);
 	spd.fetches--;
 	spd.vsc->fetches++;
-	spd.lap_sum += lap;
+	spd.lap_sum += me->laps;
+	me->laps = 0;
 	t = (void *)(uintptr_t)bo->sandpaper[0];
 	if (t != NULL && TEN_OfHost(t)->generation == bo->sandpaper[1]) {
 		CHECK_OBJ(t, SPD_TENANT_MAGIC);

@@ -56,11 +56,36 @@ spd_keep(void)
  * Parameters
  */
 
+static char counter_note[256];
+static int logged;
+
+/* Which counter is in use, and why not the one that was asked for */
+static void
+spd_log_counter(void)
+{
+	const struct meter_source *src = spd.source;
+
+	VSL(SLT_Debug, NO_VXID, "Sandpaper: CPU costs by %s%s", src->name,
+	    src->rseq ? ", every request" : ", sampled");
+	if (counter_note[0] != '\0')
+		VSL(SLT_Notice, NO_VXID, "Sandpaper: %s", counter_note);
+}
+
+/* When the first VCL is used: before it, tests expect a quiet log */
+void
+spd_log_start(void)
+{
+
+	if (!logged)
+		spd_log_counter();
+	logged = 1;
+}
+
 static void
 spd_counter(void)
 {
 	static char asked[SANDPAPER_COUNTER_MAX];
-	char now[SANDPAPER_COUNTER_MAX], note[256];
+	char now[SANDPAPER_COUNTER_MAX];
 	struct meter_source *src;
 
 	memcpy(now, TRUST_ME(cache_param->sandpaper_counter.name), sizeof now);
@@ -71,17 +96,16 @@ spd_counter(void)
 	/* The last one may still be in use by a worker: it is never freed */
 	src = calloc(1, sizeof *src);
 	AN(src);
-	note[0] = '\0';
-	if (METER_Choose(src, now, note, sizeof note)) {
+	counter_note[0] = '\0';
+	if (METER_Choose(src, now, counter_note, sizeof counter_note)) {
+		/* METER_Check() in the manager let it pass */
+		VSL(SLT_Error, NO_VXID, "Sandpaper: %s", counter_note);
 		free(src);
-		VSL(SLT_Error, NO_VXID, "Sandpaper: %s", note);
 		return;
 	}
 	spd.source = src;
-	VSL(SLT_Debug, NO_VXID, "Sandpaper: CPU costs by %s%s", src->name,
-	    src->rseq ? ", every request" : ", sampled");
-	if (note[0] != '\0')
-		VSL(SLT_Error, NO_VXID, "Sandpaper: %s", note);
+	if (logged)
+		spd_log_counter();
 }
 
 static void
@@ -299,7 +323,7 @@ SPD_Init(void)
 	spd.cores = 1;
 	spd.rate = SPD_RATE_UNKNOWN;
 	spd.rtt_excess = INT64_MAX;
-	spd.limit = 1;
+	spd.limit = spd.vsc->slots = 1;
 	spd.rel = REL_New(0, spd.limit, REL_OPT_ALL, spd_assert_held, NULL);
 	AN(spd.rel);
 	NIC_Init(spd.nic, kept != NULL ? kept->rate : 0,

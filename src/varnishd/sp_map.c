@@ -324,6 +324,7 @@ SPD_VclUse(const struct vcl *vcl)
 {
 	struct spd_map *m, *last;
 
+	spd_log_start();
 	PTOK(pthread_rwlock_wrlock(&maplock));
 	VTAILQ_FOREACH(m, &maps, list)
 		if (m->vcl == vcl)

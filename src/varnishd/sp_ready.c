@@ -22,6 +22,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@
 #define SPD_FDS_MAX	(1 << 22)
 #define SPD_EVENTS	64
 #define SPD_PARSE_RUN	8		/* connections parsed before a release */
+#define SPD_YIELD	500000		/* ns, well below a time slice */
 #define SPD_SUM_TURNS	32		/* requests between two summings */
 
 static struct spd_conn *_Atomic chunks[SPD_FDS_MAX / SPD_CHUNK];
@@ -346,6 +348,7 @@ SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 	task = *wrk->task;
 	memset(wrk->task, 0, sizeof wrk->task);
 	WS_Rollback(wrk->aws, 0);
+	(void)Pool_TrySumstat(wrk);	/* the acceptor never ends its task */
 	AN(task.func);
 	CAST_OBJ_NOTNULL(req, task.priv, REQ_MAGIC);
 	sp = req->sp;
@@ -657,6 +660,26 @@ spd_leave(struct spd_worker *me)
 		spd_summon();
 }
 
+/*
+ * All slots of a core have a runnable worker under load.  One that is
+ * preempted within a request strands it until the others have had their
+ * time slices, which is what a tail is made of.  So a worker that has run
+ * for a part of a slice lets the next one run while it has no request.
+ */
+static void
+spd_yield(struct spd_worker *me)
+{
+	int64_t now;
+
+	if (me->slot < 0 || spd.running <= spd.cores)
+		return;
+	now = METER_Now();
+	if (now - me->fresh < SPD_YIELD)
+		return;
+	(void)sched_yield();
+	me->fresh = METER_Now();
+}
+
 void
 SPD_Next(struct worker *wrk)
 {
@@ -671,6 +694,7 @@ SPD_Next(struct worker *wrk)
 		return;
 	me = spd_self();
 	me->node = NULL;
+	wrk->stats->summs++;
 	if (me->parsing) {
 		Lck_Lock(&spd.mtx);
 		spd.parsers--;
@@ -685,7 +709,7 @@ SPD_Next(struct worker *wrk)
 		return;
 	}
 	me->conn = NULL;
-	wrk->stats->summs++;
+	spd_yield(me);
 	if (++me->turns >= SPD_SUM_TURNS && Pool_TrySumstat(wrk))
 		me->turns = 0;
 	while (1) {

@@ -164,12 +164,8 @@ spd_tenant_check(struct spd_tenant *t, const char *name, size_t l)
 	struct ten_record *r;
 
 	SPD_LOCKED();
-	if (t != NULL) {
-		r = TEN_OfHost(t);
-		if ((r->generation & 1) && r->namelen == l &&
-		    !memcmp(r->name, name, l))
-			return (t);
-	}
+	if (t != NULL && TEN_Is(TEN_OfHost(t), name, l))
+		return (t);
 	r = TEN_Add(spd.tenants, name, l);
 	spd.vsc->tenants = TEN_Count(spd.tenants);
 	spd.vsc->tenants_overflow = TEN_Overflows(spd.tenants);
