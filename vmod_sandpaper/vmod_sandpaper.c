@@ -49,15 +49,16 @@ VCL_VOID
 vmod_tenant(VRT_CTX, VCL_STRING name, VCL_REAL weight, VCL_INT queue_limit)
 {
 	const char *err;
+	unsigned limit;
 
 	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
 	if (VRT_handled(ctx))
 		return;
-	/* The map counts in unsigned, VCL does not: UINT_MAX is refused too */
-	if (queue_limit < 0 || queue_limit > UINT_MAX)
-		queue_limit = UINT_MAX;
-	err = SPD_MapTenant(SPD_MapOf(ctx->vcl), name, weight,
-	    (unsigned)queue_limit);
+	/* The map counts in unsigned, VCL does not: refuse what it can't hold */
+	limit = UINT_MAX;
+	if (queue_limit >= 0 && queue_limit < UINT_MAX)
+		limit = (unsigned)queue_limit;
+	err = SPD_MapTenant(SPD_MapOf(ctx->vcl), name, weight, limit);
 	if (err != NULL)
 		VRT_fail(ctx, "sandpaper.tenant(\"%s\", %.6g, %jd): %s",
 		    shown(name), weight, (intmax_t)queue_limit, err);
