@@ -44,8 +44,6 @@
 
 #define SPD_SLOTS_MAX		16384		/* bits in the map of slots */
 #define SPD_HARVEST		200000		/* ns between two looks */
-#define SPD_LINGER_TICK		0.010		/* s */
-#define SPD_TICK		0.100		/* s */
 
 /*--------------------------------------------------------------------
  * A tenant: what the releaser does not know of it.  All under the lock.
@@ -103,6 +101,7 @@ struct spd_conn {
 	uint8_t			partial;	/* part of a request is here */
 	uint8_t			expired;
 	_Atomic uint8_t		hup;		/* the client has reset it */
+	_Atomic uint8_t		fin;		/* the client sends no more */
 	uint8_t			nonblock;	/* back from Varnish's waiter */
 };
 
@@ -135,19 +134,24 @@ _Static_assert(sizeof(struct rel_node) <=
 struct spd_worker {
 	unsigned		magic;
 #define SPD_WORKER_MAGIC	0x5a9d3042
-	int			slot;		/* -1: none */
+	_Atomic int		slot;		/* -1: none */
+	int			stolen;		/* that slot was taken away: locked */
 	unsigned		lent;		/* slot given back while it waits */
 	unsigned		parsing;
 	unsigned		parsed;		/* in a row */
 	unsigned		turns;		/* since its counters were summed */
 	struct rel_node		*node;		/* the request that runs here */
 	struct spd_conn		*conn;		/* that it read from last */
-	int64_t			began;		/* ns, METER_Now() */
+	_Atomic int64_t		began;		/* ns, METER_Now() */
 	int64_t			unmeasured;	/* ns charged since the last lap */
 	int64_t			laps;		/* ns, not yet in lap_sum */
 	int64_t			fresh;		/* ns, when it last yielded */
 	uint64_t		rnd;
 	struct meter		meter[1];
+	/* The keeper's look at it */
+	VTAILQ_ENTRY(spd_worker) list;		/* locked */
+	clockid_t		clock;		/* its CPU time */
+	int64_t			looked_began, looked_cpu, still;	/* ns */
 };
 
 /*--------------------------------------------------------------------
@@ -192,6 +196,7 @@ struct spd {
 	int64_t			harvested;	/* ns, last look */
 	int64_t			timer_at;	/* ns, 0: not set */
 	uint64_t		slots[SPD_SLOTS_MAX / 64];
+	VTAILQ_HEAD(, spd_worker) workers;
 	VTAILQ_HEAD(, spd_tenant) readylist;
 	_Atomic unsigned	nready;
 	struct spd_conns	lingering;	/* by deadline */
@@ -201,7 +206,8 @@ struct spd {
 	uint64_t		nrequests;
 	_Atomic int		ifaddr;		/* a client-side address is known */
 	struct sockaddr_storage	addr;
-	int64_t			rtt_excess;	/* ns, least of the epoch, -1: none */
+	int64_t			rtt_excess;	/* ns, least of this epoch */
+	unsigned		rtt_samples;
 	unsigned		h2_sessions;
 	unsigned		fetches;
 	unsigned		writers;
@@ -218,6 +224,7 @@ struct spd_worker *spd_self(void);
 void spd_thread_ends(void *);
 int spd_take(void);				/* a slot's index, locked */
 void spd_give(int slot);			/* locked */
+void spd_give_mine(struct spd_worker *);	/* locked */
 struct req *spd_release(int64_t now, int slot);	/* locked; NULL: none now */
 void spd_dispatch(void);
 
@@ -251,6 +258,7 @@ void spd_keeper_init(void);
 void spd_params(void);
 void spd_log_start(void);
 void spd_link_seen(const struct sess *);
+void spd_rtt(int fd);
 int spd_link(const struct sockaddr_storage *, uint64_t *tx_bytes,
     uint64_t *backlog, uint64_t *speed, char *name, size_t);
 void spd_cli_init(void);

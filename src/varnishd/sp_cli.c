@@ -219,8 +219,13 @@ list(struct cli *cli, const char * const *av, int json)
 
 	if (av[i] != NULL && !strcmp(av[i], "-j"))
 		i++;
-	if (av[i] != NULL && cli_number(cli, av[i], 1, 1000000, &rows))
+	if (av[i] != NULL && cli_number(cli, av[i++], 1, 1000000, &rows))
 		return;
+	if (av[i] != NULL) {
+		VCLI_Out(cli, "Too many parameters: '%s'", av[i]);
+		VCLI_SetResult(cli, CLIS_PARAM);
+		return;
+	}
 	snap(&s);
 	if (json)
 		list_json(cli, av, &s, (unsigned)rows);

@@ -17,6 +17,7 @@
 
 #include "config.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,8 @@
 
 #include "vtcp.h"
 #include "vtim.h"
+
+#define SPD_RTT_BYTES	16384	/* a response that can tell of a queue */
 
 struct spd spd;
 __thread struct spd_worker spd_me;
@@ -51,7 +54,11 @@ spd_self(void)
 	spd_me.rnd = (uint64_t)METER_Now() * 2654435761U ^
 	    (uint64_t)(uintptr_t)&spd_me;
 	METER_Open(spd_me.meter, spd.source);
+	PTOK(pthread_getcpuclockid(pthread_self(), &spd_me.clock));
 	PTOK(pthread_setspecific(spd_key, &spd_me));
+	Lck_Lock(&spd.mtx);
+	VTAILQ_INSERT_TAIL(&spd.workers, &spd_me, list);
+	Lck_Unlock(&spd.mtx);
 	return (&spd_me);
 }
 
@@ -62,6 +69,9 @@ spd_thread_ends(void *priv)
 	struct spd_worker *me;
 
 	CAST_OBJ_NOTNULL(me, priv, SPD_WORKER_MAGIC);
+	Lck_Lock(&spd.mtx);
+	VTAILQ_REMOVE(&spd.workers, me, list);
+	Lck_Unlock(&spd.mtx);
 	METER_Close(me->meter);
 	FINI_OBJ(me);
 }
@@ -124,6 +134,20 @@ spd_give(int slot)
 	AN(spd.running);
 	spd.running--;
 	spd.vsc->running = spd.running;
+}
+
+/* This worker's slot goes back, unless the keeper has taken it already */
+void
+spd_give_mine(struct spd_worker *me)
+{
+
+	SPD_LOCKED();
+	assert(me->slot >= 0);
+	if (me->stolen)
+		me->stolen = 0;
+	else
+		spd_give(me->slot);
+	me->slot = -1;
 }
 
 /*--------------------------------------------------------------------
@@ -446,6 +470,7 @@ spd_client_gone(struct req *req)
 {
 	struct rel_node *n = SPD_NODE(req);
 	struct spd_conn *conn;
+	struct pollfd pfd;
 	int gone;
 
 	if (SPD_FLAGS(n) & SPD_F_H2)
@@ -456,6 +481,14 @@ spd_client_gone(struct req *req)
 	conn->state = SPD_BUSY;
 	gone = conn->hup;
 	Lck_Unlock(&spd.mtx);
+	if (!gone && !conn->armed) {
+		/* It has a body: the epoll set did not tell */
+		pfd.fd = req->sp->fd;
+		pfd.events = 0;
+		pfd.revents = 0;
+		(void)poll(&pfd, 1, 0);
+		gone = (pfd.revents & (POLLHUP | POLLERR)) != 0;
+	}
 	return (gone);
 }
 
@@ -573,6 +606,9 @@ SPD_Done(struct worker *wrk, struct req *req)
 	lap = spd_lap(me, drawn || now - me->began > 4 * k * cores);
 	measured = lap >= 0;
 	bytes = req->acct.resp_hdrbytes + req->acct.resp_bodybytes;
+	if (bytes >= SPD_RTT_BYTES && (me->turns & 7) == 0 &&
+	    req->sp->fd > 0)
+		spd_rtt(req->sp->fd);
 	wire = COST_Wire(bytes, cache_param->sandpaper_mtu,
 	    cache_param->sandpaper_header);
 

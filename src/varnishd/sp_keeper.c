@@ -6,6 +6,7 @@
  *  - parameters take effect (Varnish does not tell the child)
  *  - lingering connections go to Varnish's waiter
  *  - every NIC_EPOCH: the link's rate is learned
+ *  - every SPD_LOOK: the oldest wait, and workers that stand still
  *  - every second: the residual, the number of threads, who was not seen
  *  - somebody leads while slots are free
  *
@@ -25,6 +26,7 @@
 
 #include "vtim.h"
 
+#define SPD_RTT_SAMPLES		4	/* an epoch, to believe them */
 #define SPD_RATE_UNKNOWN	10000000000ULL	/* bits/s, for costs only */
 
 static pthread_t spd_keeper_thread;
@@ -111,13 +113,17 @@ spd_counter(void)
 static void
 spd_costs(void)
 {
+	static uint64_t bound;		/* SPD_Init() has set the first */
 	uint32_t alpha;
 
 	alpha = (uint32_t)(cache_param->sandpaper_alpha * 65536 + .5);
 	if (spd.alpha != alpha)
 		spd.alpha = alpha;
 	spd.sample = cache_param->sandpaper_sample;
-	NIC_SetBound(spd.nic, cache_param->sandpaper_nic_rate);
+	if (bound != cache_param->sandpaper_nic_rate) {
+		bound = cache_param->sandpaper_nic_rate;
+		NIC_SetBound(spd.nic, bound);
+	}
 	spd.rate = spd.nic->rate ? spd.nic->rate : SPD_RATE_UNKNOWN;
 }
 
@@ -204,9 +210,11 @@ spd_learn(int64_t now)
 	last_tx = tx;
 	last = now;
 	Lck_Lock(&spd.mtx);
-	if (spd.rtt_excess >= NIC_RTT_EXCESS && spd.rtt_excess != INT64_MAX)
+	if (spd.rtt_samples >= SPD_RTT_SAMPLES &&
+	    spd.rtt_excess >= NIC_RTT_EXCESS)
 		standing = 1;
 	spd.rtt_excess = INT64_MAX;
+	spd.rtt_samples = 0;
 	if (spd.nic->rate == 0 && speed > 0)
 		NIC_SetRate(spd.nic, speed);
 	rate = spd.nic->rate;
@@ -223,6 +231,76 @@ spd_learn(int64_t now)
 	if (rate == 0 && spd.nic->rate != 0)
 		VSL(SLT_Debug, NO_VXID, "Sandpaper: link %s, %ju bits/s", name,
 		    (uintmax_t)spd.nic->rate);
+}
+
+/*--------------------------------------------------------------------
+ * A worker that holds a slot although its CPU clock stands still waits for
+ * something that we have no hook for: a VMOD's I/O, a lock.  Its slot is
+ * taken away, as if it had lent it.
+ */
+
+#define SPD_LOOK	100000000	/* ns between two looks */
+#define SPD_STILL	200000000	/* ns */
+#define SPD_LOOKED	256		/* workers a look */
+
+static int64_t
+cpu_of(clockid_t clock)
+{
+	struct timespec ts;
+
+	if (clock_gettime(clock, &ts))
+		return (-1);		/* it has ended */
+	return ((int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec);
+}
+
+/* Locked.  1: it has stood still for too long */
+static int
+spd_still(struct spd_worker *w, int64_t cpu, int64_t now)
+{
+
+	SPD_LOCKED();
+	if (w->looked_began != w->began || cpu < 0 ||
+	    cpu - w->looked_cpu > 10000) {
+		w->looked_began = w->began;
+		w->looked_cpu = cpu;
+		w->still = now;
+		return (0);
+	}
+	return (now - w->still >= SPD_STILL);
+}
+
+static void
+spd_look(int64_t now)
+{
+	clockid_t clock[SPD_LOOKED];
+	int64_t cpu[SPD_LOOKED];
+	struct spd_worker *w;
+	unsigned n = 0, u, stolen = 0;
+
+	Lck_Lock(&spd.mtx);
+	spd.vsc->oldest_wait_ms = REL_Oldest(spd.rel) < 0 ? 0 :
+	    (uint64_t)(now - REL_Oldest(spd.rel)) / 1000000;
+	VTAILQ_FOREACH(w, &spd.workers, list)
+		if (w->slot >= 0 && !w->stolen && n < SPD_LOOKED)
+			clock[n++] = w->clock;
+	Lck_Unlock(&spd.mtx);
+	for (u = 0; u < n; u++)
+		cpu[u] = cpu_of(clock[u]);
+	Lck_Lock(&spd.mtx);
+	VTAILQ_FOREACH(w, &spd.workers, list) {
+		for (u = 0; u < n && clock[u] != w->clock; u++)
+			continue;
+		if (u == n || w->slot < 0 || w->stolen ||
+		    !spd_still(w, cpu[u], now))
+			continue;
+		spd_give(w->slot);
+		w->stolen = 1;
+		stolen++;
+	}
+	spd.vsc->stalled += stolen;
+	Lck_Unlock(&spd.mtx);
+	if (stolen)
+		spd_dispatch();
 }
 
 /*--------------------------------------------------------------------
@@ -275,7 +353,7 @@ SPD_Herd(const struct pool *pp, unsigned min)
 static void * v_matchproto_(bgthread_t)
 spd_keeper(struct worker *wrk, void *priv)
 {
-	int64_t now, params = 0, epoch = 0, second = 0;
+	int64_t now, params = 0, epoch = 0, look = 0, second = 0;
 
 	AZ(priv);
 	while (1) {
@@ -287,6 +365,10 @@ spd_keeper(struct worker *wrk, void *priv)
 		if (spd.mode != SPD_OFF && now - epoch >= NIC_EPOCH) {
 			epoch = now;
 			spd_learn(now);
+		}
+		if (spd.mode != SPD_OFF && now - look >= SPD_LOOK) {
+			look = now;
+			spd_look(now);
 		}
 		if (now - second >= 1000000000) {
 			second = now;
@@ -328,6 +410,7 @@ SPD_Init(void)
 	AN(spd.rel);
 	NIC_Init(spd.nic, kept != NULL ? kept->rate : 0,
 	    cache_param->sandpaper_nic_rate, METER_Now());
+	VTAILQ_INIT(&spd.workers);
 	spd_ready_init();
 	Lck_Lock(&spd.mtx);
 	spd_tenants_init();

@@ -276,7 +276,8 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 			    MSG_DONTWAIT);
 			if (n > 0) {
 				htc->rxbuf_e += n;
-				c->drained = n < room;
+				/* A FIN's edge may be used up already */
+				c->drained = n < room && !c->fin;
 				continue;
 			}
 			if (n == 0 || (errno != EAGAIN && errno != EINTR))
@@ -411,14 +412,17 @@ SPD_Ready(struct sess *sp, struct pool_task *tp)
  */
 
 static void
-spd_event(struct spd_conn *c, int hup)
+spd_event(struct spd_conn *c, uint32_t events)
 {
 	struct req *req;
 	struct rel_node *n;
+	int hup = (events & (EPOLLHUP | EPOLLERR)) != 0;
 
 	SPD_LOCKED();
 	if (hup)
 		c->hup = 1;
+	if (events & EPOLLRDHUP)
+		c->fin = 1;
 	switch (c->state) {
 	case SPD_PARKED:
 		spd_unpark_locked(c);
@@ -466,7 +470,7 @@ spd_harvest(int timeout_ms)
 		c = spd_conn_fd((int)(uint32_t)ev[i].data.u64);
 		AN(c);
 		if (c->serial == ev[i].data.u64 >> 32)
-			spd_event(c, ev[i].events & (EPOLLHUP | EPOLLERR));
+			spd_event(c, ev[i].events);
 	}
 	Lck_Unlock(&spd.mtx);
 }
@@ -604,10 +608,8 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	struct req *req;
 
 	SPD_LOCKED();
-	if (me->slot >= 0 && spd.running > spd.limit) {
-		spd_give(me->slot);	/* somebody rejoined, or W shrank */
-		me->slot = -1;
-	}
+	if (me->slot >= 0 && (me->stolen || spd.running > spd.limit))
+		spd_give_mine(me);	/* somebody rejoined, or W shrank */
 	if (spd.parsers < spd.parsers_max && me->parsed < SPD_PARSE_RUN &&
 	    (c = spd_ready_pop()) != NULL) {
 		spd.parsers++;
@@ -629,8 +631,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 			me->parsed = 0;
 			return (SPD_RUN);
 		}
-		spd_give(me->slot);
-		me->slot = -1;
+		spd_give_mine(me);
 	}
 	if (me->parsed > 0 && spd.nready > 0) {
 		me->parsed = 0;
@@ -648,8 +649,7 @@ spd_leave(struct spd_worker *me)
 
 	Lck_Lock(&spd.mtx);
 	if (me->slot >= 0)
-		spd_give(me->slot);
-	me->slot = -1;
+		spd_give_mine(me);
 	me->parsed = 0;
 	summon = !spd.leader && spd.mode != SPD_OFF;
 	waiting = REL_Waiting(spd.rel) > 0;

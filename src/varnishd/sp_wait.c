@@ -47,8 +47,7 @@ spd_lend(void)
 	int lead;
 
 	Lck_Lock(&spd.mtx);
-	spd_give(me->slot);
-	me->slot = -1;
+	spd_give_mine(me);
 	me->lent = 1;
 	spd.lent++;
 	spd.vsc->lent = spd.lent;
@@ -186,25 +185,23 @@ spd_slow_reader(int fd, struct spd_look *last)
 	return (busy > 0 && rwnd * 2 > busy);
 }
 
-/* A short count is no time-out: V1L_Flush() looks at errno */
+/* Send what follows the first `done` bytes of iov, as the flags say */
 static ssize_t
-spd_wrote(ssize_t l)
-{
-
-	if (l >= 0)
-		errno = 0;
-	return (l);
-}
-
-static ssize_t
-spd_sendmsg(int fd, const struct iovec *iov, int n)
+spd_send(int fd, const struct iovec *iov, int n, size_t done, int flags)
 {
 	struct msghdr msg;
 
+	for (; n > 0 && done >= iov->iov_len; iov++, n--)
+		done -= iov->iov_len;
+	assert(n > 0);
+	flags |= MSG_NOSIGNAL;
+	if (done > 0)
+		return (send(fd, (const char *)iov->iov_base + done,
+		    iov->iov_len - done, flags | (n > 1 ? MSG_MORE : 0)));
 	memset(&msg, 0, sizeof msg);
 	msg.msg_iov = TRUST_ME(iov);
 	msg.msg_iovlen = (size_t)n;
-	return (sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL));
+	return (sendmsg(fd, &msg, flags));
 }
 
 /* Workers that one tenant's slow readers may hold */
@@ -219,12 +216,13 @@ spd_writers_max(void)
 
 /* Lent: as long as it takes, up to the socket's own time-out */
 static ssize_t
-spd_write_slowly(int fd, const struct iovec *iov, int n)
+spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
+    size_t len)
 {
-	struct spd_tenant *t = spd_tenant_rel(spd_me.node->tenant);
 	struct rel_node *node = spd_me.node;
-	ssize_t l;
-	int e;
+	struct spd_tenant *t = spd_tenant_rel(node->tenant);
+	ssize_t l = 0;
+	int e, shed;
 
 	Lck_Lock(&spd.mtx);
 	spd.vsc->slow_readers++;
@@ -233,17 +231,22 @@ spd_write_slowly(int fd, const struct iovec *iov, int n)
 	    METER_Now());
 	SPD_FLAGS(node) &= (1U << SPD_COUNTED_SHIFT) - 1;
 	SPD_FLAGS(node) |= SPD_F_SLOW;
-	if (t->writers >= spd_writers_max()) {
-		spd.vsc->shed++;
-		Lck_Unlock(&spd.mtx);
+	shed = t->writers >= spd_writers_max();
+	spd.vsc->shed += (unsigned)shed;
+	t->writers += !shed;
+	spd.writers += !shed;
+	Lck_Unlock(&spd.mtx);
+	if (shed) {
 		errno = EPIPE;
 		return (-1);
 	}
-	t->writers++;
-	spd.writers++;
-	Lck_Unlock(&spd.mtx);
 	spd_lend();
-	l = writev(fd, iov, n);
+	while (done < len) {
+		l = spd_send(fd, iov, n, done, 0);
+		if (l < 0)
+			break;
+		done += (size_t)l;
+	}
 	e = errno;
 	SPD_Rejoin();
 	Lck_Lock(&spd.mtx);
@@ -251,36 +254,44 @@ spd_write_slowly(int fd, const struct iovec *iov, int n)
 	spd.writers--;
 	Lck_Unlock(&spd.mtx);
 	errno = e;
-	return (l);
+	return (done > 0 ? (ssize_t)done : l);
 }
 
 /*
  * Like writev(2) on a blocking socket: all, or part and a time-out, or an
- * error.  The caller goes round again for the rest.
+ * error.
  */
 ssize_t
 SPD_Writev(int fd, const struct iovec *iov, int n)
 {
 	struct spd_look look = { 0, 0 };
 	struct pollfd pfd;
+	size_t len = 0, done = 0;
 	ssize_t l;
 	int i;
 
 	if (!spd_holds_slot())
 		return (writev(fd, iov, n));
-	l = spd_sendmsg(fd, iov, n);
-	if (l >= 0 || errno != EAGAIN)
-		return (spd_wrote(l));
+	for (i = 0; i < n; i++)
+		len += iov[i].iov_len;
 	pfd.fd = fd;
 	pfd.events = POLLOUT;
-	(void)spd_slow_reader(fd, &look);
-	for (i = 0; i < SPD_LOOKS; i++) {
-		if (poll(&pfd, 1, SPD_LOOK_MS) == 1) {
-			l = spd_sendmsg(fd, iov, n);
-			if (l >= 0 || errno != EAGAIN)
-				return (spd_wrote(l));
-		} else if (spd_slow_reader(fd, &look))
+	for (i = 0; i < SPD_LOOKS && done < len; i++) {
+		l = spd_send(fd, iov, n, done, MSG_DONTWAIT);
+		if (l >= 0) {
+			done += (size_t)l;
+			i = -1;
+			continue;
+		}
+		if (errno != EAGAIN)
+			return (done > 0 ? (ssize_t)done : -1);
+		if (i == 0)
+			(void)spd_slow_reader(fd, &look);
+		if (poll(&pfd, 1, SPD_LOOK_MS) == 0 &&
+		    spd_slow_reader(fd, &look))
 			break;
 	}
-	return (spd_write_slowly(fd, iov, n));
+	if (done == len)
+		return ((ssize_t)done);
+	return (spd_write_slowly(fd, iov, n, done, len));
 }

@@ -118,8 +118,7 @@ PARAM_SIMPLE(
 	"that libpfm4 knows. auto means cycles where a performance counter "
 	"may count both user and kernel, and thread-clock elsewhere. Where "
 	"the kernel refuses a counter the thread's clock is used, and the "
-	"log says so once.",
-	/* flags */	MUST_RESTART
+	"log says so once."
 )
 
 PARAM_SIMPLE(
