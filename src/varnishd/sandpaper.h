@@ -9,6 +9,7 @@
  * SPD_Resumed	1: this session's socket is already in blocking mode
  * SPD_Rx	HTTP/1 wants to read a request: 0: one (or an end) is there,
  *		1: the connection is parked, return to the pool
+ * SPD_First	when that request's first byte came
  * SPD_Gate	an HTTP/1 request is complete, no VCL has run: see spd_gate
  * SPD_Stream	the same for an HTTP/2 stream: 0: it will run as a pool task
  * SPD_Cancel	an HTTP/2 stream is reset: 1: it waited, and is yours

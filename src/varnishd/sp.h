@@ -93,6 +93,7 @@ struct spd_conn {
 	uint32_t		generation;	/* of that tenant's record */
 	uint32_t		serial;		/* of this use of the fd */
 	int64_t			deadline;	/* ns, METER_Now() */
+	vtim_real		t_first;	/* of a part of a request, or 0 */
 	int			fd;
 	uint8_t			state;		/* enum spd_conn_state */
 	uint8_t			armed;		/* in the epoll set */

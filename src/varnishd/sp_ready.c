@@ -269,8 +269,10 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 		room = vmin_t(ssize_t, WS_ReservationSize(htc->ws),
 		    cache_param->http_req_size);
 		room -= htc->rxbuf_e - htc->rxbuf_b;
-		if (room <= 0 || c->expired || c->hup)
+		if (room <= 0 || c->expired || c->hup) {
+			c->expired = 0;
 			return (0);
+		}
 		if (!c->drained) {
 			n = recv(sp->fd, htc->rxbuf_e, (size_t)room,
 			    MSG_DONTWAIT);
@@ -289,11 +291,28 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 		    SESS_TMO(sp, timeout_idle)) : SESS_TMO(sp, timeout_idle);
 		timeout += sp->t_idle - VTIM_real();
 		timeout = vmax(timeout, 0.);
+		if (hs == HTC_S_MORE && c->t_first == 0.)
+			c->t_first = VTIM_real();
 		if (spd_park(c, timeout, hs == HTC_S_MORE))
 			return (1);
 		if (!c->armed)
 			return (0);
 	}
+}
+
+/* HTC_RxStuff() saw all bytes at once: when did the first one come? */
+void
+SPD_First(struct req *req)
+{
+	struct spd_conn *c;
+
+	if (spd.mode == SPD_OFF)
+		return;
+	c = spd_conn(req->sp);
+	if (c == NULL || c->t_first == 0.)
+		return;
+	req->t_first = vmin(req->t_first, c->t_first);
+	c->t_first = 0.;
 }
 
 int
