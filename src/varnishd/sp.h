@@ -58,6 +58,7 @@ struct spd_tenant {
 	struct rel_tenant	*rel;
 	struct est		cpu;		/* ns of CPU */
 	struct est		wire;		/* bytes on the wire */
+	struct est		mean[REL__RESOURCES];	/* ns, slowly */
 	int64_t			fixed[REL__RESOURCES];	/* ns, debug; 0: none */
 
 	VTAILQ_HEAD(, spd_conn)	ready;		/* connections with bytes */
@@ -249,6 +250,7 @@ struct spd_tenant *spd_tenant_check(struct spd_tenant *, const char *,
     size_t);					/* locked */
 struct spd_tenant *spd_tenant_rel(struct rel_tenant *);
 void spd_estimate(struct spd_tenant *);		/* locked */
+enum rel_resource spd_dominant(const struct spd_tenant *);	/* locked */
 const char *spd_name(struct spd_tenant *);
 
 /* sp_map.c */

@@ -27,6 +27,7 @@
 #include "vtcp.h"
 #include "vtim.h"
 
+#define SPD_SLOWLY	1024	/* Q16, 1/64: weight of the newest in a mean */
 #define SPD_RTT_BYTES	16384	/* a response that can tell of a queue */
 
 struct spd spd;
@@ -629,9 +630,6 @@ SPD_Done(struct worker *wrk, struct req *req)
 	v[2] = net;
 	v[3] = k;
 	spd_log(req, t, v, bytes, measured);
-	cost = vmax_t(int64_t, cpu / cores, net);
-	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
-		cost = vmax(t->fixed[REL_CPU], t->fixed[REL_NET]);
 
 	Lck_Lock(&spd.mtx);
 	spd.lap_sum += me->laps;
@@ -640,6 +638,12 @@ SPD_Done(struct worker *wrk, struct req *req)
 	if (!(SPD_FLAGS(n) & SPD_F_SLOW))
 		(void)NIC_Correct(spd.nic,
 		    SPD_FLAGS(n) >> SPD_COUNTED_SHIFT, wire, now);
+	if (measured)
+		EST_Sample(0, &t->mean[REL_CPU], cpu / cores, SPD_SLOWLY);
+	EST_Sample(0, &t->mean[REL_NET], net, SPD_SLOWLY);
+	cost = spd_dominant(t) == REL_CPU ? cpu / cores : net;
+	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
+		cost = vmax(t->fixed[REL_CPU], t->fixed[REL_NET]);
 	REL_Complete(spd.rel, n, cost,
 	    measured ? spd_scale(SPD_FLAGS(n)) : REL_SCALE_ONE, now);
 	if (measured) {
@@ -648,8 +652,8 @@ SPD_Done(struct worker *wrk, struct req *req)
 	}
 	EST_Sample(0, &t->wire, (int64_t)wire, spd.alpha);
 	EST_MeanSample(&spd.mean_wire, (int64_t)wire);
-	spd_estimate(t);
 	t->requests++;
+	spd_estimate(t);
 	t->cpu_ns += cpu;
 	t->bytes += bytes;
 	t->wait_ns += v[0];

@@ -89,6 +89,22 @@ spd_tenant_died(void *priv, struct ten_record *r)
 }
 
 /*--------------------------------------------------------------------
+ * A tenant's dominant resource is the one that it uses most in all (Ghodsi
+ * et al., DRF), so means decide, not single requests: the mean of each
+ * request's larger cost is more than the larger of the mean costs, and a
+ * tenant whose two costs are close would pay for the noise in them.
+ */
+
+enum rel_resource
+spd_dominant(const struct spd_tenant *t)
+{
+
+	SPD_LOCKED();
+	return (t->mean[REL_NET].value > t->mean[REL_CPU].value ?
+	    REL_NET : REL_CPU);
+}
+
+/*--------------------------------------------------------------------
  * What its next request will cost: the releaser wants to know.  The CPU is
  * divided by the cores, bytes by the rate that the link has now.
  */
@@ -97,11 +113,16 @@ void
 spd_estimate(struct spd_tenant *t)
 {
 	int64_t e[REL__RESOURCES];
+	enum rel_resource d;
 	double wire;
 
 	e[REL_CPU] = EST_Value(&t->cpu, &spd.mean_cpu) / spd.cores;
 	wire = (double)EST_Value(&t->wire, &spd.mean_wire);
 	e[REL_NET] = (int64_t)(wire * 8e9 / (double)spd.rate);
+	if (t->requests > 0) {
+		d = spd_dominant(t);
+		e[!d] = vmin(e[!d], e[d]);
+	}
 	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
 		memcpy(e, t->fixed, sizeof e);
 	REL_SetEstimate(spd.rel, t->rel, e);
