@@ -41,6 +41,7 @@
 #define SPD_CHUNK	1024		/* connections */
 #define SPD_FDS_MAX	(1 << 22)
 #define SPD_EVENTS	64
+#define SPD_LINGER_MAX	2000		/* connections; each keeps its request */
 #define SPD_PARSE_RUN	8		/* connections parsed before a release */
 #define SPD_YIELD	500000		/* ns, well below a time slice */
 #define SPD_SUM_TURNS	32		/* requests between two summings */
@@ -237,6 +238,21 @@ spd_park(struct spd_conn *c, double timeout, int partial)
 	return (parked);
 }
 
+/* To Varnish's waiter, which keeps no request for it */
+static void
+spd_to_waiter(struct worker *wrk, struct spd_conn *c)
+{
+	struct sess *sp = c->sp;
+	struct req *req;
+
+	CAST_OBJ_NOTNULL(req, c->priv, REQ_MAGIC);
+	spd_disarm(c);
+	wrk->stats->sess_herd++;
+	WS_ReleaseP(req->htc->ws, req->htc->rxbuf_b);
+	Req_Release(req);
+	SES_Wait(sp, XPORT_ByNumber(sp->sattr[SA_TRANSPORT]));
+}
+
 /*--------------------------------------------------------------------
  * HTTP/1 wants a request: take what the socket has, wait without a thread
  */
@@ -291,6 +307,10 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 		    SESS_TMO(sp, timeout_idle)) : SESS_TMO(sp, timeout_idle);
 		timeout += sp->t_idle - VTIM_real();
 		timeout = vmax(timeout, 0.);
+		if (hs == HTC_S_EMPTY && spd.nparked >= SPD_LINGER_MAX) {
+			spd_to_waiter(wrk, c);
+			return (1);
+		}
 		if (hs == HTC_S_MORE && c->t_first == 0.)
 			c->t_first = VTIM_real();
 		if (spd_park(c, timeout, hs == HTC_S_MORE))
@@ -384,7 +404,9 @@ SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 			return (1);	/* it has deleted the session */
 		c->func = task.func;
 		c->priv = task.priv;
-		if (!spd_park(c, SESS_TMO(sp, timeout_linger), 0)) {
+		if (spd.nparked >= SPD_LINGER_MAX)
+			spd_to_waiter(wrk, c);
+		else if (!spd_park(c, SESS_TMO(sp, timeout_linger), 0)) {
 			/* The bytes are here already */
 			Lck_Lock(&spd.mtx);
 			spd_ready_push(c);
@@ -514,20 +536,6 @@ spd_timer(int64_t when)
  * Lingering is over: to Varnish's waiter.  Half a request is over: its
  * worker finds that out.
  */
-
-static void
-spd_to_waiter(struct worker *wrk, struct spd_conn *c)
-{
-	struct sess *sp = c->sp;
-	struct req *req;
-
-	CAST_OBJ_NOTNULL(req, c->priv, REQ_MAGIC);
-	spd_disarm(c);
-	wrk->stats->sess_herd++;
-	WS_ReleaseP(req->htc->ws, req->htc->rxbuf_b);
-	Req_Release(req);
-	SES_Wait(sp, XPORT_ByNumber(sp->sattr[SA_TRANSPORT]));
-}
 
 void
 spd_expire(struct worker *wrk, int64_t now)
