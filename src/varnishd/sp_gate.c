@@ -27,6 +27,8 @@
 #include "vtcp.h"
 #include "vtim.h"
 
+#define SPD_COALESCE	(NIC_BACKLOG / 2)	/* ns, before a closed NIC is
+						 * looked at again */
 #define SPD_SLOWLY	1024	/* Q16, 1/64: weight of the newest in a mean */
 #define SPD_RTT_BYTES	16384	/* a response that can tell of a queue */
 
@@ -189,8 +191,10 @@ spd_release(int64_t now, int slot)
 	case REL_RELEASED:
 		break;
 	case REL_NOT_YET:
+		/* Several releases a wake-up: the link has NIC_BACKLOG, it
+		 * does not run dry meanwhile */
 		if (opens < when)
-			when = opens;
+			when = vmax(opens, now + SPD_COALESCE);
 		spd_timer(when);
 		return (NULL);
 	default:
