@@ -208,8 +208,6 @@ struct spd {
 	uint64_t		nrequests;
 	_Atomic int		ifaddr;		/* a client-side address is known */
 	struct sockaddr_storage	addr;
-	int64_t			rtt_excess;	/* ns, least of this epoch */
-	unsigned		rtt_samples;
 	unsigned		h2_sessions;
 	unsigned		fetches;
 	unsigned		writers;
@@ -261,7 +259,6 @@ void spd_keeper_init(void);
 void spd_params(void);
 void spd_log_start(void);
 void spd_link_seen(const struct sess *);
-void spd_rtt(int fd);
 int spd_link(const struct sockaddr_storage *, uint64_t *tx_bytes,
     uint64_t *backlog, uint64_t *speed, char *name, size_t);
 void spd_cli_init(void);

@@ -30,7 +30,6 @@
 #define SPD_COALESCE	(NIC_BACKLOG / 2)	/* ns, before a closed NIC is
 						 * looked at again */
 #define SPD_SLOWLY	1024	/* Q16, 1/64: weight of the newest in a mean */
-#define SPD_RTT_BYTES	16384	/* a response that can tell of a queue */
 
 struct spd spd;
 __thread struct spd_worker spd_me;
@@ -611,9 +610,6 @@ SPD_Done(struct worker *wrk, struct req *req)
 	lap = spd_lap(me, drawn || now - me->began > 4 * k * cores);
 	measured = lap >= 0;
 	bytes = req->acct.resp_hdrbytes + req->acct.resp_bodybytes;
-	if (bytes >= SPD_RTT_BYTES && (me->turns & 7) == 0 &&
-	    req->sp->fd > 0)
-		spd_rtt(req->sp->fd);
 	wire = COST_Wire(bytes, cache_param->sandpaper_mtu,
 	    cache_param->sandpaper_header);
 

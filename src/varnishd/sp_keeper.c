@@ -26,7 +26,6 @@
 
 #include "vtim.h"
 
-#define SPD_RTT_SAMPLES		4	/* an epoch, to believe them */
 #define SPD_RATE_UNKNOWN	10000000000ULL	/* bits/s, for costs only */
 
 static pthread_t spd_keeper_thread;
@@ -210,11 +209,6 @@ spd_learn(int64_t now)
 	last_tx = tx;
 	last = now;
 	Lck_Lock(&spd.mtx);
-	if (spd.rtt_samples >= SPD_RTT_SAMPLES &&
-	    spd.rtt_excess >= NIC_RTT_EXCESS)
-		standing = 1;
-	spd.rtt_excess = INT64_MAX;
-	spd.rtt_samples = 0;
 	if (spd.nic->rate == 0 && speed > 0)
 		NIC_SetRate(spd.nic, speed);
 	rate = spd.nic->rate;
@@ -404,7 +398,6 @@ SPD_Init(void)
 	PTOK(pthread_key_create(&spd_key, spd_thread_ends));
 	spd.cores = 1;
 	spd.rate = SPD_RATE_UNKNOWN;
-	spd.rtt_excess = INT64_MAX;
 	spd.limit = spd.vsc->slots = 1;
 	spd.rel = REL_New(0, spd.limit, REL_OPT_ALL, spd_assert_held, NULL);
 	AN(spd.rel);

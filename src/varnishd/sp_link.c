@@ -21,7 +21,6 @@
 
 #include <net/if.h>
 #include <netinet/in.h>
-#include <linux/tcp.h>
 #include <sys/socket.h>
 #include <linux/gen_stats.h>
 #include <linux/pkt_sched.h>
@@ -45,34 +44,6 @@ spd_link_seen(const struct sess *sp)
 	Lck_Lock(&spd.mtx);
 	spd.addr = ss;
 	spd.ifaddr = 1;
-	Lck_Unlock(&spd.mtx);
-}
-
-/*
- * A queue that stands beyond our own qdisc shows in the smoothed RTT, and
- * with a pacing congestion control in what is not even sent.  The least
- * excess of several connections counts: one slow client says nothing about
- * the link.
- */
-void
-spd_rtt(int fd)
-{
-	struct tcp_info ti;
-	socklen_t l = sizeof ti;
-	int64_t excess;
-
-	memset(&ti, 0, sizeof ti);
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &ti, &l) ||
-	    ti.tcpi_min_rtt == UINT32_MAX)
-		return;
-	excess = ((int64_t)ti.tcpi_rtt - ti.tcpi_min_rtt) * 1000;
-	if (ti.tcpi_delivery_rate > 0)
-		excess += (int64_t)((double)ti.tcpi_notsent_bytes * 1e9 /
-		    (double)ti.tcpi_delivery_rate);
-	Lck_Lock(&spd.mtx);
-	spd.rtt_samples++;
-	if (excess < spd.rtt_excess)
-		spd.rtt_excess = excess;
 	Lck_Unlock(&spd.mtx);
 }
 
