@@ -7,7 +7,8 @@
  * Locks, in the order in which they may be taken (doc/locking):
  *
  *	sess, objhead, boc  ->  sandpaper  ->  (none)
- *	sandpaper is never held over Pool_Task(), a system call or VSL
+ *	sandpaper is never held over Pool_Task(), VSL or a system call, but
+ *	for the one that sets the timer (spd_timer())
  *
  * A connection between two requests has no thread and is in one of the
  * states below; a request that waits for its release is in the releaser; a
