@@ -20,8 +20,8 @@
 #define NIC_RATE_MAX	(UINT64_MAX / NIC_PERCENT)	/* 188 Pbit/s */
 #define NIC_REFILL	200000000	/* ns of T: most that B is given back */
 #define NIC_PATIENCE	4		/* epochs */
-#define NIC_STEP	3		/* 1/8 */
-#define NIC_STEP_MIN	6		/* 1/64 */
+#define NIC_STEP	3		/* a probe adds 1/8 */
+#define NIC_PROBE	2		/* epochs of it */
 #define NIC_WAIT_MAX	16		/* epochs */
 #define NIC_NOT_OURS	30000000000LL	/* ns */
 
@@ -117,9 +117,9 @@ nic_forget(struct nic *nic)
 {
 
 	nic->standing = 0;
+	nic->stood = 0;
 	nic->held = 0;
 	nic->wait = NIC_PATIENCE;
-	nic->step = NIC_STEP;
 	nic->probing = 0;
 }
 
@@ -148,6 +148,14 @@ NIC_SetRate(struct nic *nic, uint64_t rate)
 	nic->rate = rate;
 	if (rate == 0)
 		nic->backlog = 0;
+}
+
+uint64_t
+NIC_Rate(const struct nic *nic)
+{
+
+	nic_assert(nic);
+	return (nic->probing ? nic->before_probe : nic->rate);
 }
 
 void
@@ -314,21 +322,60 @@ nic_lower(struct nic *nic, const struct nic_epoch *e)
 	return (nic_set(nic, nic->rate - nic->rate / 16));
 }
 
-/* T by what was sent under a queue that B does or does not know */
+/*
+ * T by what was sent under a queue that B does or does not know.  If it stood
+ * at both ends of the epoch, the link was busy: the better of two such epochs
+ * is its rate, as in one of them the machine itself may have stood still.
+ */
 static int
 nic_measured(struct nic *nic, const struct nic_epoch *e, int known)
 {
+	uint64_t sent = e->sent;
 
+	if (nic->stood && nic->sent > sent)
+		sent = nic->sent;
 	nic->sent = e->sent;
-	if (nic->rate > e->sent + e->sent / 128) {
+	if (nic->rate > sent + sent / 128) {
 		nic->standing = 0;
-		return (nic_set(nic, nic->rate - (nic->rate - e->sent) / 2));
+		return (nic_set(nic, nic->stood ? sent :
+		    nic->rate - (nic->rate - sent) / 2));
 	}
 	if (nic->rate < e->sent / 2)
 		return (nic_set(nic, nic->rate + (e->sent - nic->rate) / 2));
 	if (known || e->now < nic->not_ours)
 		return (0);
 	return (nic_lower(nic, e));
+}
+
+/*
+ * What left in a probe's last epoch over what left before it says what T
+ * should be, in any unit; a token bucket has spent by then what it had saved.
+ * If not all that the probe let through has left, the link was full, and B
+ * should send NIC_PERCENT of that.  Less than T is believed if a queue
+ * stands; else B may have lost what was never sent.
+ */
+static int
+nic_probe_ends(struct nic *nic, const struct nic_epoch *e, int standing)
+{
+	const uint64_t was = nic->before_probe, probed = nic->rate;
+	uint64_t rate = was;
+	nic_u128 t;
+
+	if (nic->probing == NIC_PROBE && e->sent >= was / 2) {
+		t = (nic_u128)was * e->sent / (uint64_t)nic->held_sent;
+		if (t < probed - probed / 64)
+			t = t * NIC_PERCENT / 100;
+		if (t > was || standing)
+			rate = t < probed ? (uint64_t)t : probed;
+	}
+	nic->probing = 0;
+	if (rate > was + (probed - was) / 2)
+		nic->wait = 1;
+	else if (nic->wait < NIC_PATIENCE)
+		nic->wait = NIC_PATIENCE;
+	else if (nic->wait < NIC_WAIT_MAX)
+		nic->wait *= 2;
+	return (nic_set(nic, rate));
 }
 
 static int
@@ -338,14 +385,9 @@ nic_stands(struct nic *nic, const struct nic_epoch *e)
 
 	nic->held = 0;
 	known = nic_refill(nic, e);
-	if (nic->probing) {
-		nic->probing = 0;
-		if (nic->step < NIC_STEP_MIN)
-			nic->step++;
-		if (nic->wait < NIC_WAIT_MAX)
-			nic->wait *= 2;
-		changed = nic_set(nic, nic->before_probe);
-	} else if (e->bytes == 0)	/* a link that is down has no rate */
+	if (nic->probing)
+		changed = nic_probe_ends(nic, e, 1);
+	else if (e->bytes == 0)		/* a link that is down has no rate */
 		changed = 0;
 	else
 		changed = nic_measured(nic, e, known);
@@ -355,40 +397,30 @@ nic_stands(struct nic *nic, const struct nic_epoch *e)
 	return (changed);
 }
 
-/* A probe that nobody used, or in which nothing left, has shown nothing */
-static int
-nic_probe_ends(struct nic *nic, const struct nic_epoch *e)
-{
-	int64_t was;
-
-	nic->probing = 0;
-	was = nic_bytes(nic->before_probe, e->dt);
-	if (e->drained < (uint64_t)(was - was / 16) ||
-	    e->bytes < (uint64_t)was / 2)
-		return (nic_set(nic, nic->before_probe));
-	nic->wait = NIC_PATIENCE;
-	if (nic->step > NIC_STEP)
-		nic->step--;
-	return (0);
-}
-
 static int
 nic_quiet(struct nic *nic, const struct nic_epoch *e)
 {
-	int changed = 0;
 
 	nic->standing = 0;
+	if (nic->probing && nic->probing < NIC_PROBE) {
+		nic->probing++;
+		return (0);
+	}
 	if (nic->probing)
-		changed = nic_probe_ends(nic, e);
+		return (nic_probe_ends(nic, e, 0));
 	/* Held though not even half of T left: that is B's error, not T's */
 	if (e->closed < e->dt / 2 || e->sent < nic->rate / 2)
-		return (changed);
-	if (++nic->held < nic->wait)
-		return (changed);
+		return (0);
+	if (nic->held++ == 0)
+		nic->held_sent = (int64_t)e->sent;
+	nic->held_sent += ((int64_t)e->sent - nic->held_sent) /
+	    (int64_t)nic->held;
+	if (nic->held < nic->wait)
+		return (0);
 	nic->held = 0;
 	nic->before_probe = nic->rate;
-	nic->probing = nic_set(nic, nic->rate + (nic->rate >> nic->step));
-	return (changed | nic->probing);
+	nic->probing = nic_set(nic, nic->rate + (nic->rate >> NIC_STEP));
+	return ((int)nic->probing);
 }
 
 int
@@ -396,6 +428,7 @@ NIC_Learn(struct nic *nic, uint64_t tx_bytes, int standing, int64_t now)
 {
 	struct nic_epoch e;
 	nic_u128 sent;
+	int changed;
 
 	nic_drain(nic, now);
 	e.now = now;
@@ -408,6 +441,7 @@ NIC_Learn(struct nic *nic, uint64_t tx_bytes, int standing, int64_t now)
 	if (nic->epoch == 0 || e.dt < 0 || e.dt > 4 * NIC_EPOCH ||
 	    tx_bytes < nic->tx_bytes) {
 		/* Nothing to compare with; a probe can't be judged */
+		nic->stood = 0;
 		nic_epoch_start(nic, tx_bytes, now);
 		if (!nic->probing)
 			return (0);
@@ -418,6 +452,11 @@ NIC_Learn(struct nic *nic, uint64_t tx_bytes, int standing, int64_t now)
 	sent = (nic_u128)e.bytes * 8000000000ULL / (uint64_t)e.dt;
 	e.sent = sent > NIC_RATE_MAX ? NIC_RATE_MAX : (uint64_t)sent;
 	if (nic->rate == 0)
-		return (nic_first(nic, &e, standing));
-	return (standing ? nic_stands(nic, &e) : nic_quiet(nic, &e));
+		changed = nic_first(nic, &e, standing);
+	else if (standing)
+		changed = nic_stands(nic, &e);
+	else
+		changed = nic_quiet(nic, &e);
+	nic->stood = standing && e.bytes > 0;
+	return (changed);
 }

@@ -13,7 +13,8 @@
  * link time, the NIC is closed.
  *
  * T is learned, every NIC_EPOCH, from the bytes that left behind the qdisc:
- *  - a standing backlog: T moves halfway to what was sent.  What B lost in
+ *  - a standing backlog: T moves halfway to what was sent, and all of the
+ *    way if it stood at the epoch's start too.  What B lost in
  *    excess of that is put back, and B is NIC_RTT_EXCESS of it at least, so
  *    that the queue is waited for;
  *  - a standing backlog that B does not explain though T is what was sent:
@@ -22,9 +23,9 @@
  *    of what was sent; if that does not help it is no queue of ours, T goes
  *    back and both rules are off for 30 s;
  *  - closed for half of the epoch and no backlog: every fourth epoch T is
- *    probed at 1.125 (after a probe that failed: half of that step, twice
- *    the distance); a backlog within the probe takes it back, and so does
- *    one in which less than half of T was sent;
+ *    probed at 1.125 for two (twice the distance after a probe that failed,
+ *    at once after one that did not); T is then scaled by what left in the
+ *    second one over what left before the probe.  Costs go by the T before;
  *  - else T stays.
  * It never exceeds the bound.  While T is 0 nothing is ever closed; a
  * backlog that stands for four epochs then gives the first T.
@@ -60,12 +61,13 @@ struct nic {
 	/* learning */
 	uint64_t		sent;		/* bits/s, of the last standing
 						 * epoch */
+	int			stood;		/* one did at the last look */
 	unsigned		standing;	/* epochs that one stood and B
 						 * does not explain it */
 	unsigned		held;		/* held epochs since a probe */
+	int64_t			held_sent;	/* bits/s, their mean */
 	unsigned		wait;		/* held epochs to the next */
-	unsigned		step;		/* a probe adds T >> step */
-	int			probing;
+	unsigned		probing;	/* which epoch of a probe, 0: none */
 	uint64_t		before_probe;	/* T, bits/s */
 	int64_t			not_ours;	/* ns, until then T is not
 						 * lowered below sent */
@@ -77,6 +79,9 @@ void NIC_Init(struct nic *, uint64_t rate, uint64_t bound, int64_t now);
 /* A new upper bound (param), or a rate remembered from before a restart */
 void NIC_SetBound(struct nic *, uint64_t bound);
 void NIC_SetRate(struct nic *, uint64_t rate);
+
+/* T for costs, bits/s, 0: not known */
+uint64_t NIC_Rate(const struct nic *);
 
 /*
  * A request is released that is expected to send `bytes` on the wire.

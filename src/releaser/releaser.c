@@ -373,6 +373,13 @@ REL_TenantIdle(const struct rel *rel, const struct rel_tenant *t)
 	return (t->waiting == 0 && t->running == 0 && account(rel, t) <= 0);
 }
 
+unsigned
+REL_TenantWaiting(const struct rel_tenant *t)
+{
+
+	return (t->waiting);
+}
+
 void
 REL_TenantStat(const struct rel *rel, const struct rel_tenant *t,
     struct rel_tenant_stat *st)

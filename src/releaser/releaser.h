@@ -158,6 +158,8 @@ void REL_TenantFini(struct rel *, struct rel_tenant *);
 				/* asserts that nothing waits or runs */
 int REL_TenantIdle(const struct rel *, const struct rel_tenant *);
 				/* nothing waits or runs, no debt */
+unsigned REL_TenantWaiting(const struct rel_tenant *);
+				/* requests */
 void REL_TenantStat(const struct rel *, const struct rel_tenant *,
     struct rel_tenant_stat *);
 void REL_SetWeight(struct rel *, struct rel_tenant *, uint32_t weight);

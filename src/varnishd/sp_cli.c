@@ -91,7 +91,7 @@ snap(struct snapshot *s)
 	s->tenants = TEN_Count(spd.tenants);
 	s->overflows = TEN_Overflows(spd.tenants);
 	s->residual = spd.residual;
-	s->rate = spd.nic->rate;
+	s->rate = NIC_Rate(spd.nic);
 	s->now = METER_Now();
 	s->backlog = NIC_Backlog(spd.nic, s->now);
 	s->closed_ns = NIC_ClosedTime(spd.nic, s->now);

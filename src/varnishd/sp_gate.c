@@ -335,7 +335,6 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	struct spd_worker *me = spd_self();
 	struct rel_node *n = SPD_NODE(req);
 	struct spd_tenant *t;
-	struct rel_tenant_stat st;
 	char name[TEN_NAME_MAX + 1];
 	int64_t now, lap;
 	size_t l;
@@ -357,8 +356,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	t = spd_tenant_check(t, name, l);
 	spd.lap_sum += me->laps;
 	me->laps = 0;
-	REL_TenantStat(spd.rel, t->rel, &st);
-	full = st.waiting >= (t->queue_limit ? t->queue_limit :
+	full = REL_TenantWaiting(t->rel) >= (t->queue_limit ? t->queue_limit :
 	    cache_param->sandpaper_queue_limit);
 	if (spd.refuse) {
 		full = full || (spd.refuse & 1);
@@ -381,8 +379,6 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		conn->priv = req;
 		conn->tenant = t;
 		conn->generation = TEN_OfHost(t)->generation;
-		if (conn->hup)
-			conn->pending = 1;
 	}
 	Lck_Unlock(&spd.mtx);
 	return (SPD_IN_QUEUED);

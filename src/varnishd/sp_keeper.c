@@ -123,7 +123,7 @@ spd_costs(void)
 		bound = cache_param->sandpaper_nic_rate;
 		NIC_SetBound(spd.nic, bound);
 	}
-	spd.rate = spd.nic->rate ? spd.nic->rate : SPD_RATE_UNKNOWN;
+	spd.rate = NIC_Rate(spd.nic) ? NIC_Rate(spd.nic) : SPD_RATE_UNKNOWN;
 }
 
 void
@@ -215,12 +215,12 @@ spd_learn(int64_t now)
 	if (NIC_Learn(spd.nic, tx, standing, now)) {
 		spd.vsc->nic_learned++;
 		if (kept != NULL)
-			kept->rate = spd.nic->rate;
+			kept->rate = NIC_Rate(spd.nic);
 	}
-	spd.vsc->nic_rate = spd.nic->rate;
+	spd.vsc->nic_rate = NIC_Rate(spd.nic);
 	spd.vsc->nic_backlog = (uint64_t)NIC_Backlog(spd.nic, now);
 	spd.vsc->nic_closed_ns = (uint64_t)NIC_ClosedTime(spd.nic, now);
-	spd.rate = spd.nic->rate ? spd.nic->rate : SPD_RATE_UNKNOWN;
+	spd.rate = NIC_Rate(spd.nic) ? NIC_Rate(spd.nic) : SPD_RATE_UNKNOWN;
 	Lck_Unlock(&spd.mtx);
 	if (rate == 0 && spd.nic->rate != 0)
 		VSL(SLT_Debug, NO_VXID, "Sandpaper: link %s, %ju bits/s", name,

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * The NIC's backlog by hand and against a slow oracle, and the learned rate
- * on a simulated link: a first-in-first-out queue of a given rate (tbf), a
+ * on a simulated link: a first-in-first-out queue and a token bucket (tbf), a
  * releaser that holds while the NIC is closed, and closed-loop connections.
  * Everything runs on a fake clock in ticks of 100 us.
  */
@@ -196,21 +196,35 @@ test_probe_by_hand(void **state)
 		assert_int_equal(epoch(&nic, &now, &tx, G, 0), 0);
 	assert_int_equal(epoch(&nic, &now, &tx, G, 0), 1);
 	assert_int_equal(nic.rate, G * 9 / 8);
-	/* No queue within it: kept */
+	assert_int_equal(NIC_Rate(&nic), G);
+	/* All of it left, in the second epoch too: kept, and the next one
+	 * begins an epoch later */
 	assert_int_equal(epoch(&nic, &now, &tx, G * 9 / 8, 0), 0);
-	assert_int_equal(nic.rate, G * 9 / 8);
-	for (i = 0; i < 2; i++)
-		assert_int_equal(epoch(&nic, &now, &tx, G * 9 / 8, 0), 0);
+	assert_int_equal(epoch(&nic, &now, &tx, G * 9 / 8, 0), 0);
+	assert_int_equal(NIC_Rate(&nic), G * 9 / 8);
 	assert_int_equal(epoch(&nic, &now, &tx, G * 9 / 8, 0), 1);
 	assert_int_equal(nic.rate, G * 81 / 64);
-	/* A queue within it: taken back, all of it */
-	assert_int_equal(epoch(&nic, &now, &tx, G * 9 / 8, 1), 1);
+	/* What was saved leaves in the first; the second counts, and leaves
+	 * room */
+	assert_int_equal(epoch(&nic, &now, &tx, G * 81 / 64, 0), 0);
+	assert_int_equal(epoch(&nic, &now, &tx, G * 99 / 80, 0), 1);
+	assert_int_equal(nic.rate, G * 99 / 80 / 100 * 98);
+	NIC_SetRate(&nic, G);
+	/* A queue at the end of the first: nothing is known but that */
+	for (i = 0; i < 4; i++)
+		(void)epoch(&nic, &now, &tx, G, 0);
 	assert_int_equal(nic.rate, G * 9 / 8);
-	/* The next one is half as large and twice as far */
+	assert_int_equal(epoch(&nic, &now, &tx, G / 100 * 103, 1), 1);
+	assert_int_equal(nic.rate, G);
+	/* At the end of the second: the rate is what was sent, and the next
+	 * probe is twice as far */
 	for (i = 0; i < 7; i++)
-		assert_int_equal(epoch(&nic, &now, &tx, G * 9 / 8, 0), 0);
-	assert_int_equal(epoch(&nic, &now, &tx, G * 9 / 8, 0), 1);
-	assert_int_equal(nic.rate, G * 9 / 8 + G * 9 / 8 / 16);
+		assert_int_equal(epoch(&nic, &now, &tx, G, 0), 0);
+	assert_int_equal(epoch(&nic, &now, &tx, G, 0), 1);
+	assert_int_equal(nic.rate, G * 9 / 8);
+	assert_int_equal(epoch(&nic, &now, &tx, G, 0), 0);
+	assert_int_equal(epoch(&nic, &now, &tx, G, 1), 1);
+	assert_int_equal(nic.rate, G / 100 * 98);
 }
 
 /* Held, but little or nothing leaves: no reason to believe in a faster link */
@@ -231,6 +245,7 @@ test_no_probe_without_sending(void **state)
 	for (i = 0; i < 4; i++)
 		(void)epoch(&nic, &now, &tx, G, 0);
 	assert_int_equal(nic.rate, G * 9 / 8);
+	assert_int_equal(epoch(&nic, &now, &tx, 0, 0), 0);
 	assert_int_equal(epoch(&nic, &now, &tx, 0, 0), 1);
 	assert_int_equal(nic.rate, G);
 }
@@ -249,12 +264,17 @@ test_up_by_hand(void **state)
 	assert_int_equal(epoch(&nic, &now, &tx, G, 1), 1);
 	assert_int_equal(nic.rate, G * 5 / 8);
 	assert_int_equal(epoch(&nic, &now, &tx, G, 1), 0);
-	/* And down, half of the way each time */
+	/* And down: half of the way, then all of it to the better of two */
 	NIC_SetRate(&nic, 9 * G);
 	assert_int_equal(epoch(&nic, &now, &tx, G, 1), 1);
 	assert_int_equal(nic.rate, 5 * G);
+	assert_int_equal(epoch(&nic, &now, &tx, G / 2, 1), 1);
+	assert_int_equal(nic.rate, G);
+	/* After a quiet epoch half of the way again */
+	NIC_SetRate(&nic, 9 * G);
+	(void)epoch(&nic, &now, &tx, G, 0);
 	assert_int_equal(epoch(&nic, &now, &tx, G, 1), 1);
-	assert_int_equal(nic.rate, 3 * G);
+	assert_int_equal(nic.rate, 5 * G);
 }
 
 /*--------------------------------------------------------------------
@@ -264,6 +284,7 @@ test_up_by_hand(void **state)
 #define TICK		(MS / 10)
 #define CONNS		200
 #define QLEN		(1 << 16)
+#define BURST		262144		/* bytes, of the token bucket */
 
 struct packet {
 	int			conn;		/* -1: somebody else's */
@@ -285,11 +306,13 @@ struct sim {
 	unsigned		head, tail;
 	uint64_t		queued;		/* bytes in q */
 	uint64_t		frac;		/* of the link's credit */
+	uint64_t		tokens;		/* bytes, saved while it idled */
 	uint64_t		other_frac;
 	uint64_t		tx;		/* bytes */
 	uint64_t		own;		/* bytes that were ours */
 	int64_t			now, learn;
 	int64_t			worst;		/* ns, longest queue */
+	double			mean;		/* of T over the link's rate */
 };
 
 static void
@@ -341,8 +364,9 @@ sim_send(struct sim *s)
 	struct packet *p;
 
 	s->frac += s->link * TICK;
-	credit = s->frac / 8000000000ULL;
+	credit = s->tokens + s->frac / 8000000000ULL;
 	s->frac %= 8000000000ULL;
+	s->tokens = 0;
 	while (credit > 0 && s->head != s->tail) {
 		p = &s->q[s->head % QLEN];
 		n = p->bytes < credit ? p->bytes : credit;
@@ -358,6 +382,7 @@ sim_send(struct sim *s)
 			s->think[p->conn] = s->now + MS;
 		s->head++;
 	}
+	s->tokens = credit < BURST ? credit : BURST;
 }
 
 static void
@@ -399,10 +424,15 @@ sim_run(struct sim *s, int64_t ns)
 {
 	int64_t until = s->now + ns;
 	uint64_t own = s->own;
+	double sum = 0;
+	int64_t n = 0;
 
 	s->worst = 0;
-	while (s->now < until)
+	for (; s->now < until; n++) {
 		sim_tick(s);
+		sum += (double)NIC_Rate(&s->nic) / (double)s->link;
+	}
+	s->mean = sum / (double)n;
 	return ((double)(s->own - own) * 8e9 / (double)ns / (double)s->link);
 }
 
@@ -414,8 +444,8 @@ sim_rate(const struct sim *s)
 }
 
 #define SAY(s, what, u)	print_message("    %s: use %.3f of the link, " \
-	"T %.3f of it, worst queue %.1f ms\n", what, u, sim_rate(s), \
-	(double)(s)->worst / 1e6)
+	"T %.3f of it (mean %.3f), worst queue %.1f ms\n", what, u, \
+	sim_rate(s), (s)->mean, (double)(s)->worst / 1e6)
 
 /*--------------------------------------------------------------------*/
 
@@ -436,6 +466,7 @@ converges(uint64_t link, uint64_t rate, int conns)
 	SAY(sim, "then", u);
 	assert_true(u >= 0.95);
 	assert_true(sim_rate(sim) > 0.95 && sim_rate(sim) < 1.15);
+	assert_true(sim->mean > 0.98 && sim->mean < 1.02);
 	assert_true(sim->worst < 16 * MS);
 }
 
