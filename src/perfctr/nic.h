@@ -22,7 +22,7 @@
  *    another size), and T is lowered by a 16th every fourth epoch, to half
  *    of what was sent; if that does not help it is no queue of ours, T goes
  *    back and both rules are off for 30 s;
- *  - closed for half of the epoch and no backlog: every fourth epoch T is
+ *  - closed for a quarter of the epoch and no backlog: every fourth epoch T is
  *    probed at 1.125 for two (twice the distance after a probe that failed,
  *    at once after one that did not); T is then scaled by what left in the
  *    second one over what left before the probe.  Costs go by the T before;
