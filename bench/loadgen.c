@@ -7,6 +7,11 @@
  * open-loop load, timed from when a request was due; and it misbehaves on
  * demand.  One thread, one epoll set, so all groups share one window.
  *
+ * The window may be cut into phases that take turns, and a group may load in
+ * one of them only: so what is to be compared is measured within a second of
+ * each other, on a machine that is another one every second.  The first part
+ * of a phase, while the last one's requests still run, does not count.
+ *
  * Output: the line "start" when the window opens, "end" when it closes, then
  * one JSON object.  Times are seconds, sizes bytes, rates per second.
  */
@@ -73,6 +78,8 @@ struct group {
 	double		rate;
 	uint64_t	limit;		/* requests in all, 0: no limit */
 	int		random_host, unique;
+	int		phase;		/* in which it loads, -1: always */
+	in_port_t	port;		/* 0: the proxy's */
 	struct conn	*conns;
 	unsigned	retrying;	/* parked until a reconnect is due */
 	uint64_t	sent, answered, done, bytes, errors, not_ok;
@@ -89,7 +96,9 @@ struct group {
 static struct sockaddr_in proxy;
 static struct group groups[16];
 static unsigned ngroups, nslices;
-static uint64_t t_window, t_end, rng = 88172645463325252ULL, serial;
+static unsigned nphases = 1, phase;
+static uint64_t phase_len, settle;	/* ns */
+static uint64_t t_start, t_window, t_end, rng = 88172645463325252ULL, serial;
 static int ep;
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
@@ -102,8 +111,10 @@ usage(const char *fmt, ...)
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
 	fprintf(stderr, "\nusage: loadgen [-w warmup_s] [-t window_s] "
-	    "[-s seed] ADDR:PORT key=value[,key=value..] ...\n"
-	    "keys: name host path mode conns rate limit random_host unique\n");
+	    "[-s seed] [-p phases] [-l phase_s] [-q settle_s] "
+	    "ADDR:PORT key=value[,key=value..] ...\n"
+	    "keys: name host path mode conns rate limit random_host unique "
+	    "phase port\n");
 	exit(2);
 }
 
@@ -135,9 +146,20 @@ exponential(double rate)
 }
 
 static int
-in_window(uint64_t now)
+in_window(const struct group *g, uint64_t now)
 {
-	return (now >= t_window && now < t_end);
+	if (now < t_window || now >= t_end)
+		return (0);
+	if (g->phase < 0)
+		return (1);
+	return (phase == (unsigned)g->phase &&
+	    (now - t_start) % phase_len >= settle);
+}
+
+static int
+loads(const struct group *g)
+{
+	return (g->phase < 0 || phase == (unsigned)g->phase);
 }
 
 static void
@@ -188,7 +210,7 @@ conn_close(struct conn *c, int reset)
 static void
 conn_fail(struct conn *c, uint64_t now)
 {
-	if (in_window(now))
+	if (in_window(c->group, now))
 		c->group->errors++;
 	conn_close(c, 0);
 	conn_park(c, now + TICK);
@@ -197,6 +219,7 @@ conn_fail(struct conn *c, uint64_t now)
 static void
 conn_connect(struct conn *c, uint64_t now)
 {
+	struct sockaddr_in to = proxy;
 	int one = 1, small = 4096;
 
 	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -209,7 +232,9 @@ conn_connect(struct conn *c, uint64_t now)
 		(void)setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &small,
 		    sizeof small);
 	c->state = CONNECTING;
-	if (connect(c->fd, (void *)&proxy, sizeof proxy) != 0 &&
+	if (c->group->port != 0)
+		to.sin_port = htons(c->group->port);
+	if (connect(c->fd, (void *)&to, sizeof to) != 0 &&
 	    errno != EINPROGRESS) {
 		conn_fail(c, now);
 		return;
@@ -285,7 +310,7 @@ conn_next(struct conn *c, uint64_t now)
 	case RESET:
 		break;
 	default:
-		if (!group_spent(g))
+		if (!group_spent(g) && loads(g))
 			conn_ask(c, now, now);
 		break;
 	}
@@ -322,7 +347,7 @@ conn_answered(struct conn *c, uint64_t now)
 	struct group *g = c->group;
 
 	g->answered++;
-	if (in_window(now)) {
+	if (in_window(g, now)) {
 		g->done++;
 		c->count++;
 		g->slices[(now - t_window) / SLICE]++;
@@ -336,7 +361,7 @@ static void
 conn_reset(struct conn *c, uint64_t now)
 {
 	c->group->answered++;
-	if (in_window(now))
+	if (in_window(c->group, now))
 		c->group->done++;
 	conn_close(c, 1);
 	c->state = IDLE;
@@ -351,7 +376,7 @@ parse_head(struct conn *c, uint64_t now)
 
 	if (sscanf(c->head, "HTTP/1.%*d %d", &status) != 1)
 		return (-1);
-	if (status != 200 && in_window(now))
+	if (status != 200 && in_window(c->group, now))
 		c->group->not_ok++;
 	for (p = c->head; (e = strstr(p, "\r\n")) != NULL; p = e + 2)
 		if (!strncasecmp(p, "content-length:", 15))
@@ -418,7 +443,7 @@ conn_read(struct conn *c, size_t max, uint64_t now)
 		conn_fail(c, now);
 		return;
 	}
-	if (in_window(now))
+	if (in_window(c->group, now))
 		c->group->bytes += (uint64_t)i;
 	if (c->state != BODY)
 		return;
@@ -573,6 +598,10 @@ set_key(struct group *g, const char *key, const char *val)
 		g->random_host = atoi(val);
 	else if (!strcmp(key, "unique"))
 		g->unique = atoi(val);
+	else if (!strcmp(key, "phase"))
+		g->phase = atoi(val);
+	else if (!strcmp(key, "port"))
+		g->port = (in_port_t)strtoul(val, NULL, 10);
 	else if (!strcmp(key, "mode")) {
 		for (i = 0; mode_names[i] != NULL; i++)
 			if (!strcmp(val, mode_names[i]))
@@ -597,6 +626,7 @@ parse_group(char *spec)
 	(void)snprintf(g->name, sizeof g->name, "g%u", ngroups);
 	(void)snprintf(g->path, sizeof g->path, "/");
 	g->nconn = 1;
+	g->phase = -1;
 	for (item = strtok_r(spec, ",", &save); item != NULL;
 	    item = strtok_r(NULL, ",", &save)) {
 		eq = strchr(item, '=');
@@ -609,6 +639,10 @@ parse_group(char *spec)
 		usage("group '%s' needs host and conns", g->name);
 	if (g->rate <= 0 && g->mode != CLOSED && g->mode != STALL)
 		usage("group '%s' needs a rate", g->name);
+	if (g->phase >= 0 && g->mode != CLOSED)
+		usage("group '%s': only closed groups have a phase", g->name);
+	if (g->phase >= (int)nphases)
+		usage("group '%s': phase %d of %u", g->name, g->phase, nphases);
 }
 
 static void
@@ -668,12 +702,34 @@ arrivals(uint64_t now)
 	return (next);
 }
 
+/* A phase begins: its groups' connections ask.  Returns when it ends. */
+static uint64_t
+phases(uint64_t now)
+{
+	uint64_t turn = (now - t_start) / phase_len;
+	struct group *g;
+	unsigned u, i;
+
+	if (phase != turn % nphases) {
+		phase = (unsigned)(turn % nphases);
+		for (u = 0; u < ngroups; u++) {
+			g = &groups[u];
+			for (i = 0; i < g->nconn && g->phase == (int)phase;
+			    i++)
+				if (g->conns[i].state == IDLE &&
+				    g->conns[i].fd >= 0)
+					conn_next(&g->conns[i], now);
+		}
+	}
+	return (t_start + (turn + 1) * phase_len);
+}
+
 static void
 run(void)
 {
 	struct epoll_event ev[256];
 	struct timespec ts;
-	uint64_t now, next, tick = 0;
+	uint64_t now, next, end, tick = 0;
 	int i, n, open = 0;
 
 	for (now = now_ns(); now < t_end && !all_spent(); now = now_ns()) {
@@ -691,6 +747,11 @@ run(void)
 			next = tick;
 		if (t_end < next)
 			next = t_end;
+		if (nphases > 1) {
+			end = phases(now);
+			if (end < next)
+				next = end;
+		}
 		if (!open && t_window < next)
 			next = t_window;
 		next = next > now ? next - now : 0;
@@ -749,6 +810,18 @@ count_waiting(struct group *g)
 	return (n);
 }
 
+/* Seconds of the window that count for this group */
+static double
+group_window(const struct group *g, uint64_t window)
+{
+	uint64_t counted = window;
+
+	if (g->phase >= 0)
+		counted = window / (nphases * phase_len) *
+		    (phase_len - settle);
+	return ((double)counted / (double)NS);
+}
+
 static void
 report_group(struct group *g, double window)
 {
@@ -783,7 +856,7 @@ report_group(struct group *g, double window)
 static void
 report(void)
 {
-	double window = 0;
+	double window = 0, counted;
 	unsigned u;
 
 	if (t_end > t_window)
@@ -792,7 +865,9 @@ report(void)
 	    window, (double)SLICE / (double)NS);
 	for (u = 0; u < ngroups; u++) {
 		printf("%s", u ? ", " : "");
-		report_group(&groups[u], window > 0 ? window : 1);
+		counted = group_window(&groups[u],
+		    t_end > t_window ? t_end - t_window : 0);
+		report_group(&groups[u], counted > 0 ? counted : 1);
 	}
 	printf("]}\n");
 }
@@ -808,19 +883,35 @@ raise_files(void)
 	}
 }
 
+/* ns, rounded up to turns of all phases */
+static uint64_t
+whole_turns(double seconds)
+{
+	uint64_t ns = (uint64_t)(seconds * (double)NS);
+	uint64_t turn = nphases * phase_len;
+
+	return (nphases > 1 ? (ns + turn - 1) / turn * turn : ns);
+}
+
 int
 main(int argc, char **argv)
 {
-	double warmup = 1, window = 5;
+	double warmup = 1, window = 5, length = .5, quiet = .2;
 	uint64_t now;
 	unsigned u;
 	int o;
 
-	while ((o = getopt(argc, argv, "w:t:s:")) != -1) {
+	while ((o = getopt(argc, argv, "w:t:s:p:l:q:")) != -1) {
 		if (o == 'w')
 			warmup = strtod(optarg, NULL);
 		else if (o == 't')
 			window = strtod(optarg, NULL);
+		else if (o == 'p')
+			nphases = (unsigned)strtoul(optarg, NULL, 10);
+		else if (o == 'l')
+			length = strtod(optarg, NULL);
+		else if (o == 'q')
+			quiet = strtod(optarg, NULL);
 		else if (o == 's')
 			rng ^= strtoull(optarg, NULL, 10) * 0x9e3779b97f4a7c15;
 		else
@@ -830,6 +921,10 @@ main(int argc, char **argv)
 		usage("an address and at least one group, please");
 	if (warmup < 0 || window <= 0)
 		usage("times must be positive");
+	if (nphases == 0 || quiet < 0 || length <= quiet)
+		usage("phases must be, and be longer than they settle");
+	phase_len = (uint64_t)(length * (double)NS);
+	settle = (uint64_t)(quiet * (double)NS);
 	parse_proxy(argv[optind++]);
 	for (; optind < argc; optind++)
 		parse_group(argv[optind]);
@@ -838,9 +933,9 @@ main(int argc, char **argv)
 	raise_files();
 	ep = epoll_create1(EPOLL_CLOEXEC);
 	assert(ep >= 0);
-	now = now_ns();
-	t_window = now + (uint64_t)(warmup * (double)NS);
-	t_end = t_window + (uint64_t)(window * (double)NS);
+	now = t_start = now_ns();
+	t_window = now + whole_turns(warmup);
+	t_end = t_window + whole_turns(window);
 	nslices = (unsigned)((t_end - t_window) / SLICE) + 1;
 	for (u = 0; u < ngroups; u++)
 		group_start(&groups[u], now);

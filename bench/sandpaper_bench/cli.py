@@ -174,8 +174,7 @@ def experiment(
         return alone(lab, args.customers.split(","))
     if name in ABUSES:
         return abuse(lab, name, args.victim, args.flood)
-    return pairs(lab, chosen_pairs(args.pairs), name,
-                 fresh=name.startswith("rate-"))
+    return pairs(lab, chosen_pairs(args.pairs), name)
 
 
 def finish(report: dict[str, Any], path: Path | None) -> None:

@@ -3,7 +3,8 @@
 
 `measure` runs groups of connections together for one window and returns what
 each group saw, what CPU time varnishd used in the window, and how much of the
-proxy's cores others used meanwhile (the noise of the machine).
+proxy's cores others used meanwhile (the noise of the machine), a hypervisor's
+other guests included.
 """
 
 from __future__ import annotations
@@ -12,18 +13,26 @@ import json
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .customers import CUSTOMERS, host
 from .reaper import Reaper
 from .testbed import Testbed, TestbedError
 from .varnish import TICKS_PER_SECOND, Varnish
 
+T = TypeVar("T")
+
 BENCH = Path(__file__).resolve().parent.parent
 BUILD = BENCH.parent / "build" / "bench"
 SPARE = 60.0  # seconds a load generator may take beyond its window
+
+# Long enough for a closed loop to settle, short enough that the machine is the
+# same one in the next phase.
+PHASE_SECONDS = 0.6
+SETTLE_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,8 @@ class Group:
     limit: int = 0
     random_host: int = 0
     unique: int = 0
+    phase: int = -1
+    port: int = 0
 
     def spec(self) -> str:
         """Return the group as loadgen's argument."""
@@ -92,6 +103,11 @@ class Seen:
         return self.conn_min / self.conn_max if self.conn_max else 0.0
 
 
+def seen(group: dict[str, Any]) -> Seen:
+    """Return a group of loadgen's result."""
+    return Seen(**{k: group[k] for k in Seen.__dataclass_fields__})
+
+
 @dataclass(frozen=True)
 class Measurement:
     """One window: the groups, and CPU seconds by whom."""
@@ -99,6 +115,7 @@ class Measurement:
     window_s: float
     cpu_s: float
     foreign_s: float
+    stolen_s: float
     groups: dict[str, Seen] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Seen:
@@ -111,9 +128,28 @@ class Measurement:
         return self.cpu_s * 1e6 / requests if requests else 0.0
 
 
-def busy_seconds(cores: list[int]) -> float:
-    """CPU time that the cores spent on anything, steal included."""
-    total = 0
+@dataclass(frozen=True)
+class Interleaved:
+    """Phases that took turns; CPU microseconds a request, by variant."""
+
+    window_s: float
+    stolen_s: float
+    phases: list[dict[str, Seen]]
+    cpu_us: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """CPU seconds so far: varnishd's, its cores', and stolen from those."""
+
+    varnish: float
+    busy: float
+    stolen: float
+
+
+def core_seconds(cores: list[int]) -> tuple[float, float]:
+    """CPU time spent on anything, steal included, and the stolen part."""
+    total = stolen = 0
     wanted = {f"cpu{core}" for core in cores}
     for line in Path("/proc/stat").read_text().splitlines():
         name, *ticks = line.split()
@@ -121,7 +157,8 @@ def busy_seconds(cores: list[int]) -> float:
             user, nice, system, _idle, _io, irq, soft, steal = map(
                 int, ticks[:8])
             total += user + nice + system + irq + soft + steal
-    return total / TICKS_PER_SECOND
+            stolen += steal
+    return total / TICKS_PER_SECOND, stolen / TICKS_PER_SECOND
 
 
 def build_loadgen() -> Path:
@@ -152,7 +189,7 @@ class Load:
         self._reaper = reaper
         self._seed = seed
         self._wrk = wrk
-        self._loadgen = build_loadgen()
+        self._loadgen_program = build_loadgen()
         if wrk and not shutil.which("wrk"):
             raise TestbedError("no wrk: apt-get install wrk")
 
@@ -164,11 +201,49 @@ class Load:
         wrk = self._wrk and all(g.mode == "closed" for g in groups)
         run = self._run_wrk if wrk else self._run_loadgen
         measurement = run(varnish, groups, seconds, warmup)
-        if varnish.restarted():
-            raise TestbedError(
-                f"{varnish.variant.name}: the worker process died under "
-                f"load of {', '.join(g.name for g in groups)}")
+        self._check([varnish])
         return measurement
+
+    @staticmethod
+    def _check(running: Iterable[Varnish]) -> None:
+        for varnish in running:
+            if varnish.restarted():
+                raise TestbedError(f"{varnish.variant.name}: the worker "
+                                   "process died under load")
+
+    def in_phases(
+        self, phases: Sequence[tuple[Varnish, list[Group]]],
+        seconds: float, warmup: float,
+    ) -> Interleaved:
+        """Load in phases that take turns, each with its own connections."""
+        specs = [
+            replace(g, name=f"{number}.{g.name}", phase=number,
+                    port=varnish.port).spec()
+            for number, (varnish, groups) in enumerate(phases)
+            for g in groups]
+        running = {varnish.variant.name: varnish for varnish, _ in phases}
+
+        def clocks() -> list[Clocks]:
+            return [self._clocks(v) for v in running.values()]
+
+        result, before, after = self._loadgen(
+            phases[0][0], ["-p", str(len(phases)), "-l", str(PHASE_SECONDS),
+                           "-q", str(SETTLE_SECONDS), *specs],
+            seconds, warmup, clocks)
+        found: list[dict[str, Seen]] = [{} for _ in phases]
+        for g in result["groups"]:
+            number, _, name = g["name"].partition(".")
+            found[int(number)][name] = seen(g | {"name": name})
+        cpu = {}
+        for name, old, new in zip(running, before, after, strict=True):
+            asked = sum(s.sent_in_all for (v, _), of_phase
+                        in zip(phases, found, strict=True)
+                        if v.variant.name == name
+                        for s in of_phase.values())
+            cpu[name] = (new.varnish - old.varnish) * 1e6 / max(asked, 1)
+        self._check(running.values())
+        return Interleaved(result["window_s"],
+                           after[0].stolen - before[0].stolen, found, cpu)
 
     def prime(self, varnish: Varnish, groups: list[Group]) -> None:
         """Ask for each group's page once, so that it is in the cache."""
@@ -184,21 +259,33 @@ class Load:
         self, varnish: Varnish, groups: list[Group], seconds: float,
         warmup: float,
     ) -> Measurement:
+        return self._seen(*self._loadgen(
+            varnish, [g.spec() for g in groups], seconds, warmup,
+            lambda: self._clocks(varnish)))
+
+    def _loadgen(
+        self, varnish: Varnish, arguments: list[str], seconds: float,
+        warmup: float, clocks: Callable[[], T],
+    ) -> tuple[dict[str, Any], T, T]:
+        """Run loadgen; its result, the clocks as the window opened, closed.
+
+        Options come first in `arguments`, groups last.
+        """
+        first = next(i for i, a in enumerate(arguments) if "=" in a)
         process = self._reaper.popen(self._bed.command("client", [
-            str(self._loadgen), "-w", str(warmup), "-t", str(seconds),
-            "-s", str(self._seed),
-            f"{self._bed.proxy_addr}:{self._bed.proxy_port}",
-            *(g.spec() for g in groups)]))
+            str(self._loadgen_program), "-w", str(warmup),
+            "-t", str(seconds), "-s", str(self._seed), *arguments[:first],
+            f"{self._bed.proxy_addr}:{varnish.port}", *arguments[first:]]))
         try:
             assert process.stdout is not None
-            before = after = (0.0, 0.0)
+            before = after = clocks()
             for line in process.stdout:
                 if line == "start\n":
-                    before = self._clocks(varnish)
+                    before = clocks()
                 elif line == "end\n":
-                    after = self._clocks(varnish)
+                    after = clocks()
                 else:
-                    return self._seen(json.loads(line), before, after)
+                    return json.loads(line), before, after
         finally:
             self._reaper.end(process)
         raise TestbedError("loadgen ended without a result")
@@ -208,7 +295,7 @@ class Load:
         warmup: float,
     ) -> Measurement:
         """The same with one wrk a group; it can't count connections."""
-        url = f"http://{self._bed.proxy_addr}:{self._bed.proxy_port}"
+        url = f"http://{self._bed.proxy_addr}:{varnish.port}"
         before = self._clocks(varnish)
         running = [self._reaper.popen(self._bed.command("client", [
             "wrk", "-t", "1", "-c", str(g.conns),
@@ -233,18 +320,17 @@ class Load:
             {"window_s": found[0]["window_s"], "groups": found},
             before, self._clocks(varnish))
 
-    def _clocks(self, varnish: Varnish) -> tuple[float, float]:
-        return varnish.cpu_seconds(), busy_seconds(self._bed.proxy_cores)
+    def _clocks(self, varnish: Varnish) -> Clocks:
+        return Clocks(varnish.cpu_seconds(),
+                      *core_seconds(self._bed.proxy_cores))
 
     @staticmethod
     def _seen(
-        result: dict[str, Any], before: tuple[float, float],
-        after: tuple[float, float],
+        result: dict[str, Any], before: Clocks, after: Clocks,
     ) -> Measurement:
-        keys = Seen.__dataclass_fields__.keys()
-        cpu = after[0] - before[0]
+        cpu = after.varnish - before.varnish
         return Measurement(
             window_s=result["window_s"], cpu_s=cpu,
-            foreign_s=max(0.0, after[1] - before[1] - cpu),
-            groups={g["name"]: Seen(**{k: g[k] for k in keys})
-                    for g in result["groups"]})
+            foreign_s=max(0.0, after.busy - before.busy - cpu),
+            stolen_s=after.stolen - before.stolen,
+            groups={g["name"]: seen(g) for g in result["groups"]})

@@ -3,7 +3,8 @@
 
 A tenant's normalised throughput is its throughput together over alone, under
 the same varnishd (paper, section 3.2).  Fair is: equal.  The figures are
-medians over turns; `ratio` is min/max of the two.
+medians over turns; `ratio` is min/max of the two: of the turns' quotients,
+the median.
 """
 
 from __future__ import annotations
@@ -19,11 +20,10 @@ from .estimate import (
     bootstrap,
     fold,
     fold_interval,
-    ratio_of_medians,
     verdict,
 )
 from .lab import Lab, in_turns, progress
-from .load import Measurement, Seen
+from .load import Interleaved, Measurement, Seen
 from .testbed import TestbedError
 from .varnish import Variant
 
@@ -32,75 +32,84 @@ FAIR_CONNECTION = 0.5  # slowest over mean, for the stretch to count
 
 @dataclass(frozen=True)
 class PairTurn:
-    """One turn of a pair under one variant."""
+    """One turn of a pair under one variant.
 
-    a: Seen
-    b: Seen
-    both: Measurement
-    together_a: Seen
-    together_b: Seen
+    Throughputs are of phases that took turns: a, both, b.  Latencies are of
+    whole windows, so that a request that waits long is seen to wait.
+    """
+
+    phases: Interleaved
+    windows: tuple[Measurement, Measurement, Measurement]
+
+    def alone(self, name: str) -> tuple[Seen, Seen]:
+        """Return a tenant alone: in its phase, and in its window."""
+        i = 0 if name in self.phases.phases[0] else 2
+        return self.phases.phases[i][name], self.windows[i][name]
+
+    def together(self, name: str) -> tuple[Seen, Seen]:
+        """Return a tenant beside the other one, in the same way."""
+        return self.phases.phases[1][name], self.windows[1][name]
+
+    def normalised(self, name: str) -> float:
+        """Return a tenant's throughput together over alone."""
+        rps = self.alone(name)[0].rps
+        return self.together(name)[0].rps / rps if rps > 0 else 0.0
 
 
-def quotient(turns: Sequence[PairTurn]) -> float:
-    """Return a's normalised throughput over b's, of medians."""
-    return norm(turns, "a") / (norm(turns, "b") or float("inf"))
-
-
-def norm(turns: Sequence[PairTurn], side: str) -> float:
-    """Return the normalised throughput of side "a" or "b"."""
-    return ratio_of_medians([
-        (t.together_a.rps, t.a.rps) if side == "a"
-        else (t.together_b.rps, t.b.rps)
-        for t in turns])
-
-
-def pair_turn(
-    lab: Lab, variant: Variant, *, a: str, b: str, fresh: bool
-) -> PairTurn:
-    """Measure a alone, both, b alone; `fresh`: a new varnishd for each."""
+def pair_turn(lab: Lab, variant: Variant, *, a: str, b: str) -> PairTurn:
+    """Measure a alone, both, b alone."""
     groups = [lab.tenant(a), lab.tenant(b)]
     sets = [[groups[0]], groups, [groups[1]]]
-    found: list[Measurement] = []
-    while len(found) < len(sets):
-        with lab.varnish(variant) as varnish:
-            lab.load.prime(varnish, groups)
-            for wanted in sets[len(found):]:
-                found.append(lab.measure(varnish, wanted))
-                if fresh:
-                    break
-    return PairTurn(found[0][a], found[2][b], found[1],
-                    found[1][a], found[1][b])
+    with lab.varnish(variant) as varnish:
+        lab.load.prime(varnish, groups)
+        phases = lab.in_phases([(varnish, wanted) for wanted in sets])
+        alone_a, both, alone_b = (
+            lab.measure(varnish, wanted, lab.plan.seconds / 2)
+            for wanted in sets)
+    return PairTurn(phases, (alone_a, both, alone_b))
 
 
 def pair_interval(
-    turns: Sequence[PairTurn], seed: int
-) -> tuple[float, float]:
-    """Return the 95 % interval of min/max."""
-    return fold_interval(*bootstrap(turns, quotient, seed))
+    turns: Sequence[PairTurn], a: str, b: str, seed: int
+) -> tuple[float, float, float]:
+    """Return min/max and its 95 % interval.
+
+    Each turn's own quotient counts, since the machine may be another one in
+    the next turn; of those, the median.
+    """
+    def quotient(some: Sequence[PairTurn]) -> float:
+        return median(t.normalised(a) / (t.normalised(b) or float("inf"))
+                      for t in some)
+
+    return (fold(quotient(turns)),
+            *fold_interval(*bootstrap(turns, quotient, seed)))
 
 
-def side_result(turns: Sequence[PairTurn], side: str) -> dict[str, float]:
+def side_result(
+    turns: Sequence[PairTurn], name: str, side: str
+) -> dict[str, float]:
     """Return one tenant's figures; each name carries the side."""
-    alone = [getattr(t, side) for t in turns]
-    both = [getattr(t, f"together_{side}") for t in turns]
+    alone = [t.alone(name) for t in turns]
+    both = [t.together(name) for t in turns]
 
-    def mid(seen: list[Seen], what: str) -> float:
-        return round(float(median(getattr(s, what) for s in seen)), 6)
+    def mid(seen: list[tuple[Seen, Seen]], what: str, where: int) -> float:
+        return round(float(median(getattr(s[where], what) for s in seen)), 6)
 
     return {
-        f"norm_{side}": round(norm(turns, side), 4),
-        f"rps_alone_{side}": mid(alone, "rps"),
-        f"rps_{side}": mid(both, "rps"),
-        f"p50_s_{side}": mid(both, "p50_s"),
-        f"p99_s_{side}": mid(both, "p99_s"),
-        f"stretch_{side}": round(mid(both, "stretch"), 3),
-        f"stretch_alone_{side}": round(mid(alone, "stretch"), 3),
-        f"slowest_to_mean_{side}": round(mid(both, "slowest_to_mean"), 3),
+        f"norm_{side}": round(median(t.normalised(name) for t in turns), 4),
+        f"rps_alone_{side}": mid(alone, "rps", 0),
+        f"rps_{side}": mid(both, "rps", 0),
+        f"p50_s_{side}": mid(both, "p50_s", 1),
+        f"p99_s_{side}": mid(both, "p99_s", 1),
+        f"stretch_{side}": round(mid(both, "stretch", 1), 3),
+        f"stretch_alone_{side}": round(mid(alone, "stretch", 1), 3),
+        f"slowest_to_mean_{side}": round(mid(both, "slowest_to_mean", 1), 3),
         f"slowest_to_fastest_{side}":
-            round(mid(both, "slowest_to_fastest"), 3),
+            round(mid(both, "slowest_to_fastest", 1), 3),
         f"slowest_to_mean_alone_{side}":
-            round(mid(alone, "slowest_to_mean"), 3),
-        f"errors_{side}": sum(s.failures for s in both + alone),
+            round(mid(alone, "slowest_to_mean", 1), 3),
+        f"errors_{side}": sum(s.failures for seen in both + alone
+                              for s in seen),
     }
 
 
@@ -108,33 +117,33 @@ def pair_result(
     lab: Lab, a: str, b: str, variant: str, turns: Sequence[PairTurn]
 ) -> dict[str, Any]:
     """Return one entry of `results`."""
-    interval = pair_interval(turns, lab.plan.seed)
+    ratio, *interval = pair_interval(turns, a, b, lab.plan.seed)
     result: dict[str, Any] = {
         "a": a, "b": b, "variant": variant, "turns": len(turns),
-        "ratio": round(fold(quotient(turns)), 4),
+        "ratio": round(ratio, 4),
         "ratio_ci": [round(end, 4) for end in interval],
-        "verdict": verdict(interval, lab.plan.target),
+        "verdict": verdict((interval[0], interval[1]), lab.plan.target),
     }
-    result |= side_result(turns, "a") | side_result(turns, "b")
+    result |= side_result(turns, a, "a") | side_result(turns, b, "b")
     result["stretch_counts"] = all(
         result[f"slowest_to_mean_{side}"] >= FAIR_CONNECTION
         for side in "ab")
     result["noise_cores"] = round(median(
-        t.both.foreign_s / t.both.window_s for t in turns), 3)
+        t.windows[1].foreign_s / t.windows[1].window_s for t in turns), 3)
     return result
 
 
 def twin_control(lab: Lab, name: str) -> dict[str, Any]:
-    """Run a customer against its twin under the first variant: fair is 1."""
+    """Run a customer against its twin under the last variant: fair is 1."""
     turns: list[tuple[float, float]] = []
-    variant = lab.variants[0]
+    variant = lab.variants[-1]
     with lab.varnish(variant) as varnish:
         groups = [lab.tenant(name), lab.tenant(name, twin=True)]
         lab.load.prime(varnish, groups)
         for _ in range(lab.plan.turns):
             m = lab.measure(varnish, groups)
             turns.append((m[groups[0].name].rps, m[groups[1].name].rps))
-    ratio = ratio_of_medians(turns)
+    ratio = median_quotient(turns)
     progress(f"control: {name} against its twin under {variant.name}: "
              f"{ratio:.3f}")
     return control(f"{name} against its twin, {variant.name}", turns,
@@ -145,25 +154,26 @@ def control(
     what: str, turns: Sequence[tuple[float, float]], seed: int
 ) -> dict[str, Any]:
     """Return an A/A control: a quotient that should be 1."""
-    low, high = bootstrap(turns, ratio_of_medians, seed)
+    low, high = bootstrap(turns, median_quotient, seed)
     finite = min(high, 1e9)
     return {
         "what": what, "turns": len(turns),
-        "ratio": round(ratio_of_medians(turns), 4),
+        "ratio": round(median_quotient(turns), 4),
         "ratio_ci": [round(low, 4), round(finite, 4)],
         "covers_one": low <= 1 <= high,
     }
 
 
-def note_pair(turn: str, found: PairTurn) -> None:
+def note_pair(a: str, b: str, turn: str, found: PairTurn) -> None:
     """Print one turn's figures."""
-    one = [found]
+    text = f"  {turn}"
+    for name in (a, b):
+        text += (f" {name} {found.alone(name)[0].rps:7.0f} -> "
+                 f"{found.together(name)[0].rps:7.0f}/s ")
     progress(
-        f"  {turn} {found.a.name} {found.a.rps:7.0f} -> "
-        f"{found.together_a.rps:7.0f}/s  {found.b.name} "
-        f"{found.b.rps:7.0f} -> {found.together_b.rps:7.0f}/s  "
-        f"min/max {fold(quotient(one)):.2f}  stretch "
-        f"{found.together_a.stretch:.1f} {found.together_b.stretch:.1f}")
+        f"{text} min/max {pair_interval([found], a, b, 0)[0]:.2f}  stretch "
+        f"{found.together(a)[1].stretch:.1f} "
+        f"{found.together(b)[1].stretch:.1f}")
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -176,86 +186,102 @@ def check_names(names: Sequence[str]) -> None:
 
 def pairs(
     lab: Lab, chosen: list[tuple[str, str]], experiment: str = "pairs",
-    fresh: bool = False, with_control: bool = True,
+    with_control: bool = True,
 ) -> dict[str, Any]:
     """Run every chosen pair under every variant."""
     check_names([name for pair in chosen for name in pair])
     seed, target = lab.plan.seed, lab.plan.target
 
-    def resolved(found: dict[str, list[PairTurn]]) -> bool:
-        return verdict(pair_interval(found[lab.variants[-1].name], seed),
-                       target) != "unresolved"
-
     results = []
     for number, (a, b) in enumerate(chosen, 1):
         progress(f"pair {number} of {len(chosen)}: {a} {b}")
-        found = in_turns(
-            lab.variants, lab.plan,
-            partial(pair_turn, lab, a=a, b=b, fresh=fresh), resolved,
-            note_pair)
+
+        def resolved(
+            found: dict[str, list[PairTurn]], a: str = a, b: str = b
+        ) -> bool:
+            _, low, high = pair_interval(
+                found[lab.variants[-1].name], a, b, seed)
+            return verdict((low, high), target) != "unresolved"
+
+        found = in_turns(lab.variants, lab.plan,
+                         partial(pair_turn, lab, a=a, b=b), resolved,
+                         partial(note_pair, a, b))
         results += [pair_result(lab, a, b, name, turns)
                     for name, turns in found.items()]
     checked = twin_control(lab, chosen[0][0]) if with_control else {}
     return lab.report(experiment, checked, results)
 
 
-def alone_block(
-    lab: Lab, variant: Variant, names: list[str]
-) -> dict[str, Measurement]:
-    """Measure each customer alone under one varnishd."""
-    with lab.varnish(variant) as varnish:
-        groups = {name: lab.tenant(name) for name in names}
-        lab.load.prime(varnish, list(groups.values()))
-        return {name: lab.measure(varnish, [group])
-                for name, group in groups.items()}
-
-
 @dataclass(frozen=True)
 class AloneTurn:
-    """One turn A B B A of one customer."""
+    """One turn of one customer: phases A B B A of the two variants."""
 
-    stock: tuple[Measurement, Measurement]
-    ours: tuple[Measurement, Measurement]
+    found: Interleaved
+    name: str
 
-    def rps(self, name: str) -> tuple[float, float]:
+    @property
+    def stock(self) -> tuple[Seen, Seen]:
+        """Return the first and the last phase."""
+        return (self.found.phases[0][self.name],
+                self.found.phases[3][self.name])
+
+    @property
+    def ours(self) -> tuple[Seen, Seen]:
+        """Return the two phases between."""
+        return (self.found.phases[1][self.name],
+                self.found.phases[2][self.name])
+
+    @property
+    def rps(self) -> tuple[float, float]:
         """Return (ours, stock), requests/s."""
-        return (sum(m[name].rps for m in self.ours) / 2,
-                sum(m[name].rps for m in self.stock) / 2)
+        return (sum(s.rps for s in self.ours) / 2,
+                sum(s.rps for s in self.stock) / 2)
+
+
+def median_quotient(turns: Sequence[tuple[float, float]]) -> float:
+    """Return the median of each turn's own quotient."""
+    return median(a / b if b > 0 else 0.0 for a, b in turns)
 
 
 def alone_result(
     lab: Lab, name: str, turns: Sequence[AloneTurn]
 ) -> dict[str, Any]:
     """Return one customer's entry of `results`."""
-    rps = [t.rps(name) for t in turns]
-    interval = bootstrap(rps, ratio_of_medians, lab.plan.seed)
+    rps = [t.rps for t in turns]
+    interval = bootstrap(rps, median_quotient, lab.plan.seed)
+    stock, ours = (v.name for v in lab.variants)
     result: dict[str, Any] = {
-        "customer": name, "baseline": lab.variants[0].name,
-        "variant": lab.variants[1].name, "turns": len(turns),
-        "ratio": round(ratio_of_medians(rps), 4),
+        "customer": name, "baseline": stock, "variant": ours,
+        "turns": len(turns),
+        "ratio": round(median_quotient(rps), 4),
         "ratio_ci": [round(interval[0], 4), round(min(interval[1], 1e9), 4)],
         "verdict": verdict(interval, lab.plan.target),
     }
-    for label, blocks in (
-        ("baseline", [m for t in turns for m in t.stock]),
-        ("variant", [m for t in turns for m in t.ours]),
+    for label, variant, seen in (
+        ("baseline", stock, [s for t in turns for s in t.stock]),
+        ("variant", ours, [s for t in turns for s in t.ours]),
     ):
-        seen = [m[name] for m in blocks]
         result |= {
             f"rps_{label}": round(median(s.rps for s in seen), 1),
             f"cpu_us_{label}":
-                round(median(m.cpu_us_per_request for m in blocks), 1),
+                round(median(t.found.cpu_us[variant] for t in turns), 1),
             f"p99_s_{label}": round(median(s.p99_s for s in seen), 6),
-            f"stretch_{label}": round(median(s.stretch for s in seen), 3),
             f"slowest_to_mean_{label}":
                 round(median(s.slowest_to_mean for s in seen), 3),
-            f"slowest_to_fastest_{label}":
-                round(median(s.slowest_to_fastest for s in seen), 3),
-            f"noise_cores_{label}":
-                round(median(m.foreign_s / m.window_s for m in blocks), 3),
             f"errors_{label}": sum(s.failures for s in seen),
         }
     return result
+
+
+def alone_turn(lab: Lab, name: str) -> AloneTurn:
+    """Measure a customer under both variants, which run side by side."""
+    group = [lab.tenant(name)]
+    with (lab.varnish(lab.variants[0]) as stock,
+          lab.varnish(lab.variants[1], second=True) as ours):
+        for varnish in (stock, ours):
+            lab.load.prime(varnish, group)
+        return AloneTurn(lab.in_phases(
+            [(v, group) for v in (stock, ours, ours, stock)]), name)
 
 
 def alone(lab: Lab, names: list[str]) -> dict[str, Any]:
@@ -263,26 +289,21 @@ def alone(lab: Lab, names: list[str]) -> dict[str, Any]:
     check_names(names)
     if len(lab.variants) != 2:
         raise TestbedError("alone compares two variants: --variants a,b")
-    stock, ours = lab.variants
-    turns: dict[str, list[AloneTurn]] = {name: [] for name in names}
-    for number in range(lab.plan.turns):
-        blocks = [alone_block(lab, v, names)
-                  for v in (stock, ours, ours, stock)]
-        for name in names:
-            one = [block[name] for block in blocks]
-            turn = AloneTurn((one[0], one[3]), (one[1], one[2]))
-            turns[name].append(turn)
-            us, base = turn.rps(name)
+    stock, ours = (v.name for v in lab.variants)
+    results, controls = [], {}
+    for name in names:
+        turns: list[AloneTurn] = []
+        while len(turns) < lab.plan.turns:
+            turns.append(alone_turn(lab, name))
+            us, base = turns[-1].rps
+            cpu = turns[-1].found.cpu_us
             progress(
-                f"  turn {number + 1} {name} {stock.name} {base:8.0f}/s "
-                f"{ours.name} {us:8.0f}/s ratio {us / base:.3f}  CPU "
-                f"{one[0].cpu_us_per_request:.1f} "
-                f"{one[1].cpu_us_per_request:.1f} us")
-    controls = {
-        name: control(
-            f"{name} alone, {stock.name} against itself",
-            [(t.stock[0][name].rps, t.stock[1][name].rps) for t in of_name],
+                f"  turn {len(turns)} {name} {stock} {base:8.0f}/s "
+                f"{ours} {us:8.0f}/s ratio {us / base:.3f}  CPU "
+                f"{cpu[stock]:.1f} {cpu[ours]:.1f} us")
+        results.append(alone_result(lab, name, turns))
+        controls[name] = control(
+            f"{name} alone, {stock} against itself",
+            [(t.stock[0].rps, t.stock[1].rps) for t in turns],
             lab.plan.seed)
-        for name, of_name in turns.items()}
-    return lab.report("alone", controls, [
-        alone_result(lab, name, of_name) for name, of_name in turns.items()])
+    return lab.report("alone", controls, results)

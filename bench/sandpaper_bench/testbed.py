@@ -94,9 +94,9 @@ class Testbed:
     loopback: bool = False
     mode: str = field(init=False)
     proxy_addr: str = field(init=False, default="127.0.0.1")
-    proxy_port: int = field(init=False, default=8080)
+    proxy_ports: tuple[int, int] = field(init=False, default=(8080, 8081))
     origin_addr: str = field(init=False, default="127.0.0.1")
-    origin_port: int = field(init=False, default=8081)
+    origin_port: int = field(init=False, default=8082)
 
     def __post_init__(self) -> None:
         ours = not self.loopback and may_make_namespaces()
@@ -114,7 +114,8 @@ class Testbed:
         if self.shaped:
             self._up_namespaces()
             return
-        self.proxy_port, self.origin_port = free_port(), free_port()
+        self.proxy_ports = (free_port(), free_port())
+        self.origin_port = free_port()
         self.congestion_control = Path(
             "/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
 

@@ -68,9 +68,11 @@ class Varnish:
     """A running varnishd; use as a context."""
 
     def __init__(
-        self, variant: Variant, bed: Testbed, reaper: Reaper, vcl: str
+        self, variant: Variant, bed: Testbed, reaper: Reaper, vcl: str,
+        port: int,
     ) -> None:
         self.variant = variant
+        self.port = port
         self._bed = bed
         self._reaper = reaper
         self._vcl = vcl
@@ -98,7 +100,7 @@ class Varnish:
             str(self.variant.varnishd), "-F", "-j", "none",
             "-n", str(self._folder / "n"),
             "-f", str(self._folder / "bench.vcl"),
-            "-a", f"{self._bed.proxy_addr}:{self._bed.proxy_port}",
+            "-a", f"{self._bed.proxy_addr}:{self.port}",
             "-s", "malloc,256m",
         ]
         for parameter in FAIR_PARAMETERS + self.variant.parameters:

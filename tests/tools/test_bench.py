@@ -194,6 +194,22 @@ class Loadgen(unittest.TestCase):
         self.assertEqual((seen["errors"], seen["not_200"]), (0, 0))
         self.assertLessEqual(seen["p50_s"], seen["p99_s"])
 
+    def test_groups_load_in_their_phases_only(self) -> None:
+        done = self.run_loadgen(
+            "-w", "0", "-t", "1", "-p", "2", "-l", "0.2", "-q", "0.1",
+            f"127.0.0.1:{self.port}",
+            "name=a,host=a,path=/bytes/9,conns=2,phase=0",
+            "name=b,host=b,path=/bytes/9,conns=2,phase=1",
+            f"name=c,host=c,path=/bytes/9,port={self.port}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout.splitlines()[2])
+        self.assertGreaterEqual(found["window_s"], 1.2)  # whole turns
+        slices = [g["slices"] for g in found["groups"]]
+        self.assertGreater(min(len(s) for s in slices), 11)
+        for i in range(12):  # of 0.1 s: settle, count, in turns
+            counted = [s[i] > 0 for s in slices]
+            self.assertEqual(counted[:2], [i % 4 == 1, i % 4 == 3], i)
+
     def test_other_statuses_are_counted(self) -> None:
         seen = self.load("host=a,path=/nothing,conns=2,limit=20")
         self.assertEqual((seen["requests"], seen["not_200"]), (20, 20))
@@ -226,6 +242,7 @@ class Loadgen(unittest.TestCase):
                             ("hots=a", "unknown key 'hots'"),
                             ("host", "'host' is not key=value"),
                             ("mode=open,host=a", "needs a rate"),
+                            ("host=a,phase=1", "phase 1 of 1"),
                             ("conns=3", "needs host")):
             done = self.run_loadgen("127.0.0.1:1", group)
             self.assertEqual(done.returncode, 2, group)
