@@ -79,7 +79,7 @@ struct group {
 	uint64_t	limit;		/* requests in all, 0: no limit */
 	int		random_host, unique;
 	int		phase;		/* in which it loads, -1: always */
-	in_port_t	port;		/* 0: the proxy's */
+	struct sockaddr_in to;
 	struct conn	*conns;
 	unsigned	retrying;	/* parked until a reconnect is due */
 	uint64_t	sent, answered, done, bytes, errors, not_ok;
@@ -114,7 +114,7 @@ usage(const char *fmt, ...)
 	    "[-s seed] [-p phases] [-l phase_s] [-q settle_s] "
 	    "ADDR:PORT key=value[,key=value..] ...\n"
 	    "keys: name host path mode conns rate limit random_host unique "
-	    "phase port\n");
+	    "phase to\n");
 	exit(2);
 }
 
@@ -219,7 +219,6 @@ conn_fail(struct conn *c, uint64_t now)
 static void
 conn_connect(struct conn *c, uint64_t now)
 {
-	struct sockaddr_in to = proxy;
 	int one = 1, small = 4096;
 
 	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -232,9 +231,7 @@ conn_connect(struct conn *c, uint64_t now)
 		(void)setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &small,
 		    sizeof small);
 	c->state = CONNECTING;
-	if (c->group->port != 0)
-		to.sin_port = htons(c->group->port);
-	if (connect(c->fd, (void *)&to, sizeof to) != 0 &&
+	if (connect(c->fd, (void *)&c->group->to, sizeof proxy) != 0 &&
 	    errno != EINPROGRESS) {
 		conn_fail(c, now);
 		return;
@@ -577,8 +574,23 @@ group_start(struct group *g, uint64_t now)
 	}
 }
 
+static struct sockaddr_in
+parse_address(char *arg)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET };
+	char *colon = strrchr(arg, ':');
+
+	if (colon == NULL)
+		usage("'%s' is not ADDR:PORT", arg);
+	*colon = '\0';
+	to.sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
+	if (inet_pton(AF_INET, arg, &to.sin_addr) != 1)
+		usage("'%s' is no IPv4 address", arg);
+	return (to);
+}
+
 static void
-set_key(struct group *g, const char *key, const char *val)
+set_key(struct group *g, const char *key, char *val)
 {
 	unsigned i;
 
@@ -600,8 +612,8 @@ set_key(struct group *g, const char *key, const char *val)
 		g->unique = atoi(val);
 	else if (!strcmp(key, "phase"))
 		g->phase = atoi(val);
-	else if (!strcmp(key, "port"))
-		g->port = (in_port_t)strtoul(val, NULL, 10);
+	else if (!strcmp(key, "to"))
+		g->to = parse_address(val);
 	else if (!strcmp(key, "mode")) {
 		for (i = 0; mode_names[i] != NULL; i++)
 			if (!strcmp(val, mode_names[i]))
@@ -627,6 +639,7 @@ parse_group(char *spec)
 	(void)snprintf(g->path, sizeof g->path, "/");
 	g->nconn = 1;
 	g->phase = -1;
+	g->to = proxy;
 	for (item = strtok_r(spec, ",", &save); item != NULL;
 	    item = strtok_r(NULL, ",", &save)) {
 		eq = strchr(item, '=');
@@ -643,20 +656,6 @@ parse_group(char *spec)
 		usage("group '%s': only closed groups have a phase", g->name);
 	if (g->phase >= (int)nphases)
 		usage("group '%s': phase %d of %u", g->name, g->phase, nphases);
-}
-
-static void
-parse_proxy(char *arg)
-{
-	char *colon = strrchr(arg, ':');
-
-	if (colon == NULL)
-		usage("'%s' is not ADDR:PORT", arg);
-	*colon = '\0';
-	proxy.sin_family = AF_INET;
-	proxy.sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
-	if (inet_pton(AF_INET, arg, &proxy.sin_addr) != 1)
-		usage("'%s' is no IPv4 address", arg);
 }
 
 /* All groups have a limit and have reached it. */
@@ -925,7 +924,7 @@ main(int argc, char **argv)
 		usage("phases must be, and be longer than they settle");
 	phase_len = (uint64_t)(length * (double)NS);
 	settle = (uint64_t)(quiet * (double)NS);
-	parse_proxy(argv[optind++]);
+	proxy = parse_address(argv[optind++]);
 	for (; optind < argc; optind++)
 		parse_group(argv[optind]);
 	if (rng == 0)

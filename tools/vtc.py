@@ -24,18 +24,19 @@ def counts(results: dict[str, str]) -> str:
 
 
 def run(argv: Sequence[str], tests: Sequence[Path], log: Path, *,
-        jobs: int = 1, cwd: Path | None = None, path: str = "",
-        label: str = "") -> dict[str, str]:
-    """One run of argv (a varnishtest with its options) over tests.
+        jobs: int = 1, repeat: int = 1, cwd: Path | None = None,
+        path: str = "", label: str = "") -> dict[str, str]:
+    """Runs argv (a varnishtest with its options) over tests, `repeat` times.
 
     Answers the verdict of each test by its file name without `.vtc`; a test
-    without one (varnishtest died) has failed. All output goes to log; with a
+    has failed that failed once, or that lacks a verdict (varnishtest died). All output goes to log; with a
     label, progress is told on stdout every 30 s.
     """
     env = dict(os.environ)
     if path:
         env["PATH"] = path + ":" + env["PATH"]
     results: dict[str, str] = {}
+    seen: Counter[str] = Counter()
     # Sockets live in there and a socket's path is short: not under build/.
     with (tempfile.TemporaryDirectory(prefix="vtc.") as tmp,
           log.open("w") as out):
@@ -43,7 +44,7 @@ def run(argv: Sequence[str], tests: Sequence[Path], log: Path, *,
         told = time.monotonic()
         with subprocess.Popen(
                 [*argv, "-k", "-j", str(jobs), "-t", str(TEST_SECONDS),
-                 *map(str, tests)],
+                 "-n", str(repeat), *map(str, tests)],
                 cwd=cwd, env=env, stdin=subprocess.DEVNULL, text=True,
                 errors="replace", stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT) as p:
@@ -52,11 +53,15 @@ def run(argv: Sequence[str], tests: Sequence[Path], log: Path, *,
                 out.write(line)
                 m = VERDICT.match(line)
                 if m:
-                    results[Path(m[1]).stem] = m[2].lower()
+                    name = Path(m[1]).stem
+                    seen[name] += 1
+                    if results.get(name) != FAILED:
+                        results[name] = m[2].lower()
                 if label and time.monotonic() - told > PROGRESS_SECONDS:
                     told = time.monotonic()
-                    print(f"{label}: {len(results)} of {len(tests)}",
-                          flush=True)
+                    print(f"{label}: {seen.total()} of "
+                          f"{len(tests) * repeat}", flush=True)
     for t in tests:
-        results.setdefault(t.stem, FAILED)
+        if seen[t.stem] != repeat:
+            results[t.stem] = FAILED
     return results

@@ -90,7 +90,8 @@ class Lab:
     def _start_origin(self) -> None:
         self._origin = self._reaper.popen(self.bed.command("origin", [
             sys.executable, str(BENCH / "origin.py"),
-            self.bed.origin_addr, str(self.bed.origin_port)]))
+            "0.0.0.0" if self.bed.shaped else "127.0.0.1",
+            str(self.bed.proxies[0].origin_port)]))
         assert self._origin.stdout is not None
         if self._origin.stdout.readline() != "ready\n":
             raise TestbedError("the origin did not start")
@@ -98,12 +99,14 @@ class Lab:
     def varnish(self, variant: Variant, second: bool = False) -> Varnish:
         """Return a varnishd of `variant`, to be entered as a context.
 
-        Two may run at the same time, on the same cores.
+        Two may run at the same time, on the same cores, each with a link
+        of its own.
         """
+        proxy = self.bed.proxies[second]
         return Varnish(
             variant, self.bed, self._reaper,
-            vcl((self.bed.origin_addr, self.bed.origin_port), self.unit_us,
-                variant.prelude), self.bed.proxy_ports[second])
+            vcl((proxy.origin_addr, proxy.origin_port), self.unit_us,
+                variant.prelude), proxy)
 
     def measure(
         self, varnish: Varnish, groups: list[Group],

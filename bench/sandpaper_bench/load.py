@@ -49,11 +49,11 @@ class Group:
     random_host: int = 0
     unique: int = 0
     phase: int = -1
-    port: int = 0
+    to: str = ""
 
     def spec(self) -> str:
         """Return the group as loadgen's argument."""
-        return ",".join(f"{k}={v}" for k, v in vars(self).items())
+        return ",".join(f"{k}={v}" for k, v in vars(self).items() if v != "")
 
 
 def tenant(name: str, conns: int = 100, twin: bool = False) -> Group:
@@ -218,7 +218,7 @@ class Load:
         """Load in phases that take turns, each with its own connections."""
         specs = [
             replace(g, name=f"{number}.{g.name}", phase=number,
-                    port=varnish.port).spec()
+                    to=f"{varnish.proxy.addr}:{varnish.proxy.port}").spec()
             for number, (varnish, groups) in enumerate(phases)
             for g in groups]
         running = {varnish.variant.name: varnish for varnish, _ in phases}
@@ -275,7 +275,8 @@ class Load:
         process = self._reaper.popen(self._bed.command("client", [
             str(self._loadgen_program), "-w", str(warmup),
             "-t", str(seconds), "-s", str(self._seed), *arguments[:first],
-            f"{self._bed.proxy_addr}:{varnish.port}", *arguments[first:]]))
+            f"{varnish.proxy.addr}:{varnish.proxy.port}",
+            *arguments[first:]]))
         try:
             assert process.stdout is not None
             before = after = clocks()
@@ -295,7 +296,7 @@ class Load:
         warmup: float,
     ) -> Measurement:
         """The same with one wrk a group; it can't count connections."""
-        url = f"http://{self._bed.proxy_addr}:{varnish.port}"
+        url = f"http://{varnish.proxy.addr}:{varnish.proxy.port}"
         before = self._clocks(varnish)
         running = [self._reaper.popen(self._bed.command("client", [
             "wrk", "-t", "1", "-c", str(g.conns),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Three machines in one: client, proxy and origin.
+"""Machines in one: client, two proxies (that share their cores), origin.
 
-With CAP_NET_ADMIN they are network namespaces joined by veth pairs, the
+With CAP_NET_ADMIN they are network namespaces joined by veth pairs, each
 proxy's client-facing end shaped by tbf to the rate of the pretended NIC, and
 each end's received packets handled by the cores of its own machine, so that
 the proxy's cores do no work for the client.  Without, everything is on the
@@ -24,6 +24,7 @@ CAP_NET_ADMIN = 12
 CAP_SYS_ADMIN = 21
 BURST_BYTES = 262144
 LATENCY = "50ms"
+PROXIES = 2
 
 
 class TestbedError(Exception):
@@ -80,6 +81,17 @@ def cpu_model() -> str:
     return platform.machine()
 
 
+@dataclass(frozen=True)
+class Proxy:
+    """Where a varnishd runs, listens, and finds the origin."""
+
+    role: str
+    addr: str
+    port: int
+    origin_addr: str
+    origin_port: int
+
+
 @dataclass
 class Testbed:
     """One testbed; `up` makes it, the reaper takes it down."""
@@ -94,9 +106,7 @@ class Testbed:
     loopback: bool = False
     mode: str = field(init=False)
     proxy_addr: str = field(init=False, default="127.0.0.1")
-    proxy_ports: tuple[int, int] = field(init=False, default=(8080, 8081))
-    origin_addr: str = field(init=False, default="127.0.0.1")
-    origin_port: int = field(init=False, default=8082)
+    proxies: tuple[Proxy, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         ours = not self.loopback and may_make_namespaces()
@@ -114,13 +124,18 @@ class Testbed:
         if self.shaped:
             self._up_namespaces()
             return
-        self.proxy_ports = (free_port(), free_port())
-        self.origin_port = free_port()
+        origin = free_port()
+        self.proxies = tuple(
+            Proxy("proxy", "127.0.0.1", free_port(), "127.0.0.1", origin)
+            for _ in range(PROXIES))
         self.congestion_control = Path(
             "/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
 
     def _up_namespaces(self) -> None:
-        for role in ("client", "proxy", "origin"):
+        self.proxies = tuple(
+            Proxy(f"proxy{i}", f"10.77.{i}.2", 8080, f"10.77.{i + 100}.1",
+                  8081) for i in range(PROXIES))
+        for role in ("client", "origin", *(p.role for p in self.proxies)):
             name = self._name(role)
             self.reaper.netns(name)
             run("ip", "netns", "add", name)
@@ -128,12 +143,13 @@ class Testbed:
             run("ip", "netns", "exec", name, "sysctl", "-qw",
                 "net.ipv4.tcp_congestion_control="
                 + self.congestion_control)
-        self._link("client", "10.77.1.1", "proxy", "10.77.1.2")
-        self._link("origin", "10.77.2.1", "proxy", "10.77.2.2")
-        self.proxy_addr, self.origin_addr = "10.77.1.2", "10.77.2.1"
-        run("tc", "-n", self._name("proxy"), "qdisc", "add", "dev",
-            "client", "root", "tbf", "rate", f"{self.rate_bps:.0f}bit",
-            "burst", str(BURST_BYTES), "latency", LATENCY)
+        for i, p in enumerate(self.proxies):
+            self._link("client", f"10.77.{i}.1", p.role, p.addr)
+            self._link("origin", p.origin_addr, p.role,
+                       f"10.77.{i + 100}.2")
+            run("tc", "-n", self._name(p.role), "qdisc", "add", "dev",
+                "client", "root", "tbf", "rate", f"{self.rate_bps:.0f}bit",
+                "burst", str(BURST_BYTES), "latency", LATENCY)
 
     def _link(self, far: str, far_ip: str, near: str, near_ip: str) -> None:
         """Join two namespaces; each end is named after the other."""
@@ -143,8 +159,7 @@ class Testbed:
             name = self._name(role)
             run("ip", "-n", name, "addr", "add", f"{ip}/24", "dev", peer)
             run("ip", "-n", name, "link", "set", peer, "up")
-            cores = (self.proxy_cores if role == "proxy"
-                     else self.load_cores)
+            cores = self._cores(role)
             run("ip", "netns", "exec", name, "sh", "-c",
                 f"echo {core_mask(cores)} > "
                 f"/sys/class/net/{peer}/queues/rx-0/rps_cpus")
@@ -160,9 +175,12 @@ class Testbed:
 
     def command(self, role: str, command: list[str]) -> list[str]:
         """Return the command as it runs on the cores of `role`, too."""
-        cores = self.proxy_cores if role == "proxy" else self.load_cores
-        return self.inside(
-            role, ["taskset", "-c", ",".join(map(str, cores)), *command])
+        cores = ",".join(map(str, self._cores(role)))
+        return self.inside(role, ["taskset", "-c", cores, *command])
+
+    def _cores(self, role: str) -> list[int]:
+        return (self.proxy_cores if role.startswith("proxy")
+                else self.load_cores)
 
     def describe(self) -> dict[str, object]:
         """What a reader of the figures has to know of the machine."""

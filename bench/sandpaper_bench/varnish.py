@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from .reaper import Reaper
-from .testbed import Testbed, TestbedError
+from .testbed import Proxy, Testbed, TestbedError
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 START_TIMEOUT = 60.0  # seconds
@@ -69,10 +69,10 @@ class Varnish:
 
     def __init__(
         self, variant: Variant, bed: Testbed, reaper: Reaper, vcl: str,
-        port: int,
+        proxy: Proxy,
     ) -> None:
         self.variant = variant
-        self.port = port
+        self.proxy = proxy
         self._bed = bed
         self._reaper = reaper
         self._vcl = vcl
@@ -82,7 +82,7 @@ class Varnish:
         self._reaper.folder(self._folder)
         (self._folder / "bench.vcl").write_text(self._vcl)
         self._process = self._reaper.popen(
-            self._bed.command("proxy", self._command()),
+            self._bed.command(self.proxy.role, self._command()),
             log=self._folder / "log")
         try:
             self.child = self._await_child()
@@ -100,7 +100,7 @@ class Varnish:
             str(self.variant.varnishd), "-F", "-j", "none",
             "-n", str(self._folder / "n"),
             "-f", str(self._folder / "bench.vcl"),
-            "-a", f"{self._bed.proxy_addr}:{self.port}",
+            "-a", f"{self.proxy.addr}:{self.proxy.port}",
             "-s", "malloc,256m",
         ]
         for parameter in FAIR_PARAMETERS + self.variant.parameters:
@@ -126,7 +126,7 @@ class Varnish:
     def cli(self, *command: str) -> str:
         """Run a CLI command; return what it printed."""
         done = subprocess.run(
-            self._bed.inside("proxy", [
+            self._bed.inside(self.proxy.role, [
                 str(self.variant.root / "bin" / "varnishadm"),
                 "-n", str(self._folder / "n"), "-t", "10", *command]),
             capture_output=True, text=True, check=False, timeout=30)

@@ -200,7 +200,7 @@ class Loadgen(unittest.TestCase):
             f"127.0.0.1:{self.port}",
             "name=a,host=a,path=/bytes/9,conns=2,phase=0",
             "name=b,host=b,path=/bytes/9,conns=2,phase=1",
-            f"name=c,host=c,path=/bytes/9,port={self.port}")
+            f"name=c,host=c,path=/bytes/9,to=127.0.0.1:{self.port}")
         self.assertEqual(done.returncode, 0, done.stderr)
         found = json.loads(done.stdout.splitlines()[2])
         self.assertGreaterEqual(found["window_s"], 1.2)  # whole turns
