@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What one tenant keeps while another misbehaves.
 
-A victim is measured alone and beside each kind of abuse, under the same
-varnishd.  `kept` is its throughput beside over alone; `fair` is what it could
+A victim is measured alone and beside each kind of abuse.  Abuse that takes
+next to no CPU time goes on all the time under one of two varnishds that run
+side by side, and the victim's phases take turns between them; a flood is
+measured after the victim alone, under the same varnishd.  `kept` is its throughput beside over alone; `fair` is what it could
 claim: all of it where the abuser uses next to no CPU or link, half of it
 against a flood, which is a tenant like any other.
 """
@@ -14,7 +16,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
-from .estimate import bootstrap, ratio_of_medians, verdict
+from .estimate import bootstrap, median_quotient, verdict
 from .lab import Lab, in_turns, progress
 from .load import Group, Seen
 from .pairs import check_names
@@ -59,9 +61,9 @@ ABUSES = {
 
 @dataclass(frozen=True)
 class AbuseTurn:
-    """One turn under one variant."""
+    """One turn under one variant: the victim, and what the abuse did."""
 
-    alone: Seen
+    alone: list[Seen]
     beside: list[Seen]
     abusive_requests: int
     abusive_errors: int
@@ -70,34 +72,58 @@ class AbuseTurn:
     @property
     def rps(self) -> tuple[float, float]:
         """Return the victim's (beside, alone), requests/s."""
-        return median(s.rps for s in self.beside), self.alone.rps
+        return (median(s.rps for s in self.beside),
+                median(s.rps for s in self.alone))
+
+    @property
+    def p99_s(self) -> tuple[float, float]:
+        """Return the victim's p99 (beside, alone), seconds."""
+        return (median(s.p99_s for s in self.beside),
+                median(s.p99_s for s in self.alone))
 
 
 def abuse_turn(
+    lab: Lab, variant: Variant, abuse: Abuse, victim: Group
+) -> AbuseTurn:
+    """Measure the victim under two varnishds; one has the abuser, too."""
+    with (lab.varnish(variant) as quiet,
+          lab.varnish(variant, second=True) as abused):
+        for varnish in (quiet, abused):
+            lab.load.prime(varnish, [victim])
+        if abuse.prime:
+            lab.load.prime(abused, [Group(
+                abuse.group.name, abuse.group.host, abuse.group.path)])
+        rss = abused.rss_bytes()
+        found = lab.in_phases(
+            [(v, [victim]) for v in (quiet, abused, abused, quiet)],
+            [abuse.group])
+        grown = abused.rss_bytes() - rss
+    seen = [phase[victim.name] for phase in found.phases]
+    abuser = found.always[abuse.group.name]
+    return AbuseTurn([seen[0], seen[3]], seen[1:3], abuser.sent_in_all,
+                     abuser.errors, grown)
+
+
+def flood_turn(
     lab: Lab, variant: Variant, abuse: Abuse, victim: Group, flood: int
 ) -> AbuseTurn:
-    """Measure the victim alone, then beside the abuse."""
+    """Measure the victim alone, then beside a flood of so many requests."""
     with lab.varnish(variant) as varnish:
         lab.load.prime(varnish, [victim])
-        if abuse.prime:
-            big = Group(abuse.group.name, abuse.group.host, abuse.group.path)
-            lab.load.prime(varnish, [big])
         alone = lab.measure(varnish, [victim])[victim.name]
-        if abuse.flood:
-            # What the same connections take with one Host is not the flood's
-            lab.measure(varnish, [victim, replace(abuse.group,
-                                                  random_host=0)])
+        # What the same connections take with one Host is not the flood's
+        lab.measure(varnish, [victim, replace(abuse.group, random_host=0)])
         rss = varnish.rss_bytes()
         beside: list[Seen] = []
         requests = errors = 0
-        while not beside or (abuse.flood and requests < flood):
+        while requests < flood:
             seen = lab.measure(varnish, [victim, abuse.group])
             beside.append(seen[victim.name])
             if not beside[-1].rps and not seen[abuse.group.name].rps:
                 raise TestbedError(f"{variant.name}: nothing was served")
             requests += seen[abuse.group.name].sent_in_all
             errors += seen[abuse.group.name].errors
-        return AbuseTurn(alone, beside, requests, errors,
+        return AbuseTurn([alone], beside, requests, errors,
                          varnish.rss_bytes() - rss)
 
 
@@ -106,8 +132,8 @@ def note_abuse(turn: str, found: AbuseTurn) -> None:
     beside, alone = found.rps
     progress(
         f"  {turn} alone {alone:8.0f}/s beside {beside:8.0f}/s  "
-        f"{beside / alone:.3f}  p99 {found.alone.p99_s * 1e3:.1f} -> "
-        f"{median(s.p99_s for s in found.beside) * 1e3:.1f} ms  memory "
+        f"{beside / alone:.3f}  p99 {found.p99_s[1] * 1e3:.1f} -> "
+        f"{found.p99_s[0] * 1e3:.1f} ms  memory "
         f"+{found.grown_bytes / 2**20:.1f} MB")
 
 
@@ -117,19 +143,18 @@ def abuse_result(
 ) -> dict[str, Any]:
     """Return one entry of `results`."""
     rps = [t.rps for t in turns]
-    interval = bootstrap(rps, ratio_of_medians, lab.plan.seed)
+    interval = bootstrap(rps, median_quotient, lab.plan.seed)
     fair = ABUSES[name].fair
     return {
         "abuse": name, "victim": victim, "variant": variant,
         "turns": len(turns), "fair": fair,
-        "kept": round(ratio_of_medians(rps), 4),
+        "kept": round(median_quotient(rps), 4),
         "kept_ci": [round(interval[0], 4), round(min(interval[1], 1e9), 4)],
         "verdict": verdict(interval, KEPT * fair),
         "rps_alone": round(median(r[1] for r in rps), 1),
         "rps_beside": round(median(r[0] for r in rps), 1),
-        "p99_s_alone": round(median(t.alone.p99_s for t in turns), 6),
-        "p99_s_beside": round(median(
-            s.p99_s for t in turns for s in t.beside), 6),
+        "p99_s_alone": round(median(t.p99_s[1] for t in turns), 6),
+        "p99_s_beside": round(median(t.p99_s[0] for t in turns), 6),
         "errors": sum(s.failures for t in turns for s in t.beside),
         "abusive_requests": min(t.abusive_requests for t in turns),
         "abusive_errors": sum(t.abusive_errors for t in turns),
@@ -144,11 +169,14 @@ def abuse(
     """Run one kind of abuse under every variant."""
     check_names([victim])
     progress(f"{name}: what {victim} keeps")
-    found = in_turns(
-        lab.variants, lab.plan,
-        lambda v: abuse_turn(lab, v, ABUSES[name], lab.tenant(victim),
-                             flood),
-        note=note_abuse)
+    kind, tenant = ABUSES[name], lab.tenant(victim)
+
+    def turn(variant: Variant) -> AbuseTurn:
+        if kind.flood:
+            return flood_turn(lab, variant, kind, tenant, flood)
+        return abuse_turn(lab, variant, kind, tenant)
+
+    found = in_turns(lab.variants, lab.plan, turn, note=note_abuse)
     return lab.report(name, {}, [
         abuse_result(lab, name, victim, variant, turns)
         for variant, turns in found.items()])

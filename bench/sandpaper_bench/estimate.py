@@ -34,11 +34,13 @@ def bootstrap(
             values[int(0.975 * RESAMPLES) - 1])
 
 
-def ratio_of_medians(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return median(first) / median(second); 0 when the second is 0."""
-    below = median(p[1] for p in pairs)
-    above = median(p[0] for p in pairs)
-    return above / below if below > 0 else 0.0
+def median_quotient(turns: Sequence[tuple[float, float]]) -> float:
+    """Return the median of each turn's own quotient; 0 where it is x/0.
+
+    The machine may be another one in the next turn: medians of numerator
+    and denominator would not be of the same turn.
+    """
+    return median(a / b if b > 0 else 0.0 for a, b in turns)
 
 
 def fold(ratio: float) -> float:

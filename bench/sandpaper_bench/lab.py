@@ -117,11 +117,12 @@ class Lab:
             varnish, groups, seconds or self.plan.seconds, self.plan.warmup))
 
     def in_phases(
-        self, phases: Sequence[tuple[Varnish, list[Group]]]
+        self, phases: Sequence[tuple[Varnish, list[Group]]],
+        always: Sequence[Group] = (),
     ) -> Interleaved:
         """Measure phases that take turns within the planned length."""
         return self._undisturbed(lambda: self.load.in_phases(
-            phases, self.plan.seconds, self.plan.warmup))
+            phases, self.plan.seconds, self.plan.warmup, always))
 
     def _undisturbed(self, measure: Callable[[], W]) -> W:
         """Measure again while a hypervisor takes the cores away.

@@ -130,12 +130,16 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Interleaved:
-    """Phases that took turns; CPU microseconds a request, by variant."""
+    """Phases that took turns, and what loaded always.
+
+    CPU microseconds a request are of the varnishd of each phase, over all.
+    """
 
     window_s: float
     stolen_s: float
     phases: list[dict[str, Seen]]
-    cpu_us: dict[str, float]
+    cpu_us: list[float]
+    always: dict[str, Seen]
 
 
 @dataclass(frozen=True)
@@ -213,37 +217,46 @@ class Load:
 
     def in_phases(
         self, phases: Sequence[tuple[Varnish, list[Group]]],
-        seconds: float, warmup: float,
+        seconds: float, warmup: float, always: Sequence[Group] = (),
     ) -> Interleaved:
-        """Load in phases that take turns, each with its own connections."""
+        """Load in phases that take turns, each with its own connections.
+
+        The groups in `always` load the second phase's varnishd all the time.
+        """
         specs = [
             replace(g, name=f"{number}.{g.name}", phase=number,
-                    to=f"{varnish.proxy.addr}:{varnish.proxy.port}").spec()
+                    to=varnish.proxy.listen).spec()
             for number, (varnish, groups) in enumerate(phases)
             for g in groups]
-        running = {varnish.variant.name: varnish for varnish, _ in phases}
+        specs += [replace(g, to=phases[1][0].proxy.listen).spec()
+                  for g in always]
+        running = list(dict.fromkeys(varnish for varnish, _ in phases))
 
         def clocks() -> list[Clocks]:
-            return [self._clocks(v) for v in running.values()]
+            return [self._clocks(v) for v in running]
 
         result, before, after = self._loadgen(
             phases[0][0], ["-p", str(len(phases)), "-l", str(PHASE_SECONDS),
                            "-q", str(SETTLE_SECONDS), *specs],
             seconds, warmup, clocks)
+        self._check(running)
         found: list[dict[str, Seen]] = [{} for _ in phases]
+        other = {}
         for g in result["groups"]:
-            number, _, name = g["name"].partition(".")
-            found[int(number)][name] = seen(g | {"name": name})
+            number, dot, name = g["name"].partition(".")
+            if dot:
+                found[int(number)][name] = seen(g | {"name": name})
+            else:
+                other[g["name"]] = seen(g)
         cpu = {}
-        for name, old, new in zip(running, before, after, strict=True):
+        for varnish, old, new in zip(running, before, after, strict=True):
             asked = sum(s.sent_in_all for (v, _), of_phase
-                        in zip(phases, found, strict=True)
-                        if v.variant.name == name
+                        in zip(phases, found, strict=True) if v is varnish
                         for s in of_phase.values())
-            cpu[name] = (new.varnish - old.varnish) * 1e6 / max(asked, 1)
-        self._check(running.values())
-        return Interleaved(result["window_s"],
-                           after[0].stolen - before[0].stolen, found, cpu)
+            cpu[varnish] = (new.varnish - old.varnish) * 1e6 / max(asked, 1)
+        return Interleaved(
+            result["window_s"], after[0].stolen - before[0].stolen, found,
+            [cpu[v] for v, _ in phases], other)
 
     def prime(self, varnish: Varnish, groups: list[Group]) -> None:
         """Ask for each group's page once, so that it is in the cache."""
@@ -275,8 +288,7 @@ class Load:
         process = self._reaper.popen(self._bed.command("client", [
             str(self._loadgen_program), "-w", str(warmup),
             "-t", str(seconds), "-s", str(self._seed), *arguments[:first],
-            f"{varnish.proxy.addr}:{varnish.proxy.port}",
-            *arguments[first:]]))
+            varnish.proxy.listen, *arguments[first:]]))
         try:
             assert process.stdout is not None
             before = after = clocks()
@@ -296,7 +308,7 @@ class Load:
         warmup: float,
     ) -> Measurement:
         """The same with one wrk a group; it can't count connections."""
-        url = f"http://{varnish.proxy.addr}:{varnish.proxy.port}"
+        url = f"http://{varnish.proxy.listen}"
         before = self._clocks(varnish)
         running = [self._reaper.popen(self._bed.command("client", [
             "wrk", "-t", "1", "-c", str(g.conns),

@@ -20,6 +20,7 @@ from .estimate import (
     bootstrap,
     fold,
     fold_interval,
+    median_quotient,
     verdict,
 )
 from .lab import Lab, in_turns, progress
@@ -238,11 +239,6 @@ class AloneTurn:
                 sum(s.rps for s in self.stock) / 2)
 
 
-def median_quotient(turns: Sequence[tuple[float, float]]) -> float:
-    """Return the median of each turn's own quotient."""
-    return median(a / b if b > 0 else 0.0 for a, b in turns)
-
-
 def alone_result(
     lab: Lab, name: str, turns: Sequence[AloneTurn]
 ) -> dict[str, Any]:
@@ -257,14 +253,14 @@ def alone_result(
         "ratio_ci": [round(interval[0], 4), round(min(interval[1], 1e9), 4)],
         "verdict": verdict(interval, lab.plan.target),
     }
-    for label, variant, seen in (
-        ("baseline", stock, [s for t in turns for s in t.stock]),
-        ("variant", ours, [s for t in turns for s in t.ours]),
-    ):
+    for phase, (label, seen) in enumerate((
+        ("baseline", [s for t in turns for s in t.stock]),
+        ("variant", [s for t in turns for s in t.ours]),
+    )):
         result |= {
             f"rps_{label}": round(median(s.rps for s in seen), 1),
             f"cpu_us_{label}":
-                round(median(t.found.cpu_us[variant] for t in turns), 1),
+                round(median(t.found.cpu_us[phase] for t in turns), 1),
             f"p99_s_{label}": round(median(s.p99_s for s in seen), 6),
             f"slowest_to_mean_{label}":
                 round(median(s.slowest_to_mean for s in seen), 3),
@@ -300,7 +296,7 @@ def alone(lab: Lab, names: list[str]) -> dict[str, Any]:
             progress(
                 f"  turn {len(turns)} {name} {stock} {base:8.0f}/s "
                 f"{ours} {us:8.0f}/s ratio {us / base:.3f}  CPU "
-                f"{cpu[stock]:.1f} {cpu[ours]:.1f} us")
+                f"{cpu[0]:.1f} {cpu[1]:.1f} us")
         results.append(alone_result(lab, name, turns))
         controls[name] = control(
             f"{name} alone, {stock} against itself",

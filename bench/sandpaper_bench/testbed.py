@@ -91,6 +91,11 @@ class Proxy:
     origin_addr: str
     origin_port: int
 
+    @property
+    def listen(self) -> str:
+        """Return what varnishd listens on."""
+        return f"{self.addr}:{self.port}"
+
 
 @dataclass
 class Testbed:

@@ -100,7 +100,7 @@ class Varnish:
             str(self.variant.varnishd), "-F", "-j", "none",
             "-n", str(self._folder / "n"),
             "-f", str(self._folder / "bench.vcl"),
-            "-a", f"{self.proxy.addr}:{self.proxy.port}",
+            "-a", self.proxy.listen,
             "-s", "malloc,256m",
         ]
         for parameter in FAIR_PARAMETERS + self.variant.parameters:
