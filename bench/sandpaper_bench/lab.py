@@ -26,7 +26,7 @@ W = TypeVar("W", Measurement, Interleaved)
 CALIBRATION_RUNS = 3
 CALIBRATION_SECONDS = 0.7
 STOLEN = 0.02  # of the proxy's cores
-STOLEN_WINDOWS = 5
+STOLEN_WINDOWS = 3
 
 
 @dataclass
