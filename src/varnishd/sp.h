@@ -250,10 +250,17 @@ struct spd_tenant *spd_tenant_check(struct spd_tenant *, const char *,
 struct spd_tenant *spd_tenant_rel(struct rel_tenant *);
 void spd_estimate(struct spd_tenant *);		/* locked */
 enum rel_resource spd_dominant(const struct spd_tenant *);	/* locked */
-const char *spd_name(struct spd_tenant *);
+const char *spd_name(const struct spd_tenant *);
+double spd_share(const struct spd_tenant *);	/* locked */
+unsigned spd_queue_limit(const struct spd_tenant *);
 
 /* sp_map.c */
 size_t spd_map_name(const char *host, size_t, char *name);
+unsigned spd_map_serial(void);
+unsigned spd_map_tenants(struct spd_tenant ***, unsigned *);
+
+/* sp_stat.c */
+void spd_stat(void);
 
 /* sp_keeper.c, sp_link.c, sp_cli.c */
 void spd_keeper_init(void);

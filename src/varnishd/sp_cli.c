@@ -1,10 +1,10 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The CLI: sandpaper.list, and the debugging commands that make a test's
+ * The CLI: sandpaper.list, sandpaper.show, and the debugging commands that make a test's
  * order of release deterministic.
  *
- * A list is printed from a snapshot, without the lock.
+ * What is printed is a snapshot, and printed without the lock.
  */
 
 #include "config.h"
@@ -30,6 +30,9 @@ struct row {
 	struct rel_tenant_stat	st;
 	uint64_t		requests, refused, gone, bytes;
 	int64_t			cpu_ns, wait_ns;
+	unsigned		queue_limit;
+	double			share;
+	int64_t			now;
 };
 
 struct snapshot {
@@ -38,19 +41,21 @@ struct snapshot {
 	unsigned		slots, running, lent, waiting, tenants;
 	int64_t			residual, closed_ns, backlog;
 	uint64_t		rate, overflows;
-	int64_t			now;
 	unsigned		rows;
 	struct row		*row;
 };
 
 static void
-snap_row(struct row *r, struct ten_record *rec)
+snap_row(struct row *r, struct spd_tenant *t, int64_t now)
 {
-	struct spd_tenant *t = TEN_Host(rec);
 
 	CHECK_OBJ_NOTNULL(t, SPD_TENANT_MAGIC);
-	(void)snprintf(r->name, sizeof r->name, "%s", rec->name);
+	SPD_LOCKED();
+	(void)snprintf(r->name, sizeof r->name, "%s", spd_name(t));
+	r->now = now;
 	REL_TenantStat(spd.rel, t->rel, &r->st);
+	r->share = spd_share(t);
+	r->queue_limit = spd_queue_limit(t);
 	r->requests = t->requests;
 	r->refused = t->refused;
 	r->gone = t->gone;
@@ -74,6 +79,7 @@ snap(struct snapshot *s)
 {
 	struct ten_record *rec;
 	unsigned u, space;
+	int64_t now;
 
 	memset(s, 0, sizeof *s);
 	Lck_Lock(&spd.mtx);
@@ -92,12 +98,12 @@ snap(struct snapshot *s)
 	s->overflows = TEN_Overflows(spd.tenants);
 	s->residual = spd.residual;
 	s->rate = NIC_Rate(spd.nic);
-	s->now = METER_Now();
-	s->backlog = NIC_Backlog(spd.nic, s->now);
-	s->closed_ns = NIC_ClosedTime(spd.nic, s->now);
+	now = METER_Now();
+	s->backlog = NIC_Backlog(spd.nic, now);
+	s->closed_ns = NIC_ClosedTime(spd.nic, now);
 	for (u = 0; s->rows < space &&
 	    (rec = TEN_At(spd.tenants, u)) != NULL; u++)
-		snap_row(&s->row[s->rows++], rec);
+		snap_row(&s->row[s->rows++], TEN_Host(rec), now);
 	Lck_Unlock(&spd.mtx);
 	qsort(s->row, s->rows, sizeof *s->row, row_cmp);
 }
@@ -110,12 +116,12 @@ static const char * const modes[] = { SPD_MODE_NAMES };
 static const char * const resources[] = { "cpu", "net" };
 
 static double
-oldest(const struct snapshot *s, const struct row *r)
+oldest(const struct row *r)
 {
 
 	if (r->st.oldest < 0)
 		return (0);
-	return ((double)(s->now - r->st.oldest) * 1e-9);
+	return ((double)(r->now - r->st.oldest) * 1e-9);
 }
 
 static void
@@ -146,8 +152,33 @@ list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 		    (double)r->st.estimate[REL_NET] * 1e-3,
 		    resources[r->st.dominant], (uintmax_t)r->requests,
 		    (double)r->cpu_ns * 1e-9, (double)r->bytes * 1e-6,
-		    oldest(s, r));
+		    oldest(r));
 	}
+}
+
+/* A tenant's fields, between the braces of a JSON object */
+static void
+row_json(struct cli *cli, const struct row *r)
+{
+
+	VCLI_Out(cli, "{\"tenant\": ");
+	VCLI_JSON_str(cli, r->name);
+	VCLI_Out(cli, ", \"weight\": %.6g, \"share\": %.6f, "
+	    "\"queue_limit\": %u, \"waiting\": %u, "
+	    "\"running\": %u, \"dominant\": \"%s\", "
+	    "\"estimate_cpu_s\": %.9f, \"estimate_net_s\": %.9f, ",
+	    (double)r->st.weight / REL_WEIGHT_ONE, r->share, r->queue_limit,
+	    r->st.waiting, r->st.running, resources[r->st.dominant],
+	    (double)r->st.estimate[REL_CPU] * 1e-9,
+	    (double)r->st.estimate[REL_NET] * 1e-9);
+	VCLI_Out(cli, "\"requests\": %ju, \"refused\": %ju, "
+	    "\"gone\": %ju, \"cpu_s\": %.9f, \"bytes\": %ju, "
+	    "\"waited_s\": %.9f, \"oldest_s\": %.6f, "
+	    "\"account_s\": %.9f}", (uintmax_t)r->requests,
+	    (uintmax_t)r->refused, (uintmax_t)r->gone,
+	    (double)r->cpu_ns * 1e-9, (uintmax_t)r->bytes,
+	    (double)r->wait_ns * 1e-9, oldest(r),
+	    (double)r->st.account * 1e-9);
 }
 
 static void
@@ -155,7 +186,6 @@ list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
     unsigned rows)
 {
 	const struct meter_source *src = spd.source;
-	const struct row *r;
 	unsigned u;
 
 	VCLI_JSON_begin(cli, 2, av);
@@ -172,24 +202,8 @@ list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
 	    (double)s->closed_ns * 1e-9);
 	VCLI_Out(cli, "\"list\": [");
 	for (u = 0; u < s->rows && u < rows; u++) {
-		r = &s->row[u];
-		VCLI_Out(cli, "%s\n{\"tenant\": ", u ? "," : "");
-		VCLI_JSON_str(cli, r->name);
-		VCLI_Out(cli, ", \"weight\": %.6g, \"waiting\": %u, "
-		    "\"running\": %u, \"dominant\": \"%s\", "
-		    "\"estimate_cpu_s\": %.9f, \"estimate_net_s\": %.9f, ",
-		    (double)r->st.weight / REL_WEIGHT_ONE, r->st.waiting,
-		    r->st.running, resources[r->st.dominant],
-		    (double)r->st.estimate[REL_CPU] * 1e-9,
-		    (double)r->st.estimate[REL_NET] * 1e-9);
-		VCLI_Out(cli, "\"requests\": %ju, \"refused\": %ju, "
-		    "\"gone\": %ju, \"cpu_s\": %.9f, \"bytes\": %ju, "
-		    "\"waited_s\": %.9f, \"oldest_s\": %.6f, "
-		    "\"account_s\": %.9f}", (uintmax_t)r->requests,
-		    (uintmax_t)r->refused, (uintmax_t)r->gone,
-		    (double)r->cpu_ns * 1e-9, (uintmax_t)r->bytes,
-		    (double)r->wait_ns * 1e-9, oldest(s, r),
-		    (double)r->st.account * 1e-9);
+		VCLI_Out(cli, "%s\n", u ? "," : "");
+		row_json(cli, &s->row[u]);
 	}
 	VCLI_Out(cli, "\n]}");
 	VCLI_JSON_end(cli);
@@ -248,6 +262,91 @@ cli_list_json(struct cli *cli, const char * const *av, void *priv)
 
 	(void)priv;
 	list(cli, av, 1);
+}
+
+/*--------------------------------------------------------------------
+ * One tenant
+ */
+
+static void
+show_text(struct cli *cli, const struct row *r)
+{
+
+	VCLI_Out(cli, "%-22s %s\n", "tenant", r->name);
+	VCLI_Out(cli, "%-22s %.6g\n", "weight",
+	    (double)r->st.weight / REL_WEIGHT_ONE);
+	VCLI_Out(cli, "%-22s %.3f\n", "share", r->share);
+	VCLI_Out(cli, "%-22s %u\n", "queue limit", r->queue_limit);
+	VCLI_Out(cli, "%-22s %u\n", "waiting", r->st.waiting);
+	VCLI_Out(cli, "%-22s %u\n", "running", r->st.running);
+	VCLI_Out(cli, "%-22s %.6f\n", "oldest wait, s", oldest(r));
+	VCLI_Out(cli, "%-22s %s\n", "dominant resource",
+	    resources[r->st.dominant]);
+	VCLI_Out(cli, "%-22s %.1f\n", "next request cpu, us",
+	    (double)r->st.estimate[REL_CPU] * 1e-3);
+	VCLI_Out(cli, "%-22s %.1f\n", "next request net, us",
+	    (double)r->st.estimate[REL_NET] * 1e-3);
+	VCLI_Out(cli, "%-22s %.1f\n", "account, us",
+	    (double)r->st.account * 1e-3);
+	VCLI_Out(cli, "%-22s %ju\n", "requests", (uintmax_t)r->requests);
+	VCLI_Out(cli, "%-22s %ju\n", "refused", (uintmax_t)r->refused);
+	VCLI_Out(cli, "%-22s %ju\n", "gone", (uintmax_t)r->gone);
+	VCLI_Out(cli, "%-22s %.6f\n", "cpu, s", (double)r->cpu_ns * 1e-9);
+	VCLI_Out(cli, "%-22s %ju\n", "bytes", (uintmax_t)r->bytes);
+	VCLI_Out(cli, "%-22s %.6f\n", "waited, s",
+	    (double)r->wait_ns * 1e-9);
+}
+
+static void
+show(struct cli *cli, const char * const *av, int json)
+{
+	struct spd_tenant *t;
+	struct row r;
+	const char *name = av[2];
+
+	if (json && av[3] != NULL)
+		name = av[3];
+	else if (av[3] != NULL) {
+		VCLI_Out(cli, "Too many parameters: '%s'", av[3]);
+		VCLI_SetResult(cli, CLIS_PARAM);
+		return;
+	}
+	memset(&r, 0, sizeof r);
+	Lck_Lock(&spd.mtx);
+	t = spd_tenant_find(name, strlen(name));
+	if (t != NULL)
+		snap_row(&r, t, METER_Now());
+	Lck_Unlock(&spd.mtx);
+	if (t == NULL) {
+		VCLI_Out(cli, "\"%s\" is no tenant: none of that name was "
+		    "seen, or it is forgotten; sandpaper.list has them", name);
+		VCLI_SetResult(cli, CLIS_PARAM);
+		return;
+	}
+	if (!json) {
+		show_text(cli, &r);
+		return;
+	}
+	VCLI_JSON_begin(cli, 2, av);
+	VCLI_Out(cli, ",\n");
+	row_json(cli, &r);
+	VCLI_JSON_end(cli);
+}
+
+static void v_matchproto_(cli_func_t)
+cli_show(struct cli *cli, const char * const *av, void *priv)
+{
+
+	(void)priv;
+	show(cli, av, 0);
+}
+
+static void v_matchproto_(cli_func_t)
+cli_show_json(struct cli *cli, const char * const *av, void *priv)
+{
+
+	(void)priv;
+	show(cli, av, 1);
 }
 
 /*--------------------------------------------------------------------
@@ -353,6 +452,7 @@ cli_fail(struct cli *cli, const char * const *av, void *priv)
 
 static struct cli_proto spd_cmds[] = {
 	{ CLICMD_SANDPAPER_LIST,		"", cli_list, cli_list_json },
+	{ CLICMD_SANDPAPER_SHOW,		"", cli_show, cli_show_json },
 	{ CLICMD_DEBUG_SANDPAPER_FREEZE,	"d", cli_freeze },
 	{ CLICMD_DEBUG_SANDPAPER_STEP,		"d", cli_step },
 	{ CLICMD_DEBUG_SANDPAPER_WAIT,		"d", cli_wait },

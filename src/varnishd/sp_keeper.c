@@ -6,7 +6,8 @@
  *  - parameters take effect (Varnish does not tell the child)
  *  - lingering connections go to Varnish's waiter
  *  - every NIC_EPOCH: the link's rate is learned
- *  - every SPD_LOOK: the oldest wait, and workers that stand still
+ *  - every SPD_LOOK: the oldest wait, workers that stand still, and the
+ *    tenants' counters
  *  - every second: the residual, the number of threads, who was not seen
  *  - somebody leads while slots are free
  *
@@ -363,6 +364,7 @@ spd_keeper(struct worker *wrk, void *priv)
 		if (spd.mode != SPD_OFF && now - look >= SPD_LOOK) {
 			look = now;
 			spd_look(now);
+			spd_stat();
 		}
 		if (now - second >= 1000000000) {
 			second = now;

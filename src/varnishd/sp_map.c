@@ -30,6 +30,7 @@ struct map_tenant {
 	size_t			len;
 	uint32_t		weight;
 	unsigned		queue_limit;
+	struct spd_tenant	*pinned;	/* while the map is in force */
 };
 
 struct map_host {
@@ -52,6 +53,7 @@ struct spd_map {
 
 static VTAILQ_HEAD(, spd_map) maps = VTAILQ_HEAD_INITIALIZER(maps);
 static struct spd_map *active;
+static _Atomic unsigned serial;		/* of the map in force */
 static pthread_rwlock_t maplock = PTHREAD_RWLOCK_INITIALIZER;
 
 /*--------------------------------------------------------------------*/
@@ -137,6 +139,40 @@ spd_map_name(const char *host, size_t len, char *name)
 	}
 	PTOK(pthread_rwlock_unlock(&maplock));
 	return (l);
+}
+
+/*--------------------------------------------------------------------
+ * Which one is in force: another number, another map.  Its tenants, in an
+ * array that is the caller's to free.
+ */
+
+unsigned
+spd_map_serial(void)
+{
+
+	return (serial);
+}
+
+unsigned
+spd_map_tenants(struct spd_tenant ***tenant, unsigned *n)
+{
+	struct map_tenant *t;
+	unsigned found = 0, space = 1;
+
+	PTOK(pthread_rwlock_rdlock(&maplock));
+	if (active != NULL)
+		VSTAILQ_FOREACH(t, &active->tenants, list)
+			space++;
+	*tenant = calloc(space, sizeof **tenant);
+	AN(*tenant);
+	if (active != NULL)
+		VSTAILQ_FOREACH(t, &active->tenants, list)
+			if (t->pinned != NULL)
+				(*tenant)[found++] = t->pinned;
+	*n = found;
+	space = serial;
+	PTOK(pthread_rwlock_unlock(&maplock));
+	return (space);
 }
 
 /*--------------------------------------------------------------------
@@ -309,8 +345,11 @@ map_pin(const struct spd_map *m, int pin)
 	Lck_Lock(&spd.mtx);
 	VSTAILQ_FOREACH(mt, &m->tenants, list) {
 		t = spd_tenant_check(NULL, mt->name, mt->len);
+		mt->pinned = NULL;
 		if (strcmp(spd_name(t), mt->name))
 			continue;	/* more than sandpaper_tenants_max */
+		if (pin)
+			mt->pinned = t;
 		TEN_Pin(spd.tenants, TEN_OfHost(t), pin);
 		REL_SetWeight(spd.rel, t->rel,
 		    pin ? mt->weight : REL_WEIGHT_ONE);
@@ -334,6 +373,7 @@ SPD_VclUse(const struct vcl *vcl)
 		map_pin(last, 0);
 	map_pin(m, 1);
 	active = m;
+	serial++;
 	PTOK(pthread_rwlock_unlock(&maplock));
 }
 
@@ -352,6 +392,7 @@ SPD_MapDrop(const struct vcl *vcl)
 		if (m == active) {
 			map_pin(m, 0);
 			active = NULL;
+			serial++;
 		}
 		VTAILQ_REMOVE(&maps, m, list);
 	}

@@ -42,10 +42,10 @@ spd_tenant_rel(struct rel_tenant *rel)
 }
 
 const char *
-spd_name(struct spd_tenant *t)
+spd_name(const struct spd_tenant *t)
 {
 
-	return (TEN_OfHost(t)->name);
+	return (TEN_OfHost(TRUST_ME(t))->name);
 }
 
 /*
@@ -197,12 +197,35 @@ spd_tenant_check(struct spd_tenant *t, const char *name, size_t l)
 
 /*--------------------------------------------------------------------*/
 
+/* Of a scarce resource, now; its own weight counts in any case */
+double
+spd_share(const struct spd_tenant *t)
+{
+	struct rel_tenant_stat st;
+	double all;
+
+	SPD_LOCKED();
+	REL_TenantStat(spd.rel, t->rel, &st);
+	all = (double)REL_BackloggedWeight(spd.rel);
+	if (st.waiting == 0)
+		all += st.weight;
+	return (st.weight / all);
+}
+
+/* Requests */
+unsigned
+spd_queue_limit(const struct spd_tenant *t)
+{
+
+	return (t->queue_limit ? t->queue_limit :
+	    cache_param->sandpaper_queue_limit);
+}
+
 int
 SPD_Ask(const char *name, struct spd_answer *a)
 {
 	struct rel_tenant_stat st;
 	struct spd_tenant *t;
-	double all;
 
 	memset(a, 0, sizeof *a);
 	Lck_Lock(&spd.mtx);
@@ -212,15 +235,12 @@ SPD_Ask(const char *name, struct spd_answer *a)
 		return (-1);
 	}
 	REL_TenantStat(spd.rel, t->rel, &st);
-	all = (double)REL_BackloggedWeight(spd.rel);
-	if (st.waiting == 0)
-		all += st.weight;
 	a->cpu = (double)st.estimate[REL_CPU] * 1e-9;
 	a->net = (double)st.estimate[REL_NET] * 1e-9;
 	a->waiting = st.waiting;
 	a->running = st.running;
 	a->weight = (double)st.weight / REL_WEIGHT_ONE;
-	a->share = st.weight / all;
+	a->share = spd_share(t);
 	a->used_cpu = (double)t->cpu_ns * 1e-9;
 	a->bytes = t->bytes;
 	a->waited = (double)t->wait_ns * 1e-9;

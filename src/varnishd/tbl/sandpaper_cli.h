@@ -15,6 +15,18 @@ CLI_CMD(SANDPAPER_LIST,
 	0, 2
 )
 
+CLI_CMD(SANDPAPER_SHOW,
+	"sandpaper.show",
+	"sandpaper.show [-j] <tenant>",
+	"Show all that is known of one tenant.",
+	"  Its weight, the share that it is entitled to now, its queue, what its"
+	" next request is expected to cost, and what it has used since it was"
+	" first seen. *account* is what it was charged beyond the level of"
+	" all: above zero it waits for its turn longer.\n\n"
+	"  ``-j`` specifies JSON output.",
+	1, 2
+)
+
 CLI_CMD(DEBUG_SANDPAPER_FREEZE,
 	"debug.sandpaper.freeze",
 	"debug.sandpaper.freeze",

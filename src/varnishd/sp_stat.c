@@ -1,0 +1,121 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Counters of each tenant that the map in force names, in one cluster of
+ * shared memory.  They are made when another map comes into force, never by
+ * traffic: a segment for each tenant that comes along would cost a page and a
+ * file.
+ *
+ * The tenants' accounts are the truth.  The keeper copies them, and makes the
+ * segments, so that neither a request nor `vcl.use` waits for a file.
+ */
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sp.h"
+
+#include "common/heritage.h"
+#include "common/vsmw.h"
+#include "VSC_sandpaper_tenant.h"
+
+#define SPD_STAT_COPIES	1000		/* tenants copied at a time */
+
+struct stat_row {
+	struct spd_tenant	*tenant;
+	uint32_t		generation;	/* of its record */
+	struct VSC_sandpaper_tenant *vsc;
+	struct vsc_seg		*seg;
+};
+
+static struct vsmw_cluster *cluster;
+static struct stat_row *row;
+static unsigned rows, next;
+static unsigned serial;			/* of the map that they are of */
+
+static void
+stat_drop(void)
+{
+	unsigned u;
+
+	for (u = 0; u < rows; u++)
+		VSC_sandpaper_tenant_Destroy(&row[u].seg);
+	if (cluster != NULL)
+		VSMW_DestroyCluster(heritage.proc_vsmw, &cluster);
+	free(row);
+	row = NULL;
+	rows = next = 0;
+}
+
+static void
+stat_make(struct spd_tenant **tenant, unsigned n)
+{
+	char name[TEN_NAME_MAX + 1];
+	unsigned u;
+
+	row = calloc(n, sizeof *row);
+	AN(row);
+	vsc_lock();
+	cluster = VSMW_NewCluster(heritage.proc_vsmw,
+	    n * VRT_VSC_Overhead(VSC_sandpaper_tenant_size), "VSC_cluster");
+	vsc_unlock();
+	AN(cluster);
+	for (u = 0; u < n; u++) {
+		Lck_Lock(&spd.mtx);
+		row[u].tenant = tenant[u];
+		row[u].generation = TEN_OfHost(tenant[u])->generation;
+		(void)strcpy(name, spd_name(tenant[u]));
+		Lck_Unlock(&spd.mtx);
+		row[u].vsc = VSC_sandpaper_tenant_New(cluster, &row[u].seg,
+		    "%s", name);
+		AN(row[u].vsc);
+	}
+	rows = n;
+}
+
+/* A tenant that no map pins any more may be another one by now */
+static void
+stat_copy(const struct stat_row *r)
+{
+	struct spd_tenant *t = r->tenant;
+	struct rel_tenant_stat st;
+
+	SPD_LOCKED();
+	if (TEN_OfHost(t)->generation != r->generation)
+		return;
+	REL_TenantStat(spd.rel, t->rel, &st);
+	r->vsc->waiting = st.waiting;
+	r->vsc->running = st.running;
+	r->vsc->requests = t->requests;
+	r->vsc->refused = t->refused;
+	r->vsc->gone = t->gone;
+	r->vsc->cpu_ns = (uint64_t)t->cpu_ns;
+	r->vsc->bytes = t->bytes;
+	r->vsc->wait_ns = (uint64_t)t->wait_ns;
+	r->vsc->estimate_cpu_ns = (uint64_t)st.estimate[REL_CPU];
+	r->vsc->estimate_net_ns = (uint64_t)st.estimate[REL_NET];
+}
+
+/* The keeper calls it, and nobody else */
+void
+spd_stat(void)
+{
+	struct spd_tenant **tenant;
+	unsigned n;
+
+	if (serial != spd_map_serial()) {
+		stat_drop();
+		serial = spd_map_tenants(&tenant, &n);
+		if (n > 0)
+			stat_make(tenant, n);
+		free(tenant);
+	}
+	Lck_Lock(&spd.mtx);
+	for (n = 0; n < rows && n < SPD_STAT_COPIES; n++) {
+		stat_copy(&row[next]);
+		next = (next + 1) % rows;
+	}
+	Lck_Unlock(&spd.mtx);
+}
