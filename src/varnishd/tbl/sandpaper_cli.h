@@ -11,7 +11,8 @@ CLI_CMD(SANDPAPER_LIST,
 	"  The state of the releaser, then at most <n> tenants (default"
 	" 100), those with the most CPU time first.  The command reads a"
 	" snapshot, it does not hold requests up.\n\n"
-	"  ``-j`` specifies JSON output.",
+	"  ``-j`` specifies JSON output.\n\n"
+	"  Example: ``sandpaper.list -j 5``",
 	0, 2
 )
 
@@ -22,8 +23,10 @@ CLI_CMD(SANDPAPER_SHOW,
 	"  Its weight, the share that it is entitled to now, its queue, what its"
 	" next request is expected to cost, and what it has used since it was"
 	" first seen. *account* is what it was charged beyond the level of"
-	" all: above zero it waits for its turn longer.\n\n"
-	"  ``-j`` specifies JSON output.",
+	" all: above zero it waits for its turn longer. A name that is no"
+	" tenant's is an error.\n\n"
+	"  ``-j`` specifies JSON output.\n\n"
+	"  Example: ``sandpaper.show shop``",
 	1, 2
 )
 

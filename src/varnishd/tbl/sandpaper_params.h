@@ -29,7 +29,8 @@ PARAM_SIMPLE(
 	"\tobserve\tmeasure and report, release in order of arrival and "
 	"without a limit\n"
 	"\ton\trelease by sandpaper_policy, as many at a time as there are "
-	"slots"
+	"slots\n\n"
+	"Example: ``param.set sandpaper observe``"
 )
 
 PARAM_SIMPLE(
@@ -41,7 +42,8 @@ PARAM_SIMPLE(
 	/* units */	NULL,
 	/* descr */
 	"The order in which waiting requests are released, by name. A wrong "
-	"name is answered with the list of policies."
+	"name is answered with the list of policies.\n\n"
+	"Example: ``param.set sandpaper_policy fifo``"
 )
 
 PARAM_SIMPLE(
@@ -53,7 +55,8 @@ PARAM_SIMPLE(
 	/* units */	"slots",
 	/* descr */
 	"Requests that may run at a time, a core. A request that waits for "
-	"something else than the CPU or the network link does not count."
+	"something else than the CPU or the network link does not count.\n\n"
+	"Example: ``param.set sandpaper_workers_per_core 5``"
 )
 
 PARAM_SIMPLE(
@@ -66,7 +69,8 @@ PARAM_SIMPLE(
 	/* descr */
 	"Cores that requests are processed on. Zero means the cores that "
 	"this process may use: its affinity mask, and the CPU quota of its "
-	"cgroup."
+	"cgroup.\n\n"
+	"Example: ``param.set sandpaper_cores 8``"
 )
 
 PARAM_SIMPLE(
@@ -79,7 +83,8 @@ PARAM_SIMPLE(
 	/* descr */
 	"Upper bound of the client-side link's rate, with an optional k, M "
 	"or G (powers of 1000). Zero means none: the rate is learned from "
-	"what the interface sends while a queue stands before it."
+	"what the interface sends while a queue stands before it.\n\n"
+	"Example: ``param.set sandpaper_nic_rate 1250M``"
 )
 
 PARAM_SIMPLE(
@@ -91,7 +96,8 @@ PARAM_SIMPLE(
 	/* units */	"bytes",
 	/* descr */
 	"Largest packet on the client-side link, for the cost of a "
-	"response's headers on the wire."
+	"response's headers on the wire.\n\n"
+	"Example: ``param.set sandpaper_mtu 9000``"
 )
 
 PARAM_SIMPLE(
@@ -102,7 +108,8 @@ PARAM_SIMPLE(
 	/* def */	"64",
 	/* units */	"bytes",
 	/* descr */
-	"TCP/IP headers of a packet on the client-side link."
+	"TCP/IP headers of a packet on the client-side link.\n\n"
+	"Example: ``param.set sandpaper_header 66``"
 )
 
 PARAM_SIMPLE(
@@ -118,7 +125,8 @@ PARAM_SIMPLE(
 	"that libpfm4 knows. auto means cycles where a performance counter "
 	"may count both user and kernel, and thread-clock elsewhere. Where "
 	"the kernel refuses a counter the thread's clock is used, and the "
-	"log says so once."
+	"log says so once.\n\n"
+	"Example: ``param.set sandpaper_counter thread-clock``"
 )
 
 PARAM_SIMPLE(
@@ -131,7 +139,8 @@ PARAM_SIMPLE(
 	/* descr */
 	"Part of the requests, drawn at random, whose CPU cost is measured, "
 	"where measuring takes a system call. Where it does not "
-	"(restartable sequences), every request is measured."
+	"(restartable sequences), every request is measured.\n\n"
+	"Example: ``param.set sandpaper_sample 0.5``"
 )
 
 PARAM_SIMPLE(
@@ -142,7 +151,8 @@ PARAM_SIMPLE(
 	/* def */	"0.9",
 	/* units */	"part of 1",
 	/* descr */
-	"Weight of the newest sample in a tenant's estimated cost."
+	"Weight of the newest sample in a tenant's estimated cost.\n\n"
+	"Example: ``param.set sandpaper_alpha 0.5``"
 )
 
 PARAM_SIMPLE(
@@ -155,7 +165,8 @@ PARAM_SIMPLE(
 	/* descr */
 	"Tenants that have a queue and an account of their own. When there "
 	"are more, and none is idle, a new one shares those of the tenant "
-	"(other)."
+	"(other).\n\n"
+	"Example: ``param.set sandpaper_tenants_max 20000``"
 )
 
 PARAM_SIMPLE(
@@ -167,7 +178,8 @@ PARAM_SIMPLE(
 	/* units */	"requests",
 	/* descr */
 	"Requests of one tenant that may wait. Past it an HTTP/1 request is "
-	"answered with 503 and Retry-After, an HTTP/2 stream is refused."
+	"answered with 503 and Retry-After, an HTTP/2 stream is refused.\n\n"
+	"Example: ``param.set sandpaper_queue_limit 200``"
 )
 
 /*lint -restore */
