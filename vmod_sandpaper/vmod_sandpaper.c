@@ -19,6 +19,7 @@
 
 #include "vcc_sandpaper_if.h"
 
+#include "varnishd/compat.h"
 #include "varnishd/sandpaper.h"
 
 #define NAME_SIZE 256			/* of a tenant, with its NUL */
@@ -97,9 +98,8 @@ top(VRT_CTX)
 
 	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
 	CHECK_OBJ_NOTNULL(ctx->req, REQ_MAGIC);
-	CHECK_OBJ_NOTNULL(ctx->req->top, REQTOP_MAGIC);
-	CHECK_OBJ_NOTNULL(ctx->req->top->topreq, REQ_MAGIC);
-	return (ctx->req->top->topreq);
+	CHECK_OBJ_NOTNULL(SPD_TOPREQ(ctx->req), REQ_MAGIC);
+	return (SPD_TOPREQ(ctx->req));
 }
 
 /* All zero, and a note in the log, when there is no such tenant: -1 */
