@@ -62,7 +62,8 @@
 
 /* VMODs */
 
-#define VRT_handled(ctx)	(*(ctx)->handling != 0)
+#define VRT_handled(ctx)				\
+	((ctx)->handling != NULL && *(ctx)->handling != 0)
 #define VENUM(a)		vmod_enum_##a
 #define vmod_event		event
 

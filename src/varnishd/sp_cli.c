@@ -150,6 +150,24 @@ list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 	}
 }
 
+/* VCLI_JSON_str() writes octal escapes in Varnish 6.0: that is no JSON */
+static void
+json_name(struct cli *cli, const char *name)
+{
+	char b[6 * TEN_NAME_MAX + 1], *p = b;
+
+	for (; *name != '\0'; name++) {
+		if (*name == '"' || *name == '\\')
+			*p++ = '\\';
+		if ((unsigned char)*name < ' ')
+			p += sprintf(p, "\\u%04x", (unsigned char)*name);
+		else
+			*p++ = *name;
+	}
+	*p = '\0';
+	VCLI_Out(cli, "\"%s\"", b);
+}
+
 static void
 list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
     unsigned rows)
@@ -174,7 +192,7 @@ list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
 	for (u = 0; u < s->rows && u < rows; u++) {
 		r = &s->row[u];
 		VCLI_Out(cli, "%s\n{\"tenant\": ", u ? "," : "");
-		VCLI_JSON_str(cli, r->name);
+		json_name(cli, r->name);
 		VCLI_Out(cli, ", \"weight\": %.6g, \"waiting\": %u, "
 		    "\"running\": %u, \"dominant\": \"%s\", "
 		    "\"estimate_cpu_s\": %.9f, \"estimate_net_s\": %.9f, ",
