@@ -18,6 +18,18 @@ TEST_SECONDS = 120
 PROGRESS_SECONDS = 30
 
 
+def read_list(path: Path) -> dict[str, str]:
+    """Lines of `name text`; # begins a comment line."""
+    entries: dict[str, str] = {}
+    for line in path.read_text().splitlines() if path.exists() else []:
+        if line.strip() and not line.startswith("#"):
+            name, _, text = line.strip().partition(" ")
+            if not text.strip() or name in entries:
+                raise SystemExit(f"{path}: a bad line: {line}")
+            entries[name] = text.strip()
+    return entries
+
+
 def counts(results: dict[str, str]) -> str:
     c = Counter(results.values())
     return ", ".join(f"{c[r]} {r}" for r in (PASSED, FAILED, SKIPPED))

@@ -19,6 +19,7 @@
 
 #include "vcc_sandpaper_if.h"
 
+#include "varnishd/compat.h"
 #include "varnishd/sandpaper.h"
 
 #define NAME_SIZE 256			/* of a tenant, with its NUL */
@@ -33,6 +34,29 @@ vmod_event(VRT_CTX, struct vmod_priv *priv, enum vcl_event_e e)
 		SPD_MapDrop(ctx->vcl);
 	return (0);
 }
+
+/*
+ * The .vcc says by $Restrict where a function may be called; the compiler
+ * of Varnish 6.0 does not know that word.
+ */
+static int
+misplaced(VRT_CTX, unsigned methods, const char *what)
+{
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	if (ctx->method & methods)
+		return (0);
+	if (ctx->vsl != NULL || ctx->msg != NULL)
+		VRT_fail(ctx, "vmod_sandpaper: %s", what);
+	return (1);
+}
+
+#define NOT_INIT(ctx)						\
+	misplaced(ctx, VCL_MET_INIT,				\
+	    "The map is made in vcl_init")
+#define NOT_CLIENT(ctx)						\
+	misplaced(ctx, VCL_MET_TASK_C,				\
+	    "Questions are asked in client subroutines")
 
 /*--------------------------------------------------------------------
  * The map, in vcl_init
@@ -51,8 +75,7 @@ vmod_tenant(VRT_CTX, VCL_STRING name, VCL_REAL weight, VCL_INT queue_limit)
 	const char *err;
 	unsigned limit;
 
-	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
-	if (VRT_handled(ctx))
+	if (NOT_INIT(ctx) || VRT_handled(ctx))
 		return;
 	/* The map counts in unsigned, VCL does not: refuse what it can't hold */
 	limit = UINT_MAX;
@@ -69,8 +92,7 @@ vmod_host(VRT_CTX, VCL_STRING tenant, VCL_STRING pattern)
 {
 	const char *err;
 
-	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
-	if (VRT_handled(ctx))
+	if (NOT_INIT(ctx) || VRT_handled(ctx))
 		return;
 	err = SPD_MapHost(SPD_MapOf(ctx->vcl), tenant, pattern);
 	if (err != NULL)
@@ -82,8 +104,8 @@ VCL_VOID
 vmod_unknown(VRT_CTX, VCL_ENUM tenant)
 {
 
-	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
-	SPD_MapUnknown(SPD_MapOf(ctx->vcl), tenant == VENUM(OWN));
+	if (!NOT_INIT(ctx))
+		SPD_MapUnknown(SPD_MapOf(ctx->vcl), tenant == VENUM(OWN));
 }
 
 /*--------------------------------------------------------------------
@@ -97,9 +119,8 @@ top(VRT_CTX)
 
 	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
 	CHECK_OBJ_NOTNULL(ctx->req, REQ_MAGIC);
-	CHECK_OBJ_NOTNULL(ctx->req->top, REQTOP_MAGIC);
-	CHECK_OBJ_NOTNULL(ctx->req->top->topreq, REQ_MAGIC);
-	return (ctx->req->top->topreq);
+	CHECK_OBJ_NOTNULL(SPD_TOPREQ(ctx->req), REQ_MAGIC);
+	return (SPD_TOPREQ(ctx->req));
 }
 
 /* All zero, and a note in the log, when there is no such tenant: -1 */
@@ -109,6 +130,8 @@ ask(VRT_CTX, VCL_STRING tenant, struct spd_answer *a)
 	char buf[NAME_SIZE];
 
 	memset(a, 0, sizeof *a);
+	if (NOT_CLIENT(ctx))
+		return (-1);
 	if (tenant == NULL || *tenant == '\0')
 		tenant = SPD_ReqTenant(top(ctx), buf, sizeof buf);
 	if (tenant == NULL) {
@@ -129,6 +152,8 @@ vmod_me(VRT_CTX)
 	char buf[NAME_SIZE];
 	const char *name;
 
+	if (NOT_CLIENT(ctx))
+		return ("");
 	name = SPD_ReqTenant(top(ctx), buf, sizeof buf);
 	if (name == NULL)
 		return ("");
@@ -142,7 +167,7 @@ VCL_DURATION
 vmod_wait(VRT_CTX)
 {
 
-	return (SPD_ReqWait(top(ctx)));
+	return (NOT_CLIENT(ctx) ? 0 : SPD_ReqWait(top(ctx)));
 }
 
 VCL_DURATION

@@ -31,6 +31,8 @@
 
 #include "vqueue.h"
 
+#include "varnishd/compat.h"
+
 #include "perfctr/cost.h"
 #include "perfctr/meter.h"
 #include "perfctr/nic.h"

@@ -156,13 +156,31 @@ list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 	}
 }
 
+/* VCLI_JSON_str() writes octal escapes in Varnish 6.0: that is no JSON */
+static void
+json_name(struct cli *cli, const char *name)
+{
+	char b[6 * TEN_NAME_MAX + 1], *p = b;
+
+	for (; *name != '\0'; name++) {
+		if (*name == '"' || *name == '\\')
+			*p++ = '\\';
+		if ((unsigned char)*name < ' ')
+			p += sprintf(p, "\\u%04x", (unsigned char)*name);
+		else
+			*p++ = *name;
+	}
+	*p = '\0';
+	VCLI_Out(cli, "\"%s\"", b);
+}
+
 /* A tenant's fields, between the braces of a JSON object */
 static void
 row_json(struct cli *cli, const struct row *r)
 {
 
 	VCLI_Out(cli, "{\"tenant\": ");
-	VCLI_JSON_str(cli, r->name);
+	json_name(cli, r->name);
 	VCLI_Out(cli, ", \"weight\": %.6g, \"share\": %.6f, "
 	    "\"queue_limit\": %u, \"waiting\": %u, "
 	    "\"running\": %u, \"dominant\": \"%s\", "

@@ -244,7 +244,7 @@ spd_dispatch(void)
 		/* A release has its slot: it must never be refused, and not
 		 * wait behind requests that have none. */
 		for (u = 0; u < n; u++)
-			AZ(Pool_Task(req[u]->sp->pool, req[u]->task,
+			AZ(Pool_Task(req[u]->sp->pool, SPD_TASK(req[u]),
 			    TASK_QUEUE_RUSH));
 	} while (n == SPD_BATCH);
 }
@@ -374,7 +374,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	spd.vsc->waiting = REL_Waiting(spd.rel);
 	if (conn != NULL) {
 		conn->state = SPD_QUEUED;
-		conn->func = req->task->func;
+		conn->func = SPD_TASK(req)->func;
 		conn->priv = req;
 		conn->tenant = t;
 		conn->generation = TEN_OfHost(t)->generation;
@@ -432,7 +432,7 @@ SPD_Stream(struct worker *wrk, struct req *req, enum task_prio prio)
 {
 
 	if (spd.mode == SPD_OFF)
-		return (Pool_Task(wrk->pool, req->task, prio));
+		return (Pool_Task(wrk->pool, SPD_TASK(req), prio));
 	if (prio == TASK_QUEUE_REQ && WRK_ReqPoolFail())
 		return (-1);
 	if (spd_enqueue(wrk, req, NULL, SPD_F_H2) != SPD_IN_QUEUED)
@@ -693,7 +693,7 @@ SPD_ReqWait(const struct req *req)
 void
 SPD_Fetch(struct busyobj *bo, const struct req *req)
 {
-	const struct rel_node *n = (const void *)req->top->topreq->sandpaper;
+	const struct rel_node *n = (const void *)SPD_TOPREQ(req)->sandpaper;
 	struct spd_tenant *t;
 
 	memset(bo->sandpaper, 0, sizeof bo->sandpaper);

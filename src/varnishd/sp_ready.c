@@ -249,7 +249,7 @@ spd_to_waiter(struct worker *wrk, struct spd_conn *c)
 	spd_disarm(c);
 	wrk->stats->sess_herd++;
 	WS_ReleaseP(req->htc->ws, req->htc->rxbuf_b);
-	Req_Release(req);
+	SPD_IDLE_REQ(wrk, req);
 	SES_Wait(sp, XPORT_ByNumber(sp->sattr[SA_TRANSPORT]));
 }
 
@@ -274,7 +274,7 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 	if (c == NULL)
 		return (0);
 	spd_self()->conn = c;
-	c->func = req->task->func;
+	c->func = SPD_TASK(req)->func;
 	c->priv = req;
 	while (1) {
 		hs = complete(htc);
@@ -303,8 +303,8 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 			c->drained = 1;
 		}
 		timeout = hs == HTC_S_EMPTY ?
-		    vmin(SESS_TMO(sp, timeout_linger),
-		    SESS_TMO(sp, timeout_idle)) : SESS_TMO(sp, timeout_idle);
+		    vmin(SPD_LINGER(sp), SESS_TMO(sp, timeout_idle)) :
+		    SESS_TMO(sp, timeout_idle);
 		timeout += sp->t_idle - VTIM_real();
 		timeout = vmax(timeout, 0.);
 		if (hs == HTC_S_EMPTY && spd.nparked >= SPD_LINGER_MAX) {
@@ -383,10 +383,10 @@ SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 		return (0);
 	assert(WS_ReserveSize(wrk->aws, (unsigned)len) >= len);
 	memcpy(WS_Reservation(wrk->aws), arg, len);
-	AZ(wrk->task->func);
+	AZ(SPD_TASK(wrk)->func);
 	make(wrk, WS_Reservation(wrk->aws));
-	task = *wrk->task;
-	memset(wrk->task, 0, sizeof wrk->task);
+	task = *SPD_TASK(wrk);
+	memset(SPD_TASK(wrk), 0, sizeof *SPD_TASK(wrk));
 	WS_Rollback(wrk->aws, 0);
 	(void)Pool_TrySumstat(wrk);	/* the acceptor never ends its task */
 	AN(task.func);
@@ -398,15 +398,15 @@ SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 	if (c != NULL && req->transport->unwait != NULL) {
 		c->nonblock = 0;	/* make() has set it to blocking */
 		task.func(wrk, task.priv);
-		task = *wrk->task;
-		memset(wrk->task, 0, sizeof wrk->task);
+		task = *SPD_TASK(wrk);
+		memset(SPD_TASK(wrk), 0, sizeof *SPD_TASK(wrk));
 		if (task.func == NULL)
 			return (1);	/* it has deleted the session */
 		c->func = task.func;
 		c->priv = task.priv;
 		if (spd.nparked >= SPD_LINGER_MAX)
 			spd_to_waiter(wrk, c);
-		else if (!spd_park(c, SESS_TMO(sp, timeout_linger), 0)) {
+		else if (!spd_park(c, SPD_LINGER(sp), 0)) {
 			/* The bytes are here already */
 			Lck_Lock(&spd.mtx);
 			spd_ready_push(c);
@@ -418,9 +418,9 @@ SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 		return (1);
 	}
 	/* It talks first, or PROXY does: that takes a thread, as in stock */
-	req->task->func = task.func;
-	req->task->priv = task.priv;
-	if (Pool_Task(wrk->pool, req->task, TASK_QUEUE_REQ)) {
+	SPD_TASK(req)->func = task.func;
+	SPD_TASK(req)->priv = task.priv;
+	if (Pool_Task(wrk->pool, SPD_TASK(req), TASK_QUEUE_REQ)) {
 		Req_Release(req);
 		SES_Delete(sp, SC_OVERLOAD, NAN);
 	}
@@ -607,8 +607,8 @@ spd_sleep(struct worker *wrk)
 	AZ(spd.leader);
 	spd.leader = 1;
 	Lck_Unlock(&spd.mtx);
-	if (wrk->wpriv->vcl != NULL)
-		VCL_Rel(&wrk->wpriv->vcl);
+	if (SPD_WORKER_VCL(wrk) != NULL)
+		VCL_Rel(&SPD_WORKER_VCL(wrk));
 	Pool_Sumstat(wrk);
 	spd_me.turns = 0;
 	spd_harvest(-1);
@@ -642,8 +642,8 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		spd.parsers++;
 		me->parsing = 1;
 		me->parsed++;
-		wrk->task->func = c->func;
-		wrk->task->priv = c->priv;
+		SPD_TASK(wrk)->func = c->func;
+		SPD_TASK(wrk)->priv = c->priv;
 		return (SPD_RUN);
 	}
 	if (me->slot < 0 && spd.running < spd.limit &&
@@ -653,8 +653,8 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		req = spd_release(now, me->slot);
 		if (req != NULL) {
 			SPD_NODE(req)->slot = (uint16_t)me->slot;
-			wrk->task->func = req->task->func;
-			wrk->task->priv = req->task->priv;
+			SPD_TASK(wrk)->func = SPD_TASK(req)->func;
+			SPD_TASK(wrk)->priv = SPD_TASK(req)->priv;
 			me->parsed = 0;
 			return (SPD_RUN);
 		}
@@ -728,7 +728,7 @@ SPD_Next(struct worker *wrk)
 		Lck_Unlock(&spd.mtx);
 		me->parsing = 0;
 	}
-	if (wrk->task->func != NULL) {
+	if (SPD_TASK(wrk)->func != NULL) {
 		/* An HTTP/2 session, or a debugging transport */
 		if (me->conn != NULL)
 			spd_disarm(me->conn);

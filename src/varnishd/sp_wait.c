@@ -101,20 +101,15 @@ SPD_CondWaitTimeout(pthread_cond_t *cond, struct lock *lck, vtim_dur tmo)
 	vtim_real t0;
 	int r;
 
-	if (!spd_holds_slot())
-		return (Lck_CondWaitTimeout(cond, lck, tmo));
-	if (tmo > 0 && tmo <= SPD_PATIENCE)
+	if (!spd_holds_slot() || tmo <= SPD_PATIENCE)
 		return (Lck_CondWaitTimeout(cond, lck, tmo));
 	t0 = VTIM_real();
 	r = Lck_CondWaitTimeout(cond, lck, SPD_PATIENCE);
 	if (r != ETIMEDOUT)
 		return (r);
 	spd_lend();
-	if (tmo > 0) {
-		tmo -= VTIM_real() - t0;
-		r = Lck_CondWaitTimeout(cond, lck, vmax(tmo, SPD_PATIENCE));
-	} else
-		r = Lck_CondWait(cond, lck);
+	tmo -= VTIM_real() - t0;
+	r = Lck_CondWaitTimeout(cond, lck, vmax(tmo, SPD_PATIENCE));
 	SPD_Rejoin();
 	return (r);
 }
@@ -123,9 +118,7 @@ int
 SPD_CondWait(pthread_cond_t *cond, struct lock *lck)
 {
 
-	if (!spd_holds_slot())
-		return (Lck_CondWait(cond, lck));
-	return (SPD_CondWaitTimeout(cond, lck, 0.));
+	return (SPD_CondWaitTimeout(cond, lck, INFINITY));
 }
 
 /*--------------------------------------------------------------------

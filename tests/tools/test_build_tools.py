@@ -33,6 +33,7 @@ def load(name: str) -> types.ModuleType:
 
 source = load("varnish-source")
 upstream = load("check-upstream")
+check = load("check")
 
 
 class InDirectory(unittest.TestCase):
@@ -176,6 +177,21 @@ class Upstream(InDirectory):
         nine = "".join(f"a0000{i} why\n" for i in range(9))
         with self.assertRaises(SystemExit):
             upstream.read_listed(self.write("l", nine))
+
+
+class Cases(InDirectory):
+    def test_listed_ones_are_not_run(self) -> None:
+        for n in "abc":
+            self.write(f"vtc/{n}.vtc", "")
+        folder = self.dir / "vtc"
+        listed = self.write("not-run.txt", "# why\nb it needs 7.7\n")
+        tests, not_run = check.cases(folder, listed)
+        self.assertEqual([t.stem for t in tests], ["a", "c"])
+        self.assertEqual(not_run, 1)
+        tests, not_run = check.cases(folder, self.dir / "nothing")
+        self.assertEqual((len(tests), not_run), (3, 0))
+        with self.assertRaises(SystemExit):
+            check.cases(folder, self.write("l", "d it is gone\n"))
 
 
 class VtcRun(InDirectory):

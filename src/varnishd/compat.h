@@ -1,0 +1,97 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * All that differs between the Varnish series.  Our code says what the
+ * newest series (7.7) says; for an older one its words are made here.
+ * Where no macro can make the same expression mean the same, both sides
+ * have a word of ours, in capitals with SPD_ or in small letters with spd_.
+ *
+ * Included after Varnish's cache/cache.h (VMOD) or cache_varnishd.h.
+ */
+
+#if VRT_MAJOR_VERSION >= 21U		/* 7.7 */
+
+#define SPD_TASK(x)		((x)->task)
+#define SPD_TOPREQ(req)		((req)->top->topreq)
+#define SPD_WORKER_VCL(wrk)	((wrk)->wpriv->vcl)
+#define SPD_LINGER(sp)		SESS_TMO(sp, timeout_linger)
+
+/* A request that met no complete bytes goes before its session waits */
+#define SPD_IDLE_REQ(wrk, req)	Req_Release(req)
+
+#else					/* 6.0 */
+
+#define SPD_TASK(x)		(&(x)->task)
+#define SPD_TOPREQ(req)		((req)->top)
+#define SPD_WORKER_VCL(wrk)	((wrk)->vcl)
+#define SPD_LINGER(sp)		((void)(sp), cache_param->timeout_linger)
+
+#define SPD_IDLE_REQ(wrk, req)				\
+	do {						\
+		Req_Cleanup((req)->sp, wrk, req);	\
+		Req_Release(req);			\
+	} while (0)
+
+/* include/ */
+
+#include <errno.h>
+
+#define PTOK(call)					\
+	do {						\
+		errno = (call);				\
+		AZ(errno);				\
+	} while (0)
+
+#define FINI_OBJ(to)					\
+	do {						\
+		(to)->magic = 0;			\
+		(to) = NULL;				\
+	} while (0)
+
+/* The log */
+
+#define NO_VXID			0
+#define TOSTRAND(s)		(s)
+#define VSLbs(vsl, tag, s)	VSLb(vsl, tag, "%s", s)
+
+/* Workspaces */
+
+#define WS_Reservation(ws)	((void *)(ws)->f)
+#define WS_ReservationSize(ws)	((ws)->r - (ws)->f)
+#define WS_Rollback(ws, u)	WS_Reset(ws, u)
+
+/* VMODs */
+
+#define VRT_handled(ctx)				\
+	((ctx)->handling != NULL && *(ctx)->handling != 0)
+#define VENUM(a)		vmod_enum_##a
+#define vmod_event		event
+
+#ifdef NOT_IN_A_VMOD
+#include "common/heritage.h"
+#include "vtim.h"
+
+/* Locks: a time-out is a time of day, and 0 means none */
+
+static inline int
+Lck_CondWaitTimeout(pthread_cond_t *cond, struct lock *lck, vtim_dur tmo)
+{
+
+	return (Lck_CondWait(cond, lck, isinf(tmo) ? 0 : VTIM_real() + tmo));
+}
+
+/* Who asks, in the log of a request that no VCL has seen */
+
+static inline void
+Req_LogStart(const struct worker *wrk, struct req *req)
+{
+
+	(void)wrk;
+	VSLb(req->vsl, SLT_ReqStart, "%s %s %s",
+	    SES_Get_String_Attr(req->sp, SA_CLIENT_IP),
+	    SES_Get_String_Attr(req->sp, SA_CLIENT_PORT),
+	    req->sp->listen_sock->name);
+}
+#endif
+
+#endif
