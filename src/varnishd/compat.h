@@ -9,6 +9,10 @@
  * Included after Varnish's cache/cache.h (VMOD) or cache_varnishd.h.
  */
 
+#ifdef NOT_IN_A_VMOD
+#include "common/heritage.h"		/* unguarded in 6.0: here alone */
+#endif
+
 #if VRT_MAJOR_VERSION >= 21U		/* 7.7 */
 
 #define SPD_TASK(x)		((x)->task)
@@ -68,7 +72,6 @@
 #define vmod_event		event
 
 #ifdef NOT_IN_A_VMOD
-#include "common/heritage.h"
 #include "vtim.h"
 
 /* Locks: a time-out is a time of day, and 0 means none */

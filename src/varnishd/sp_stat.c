@@ -17,7 +17,6 @@
 
 #include "sp.h"
 
-#include "common/heritage.h"
 #include "common/vsmw.h"
 #include "VSC_sandpaper_tenant.h"
 
