@@ -368,7 +368,7 @@ spd_keeper(struct worker *wrk, void *priv)
 			second = now;
 			spd_second(now);
 		}
-		if (spd.live && VSC_C_main->pools > 0) {
+		if (spd.live) {
 			spd_expire(wrk, spd.mode == SPD_OFF ? INT64_MAX : now);
 			if (spd_leaderless())
 				spd_summon();
