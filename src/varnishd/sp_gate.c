@@ -617,7 +617,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 			cpu -= vmin_t(int64_t, lap, me->unmeasured);
 		me->unmeasured = 0;
 	} else {
-		cpu = EST_Value(&t->cpu, &spd.mean_cpu);
+		cpu = atomic_load_explicit(&t->cpu_next, memory_order_relaxed);
 		me->unmeasured += cpu;
 	}
 	net = (int64_t)((double)wire * 8e9 / (double)spd.rate);
