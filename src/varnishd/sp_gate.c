@@ -448,9 +448,9 @@ SPD_Cancel(struct req *req)
 	struct rel_node *n = SPD_NODE(req);
 	int waited;
 
+	/* Its magic is the worker's, if one has it; its state is locked */
 	Lck_Lock(&spd.mtx);
-	waited = n->magic == REL_NODE_MAGIC &&
-	    n->state == REL_WAITING;
+	waited = n->state == REL_WAITING;
 	if (waited) {
 		spd_tenant_rel(n->tenant)->gone++;
 		REL_Cancel(spd.rel, n, METER_Now());
