@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
@@ -37,14 +37,16 @@ def counts(results: dict[str, str]) -> str:
 
 def run(argv: Sequence[str], tests: Sequence[Path], log: Path, *,
         jobs: int = 1, repeat: int = 1, cwd: Path | None = None,
-        path: str = "", label: str = "") -> dict[str, str]:
+        path: str = "", label: str = "", seconds: int = TEST_SECONDS,
+        env: Mapping[str, str] | None = None) -> dict[str, str]:
     """Runs argv (a varnishtest with its options) over tests, `repeat` times.
 
     Answers the verdict of each test by its file name without `.vtc`; a test
-    has failed that failed once, or that lacks a verdict (varnishtest died). All output goes to log; with a
-    label, progress is told on stdout every 30 s.
+    has failed that failed once, lacks a verdict (varnishtest died), or takes
+    longer than seconds. All output goes to log; with a label, progress is told
+    on stdout every 30 s. env adds to the environment.
     """
-    env = dict(os.environ)
+    env = {**os.environ, **(env or {})}
     if path:
         env["PATH"] = path + ":" + env["PATH"]
     results: dict[str, str] = {}
@@ -55,7 +57,7 @@ def run(argv: Sequence[str], tests: Sequence[Path], log: Path, *,
         env["TMPDIR"] = tmp
         told = time.monotonic()
         with subprocess.Popen(
-                [*argv, "-k", "-j", str(jobs), "-t", str(TEST_SECONDS),
+                [*argv, "-k", "-j", str(jobs), "-t", str(seconds),
                  "-n", str(repeat), *map(str, tests)],
                 cwd=cwd, env=env, stdin=subprocess.DEVNULL, text=True,
                 errors="replace", stdout=subprocess.PIPE,

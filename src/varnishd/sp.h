@@ -23,6 +23,8 @@
  *	  '-------------------  QUEUED  <------------------'
  */
 
+#include <stdatomic.h>
+
 #include <sys/uio.h>
 
 #include "cache/cache_varnishd.h"
@@ -60,6 +62,7 @@ struct spd_tenant {
 	unsigned		queue_limit;	/* 0: the parameter's */
 	struct rel_tenant	*rel;
 	struct est		cpu;		/* ns of CPU */
+	_Atomic int64_t		cpu_next;	/* its value, to read unlocked */
 	struct est		wire;		/* bytes on the wire */
 	struct est		mean[REL__RESOURCES];	/* ns, slowly */
 	int64_t			fixed[REL__RESOURCES];	/* ns, debug; 0: none */

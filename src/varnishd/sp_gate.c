@@ -447,9 +447,9 @@ SPD_Cancel(struct req *req)
 	struct rel_node *n = SPD_NODE(req);
 	int waited;
 
+	/* Its magic is the worker's, if one has it; its state is locked */
 	Lck_Lock(&spd.mtx);
-	waited = n->magic == REL_NODE_MAGIC &&
-	    n->state == REL_WAITING;
+	waited = n->state == REL_WAITING;
 	if (waited) {
 		spd_tenant_rel(n->tenant)->gone++;
 		REL_Cancel(spd.rel, n, METER_Now());
@@ -616,7 +616,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 			cpu -= vmin_t(int64_t, lap, me->unmeasured);
 		me->unmeasured = 0;
 	} else {
-		cpu = EST_Value(&t->cpu, &spd.mean_cpu);
+		cpu = atomic_load_explicit(&t->cpu_next, memory_order_relaxed);
 		me->unmeasured += cpu;
 	}
 	net = (int64_t)((double)wire * 8e9 / (double)spd.rate);

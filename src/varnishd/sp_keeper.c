@@ -58,37 +58,48 @@ spd_keep(void)
  * Parameters
  */
 
-static char counter_note[256];
-static int logged;
+#define SPD_NOTE	256
+
+static char counter_note[SPD_NOTE];	/* locked */
+static int logged;			/* locked */
 
 /* Which counter is in use, and why not the one that was asked for */
 static void
 spd_log_counter(void)
 {
 	const struct meter_source *src = spd.source;
+	char note[SPD_NOTE];
 
+	Lck_Lock(&spd.mtx);
+	memcpy(note, counter_note, sizeof note);
+	Lck_Unlock(&spd.mtx);
 	VSL(SLT_Debug, NO_VXID, "Sandpaper: CPU costs by %s%s", src->name,
 	    src->rseq ? ", every request" : ", sampled");
-	if (counter_note[0] != '\0')
-		VSL(SLT_Notice, NO_VXID, "Sandpaper: %s", counter_note);
+	if (note[0] != '\0')
+		VSL(SLT_Notice, NO_VXID, "Sandpaper: %s", note);
 }
 
 /* When the first VCL is used: before it, tests expect a quiet log */
 void
 spd_log_start(void)
 {
+	int log;
 
-	if (!logged)
-		spd_log_counter();
+	Lck_Lock(&spd.mtx);
+	log = !logged;
 	logged = 1;
+	Lck_Unlock(&spd.mtx);
+	if (log)
+		spd_log_counter();
 }
 
 static void
 spd_counter(void)
 {
 	static char asked[SANDPAPER_COUNTER_MAX];
-	char now[SANDPAPER_COUNTER_MAX];
+	char now[SANDPAPER_COUNTER_MAX], note[SPD_NOTE] = "";
 	struct meter_source *src;
+	int log;
 
 	memcpy(now, TRUST_ME(cache_param->sandpaper_counter.name), sizeof now);
 	now[sizeof now - 1] = '\0';
@@ -98,15 +109,18 @@ spd_counter(void)
 	/* The last one may still be in use by a worker: it is never freed */
 	src = calloc(1, sizeof *src);
 	AN(src);
-	counter_note[0] = '\0';
-	if (METER_Choose(src, now, counter_note, sizeof counter_note)) {
+	if (METER_Choose(src, now, note, sizeof note)) {
 		/* METER_Check() in the manager let it pass */
-		VSL(SLT_Error, NO_VXID, "Sandpaper: %s", counter_note);
+		VSL(SLT_Error, NO_VXID, "Sandpaper: %s", note);
 		free(src);
 		return;
 	}
+	Lck_Lock(&spd.mtx);
 	spd.source = src;
-	if (logged)
+	memcpy(counter_note, note, sizeof counter_note);
+	log = logged;
+	Lck_Unlock(&spd.mtx);
+	if (log)
 		spd_log_counter();
 }
 
@@ -370,7 +384,7 @@ spd_keeper(struct worker *wrk, void *priv)
 			second = now;
 			spd_second(now);
 		}
-		if (spd.live && VSC_C_main->pools > 0) {
+		if (spd.live) {
 			spd_expire(wrk, spd.mode == SPD_OFF ? INT64_MAX : now);
 			if (spd_leaderless())
 				spd_summon();

@@ -23,7 +23,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -707,6 +706,17 @@ spd_yield(struct spd_worker *me)
 	me->fresh = METER_Now();
 }
 
+/*
+ * Do vital tasks wait for a thread?  Varnish writes both under the pool's
+ * lock; what is too late here is seen after the next request.
+ */
+static int __attribute__((no_sanitize("thread")))
+spd_vital(const struct pool *pp)
+{
+
+	return (pp->lqueue > 0 || pp->die);
+}
+
 void
 SPD_Next(struct worker *wrk)
 {
@@ -740,8 +750,7 @@ SPD_Next(struct worker *wrk)
 	if (++me->turns >= SPD_SUM_TURNS && Pool_TrySumstat(wrk))
 		me->turns = 0;
 	while (1) {
-		if (wrk->pool->lqueue > 0 || wrk->pool->die) {
-			/* Vital tasks wait for a thread */
+		if (spd_vital(wrk->pool)) {
 			spd_leave(me);
 			return;
 		}

@@ -112,11 +112,14 @@ spd_dominant(const struct spd_tenant *t)
 void
 spd_estimate(struct spd_tenant *t)
 {
-	int64_t e[REL__RESOURCES];
+	int64_t e[REL__RESOURCES], cpu;
 	enum rel_resource d;
 	double wire;
 
-	e[REL_CPU] = EST_Value(&t->cpu, &spd.mean_cpu) / spd.cores;
+	SPD_LOCKED();
+	cpu = EST_Value(&t->cpu, &spd.mean_cpu);
+	atomic_store_explicit(&t->cpu_next, cpu, memory_order_relaxed);
+	e[REL_CPU] = cpu / spd.cores;
 	wire = (double)EST_Value(&t->wire, &spd.mean_wire);
 	e[REL_NET] = (int64_t)(wire * 8e9 / (double)spd.rate);
 	if (t->requests > 0) {
