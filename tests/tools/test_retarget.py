@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""tools/retarget on the tree that `make check` has patched, and on others."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+TREE = TOP / "build" / "source-7.7"
+
+
+def retarget(*arguments: str) -> tuple[int, str]:
+    done = subprocess.run([str(TOP / "tools" / "retarget"), *arguments],
+                          text=True, capture_output=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+class Retarget(unittest.TestCase):
+    """What applies, what does not, and what makes no sense."""
+
+    @unittest.skipUnless(TREE.exists(), f"there is no {TREE}")
+    def test_its_own_tree(self) -> None:
+        status, said = retarget("7.7", str(TREE))
+        self.assertEqual(status, 0, said)
+        self.assertRegex(said, r"^patches of 7\.7 on Varnish 7\.7\.\d+: "
+                         r"(\d+) hunks, \1 apply, 0 do not$")
+
+    @unittest.skipUnless(TREE.exists(), f"there is no {TREE}")
+    def test_what_does_not_apply_is_named(self) -> None:
+        with tempfile.TemporaryDirectory() as tmp:
+            tree = Path(tmp) / "tree"
+            shutil.copytree(TREE, tree, symlinks=True)
+            locks = tree / "include" / "tbl" / "locks.h"
+            locks.write_text(locks.read_text().replace("LOCK(sess)", ""))
+            (tree / "include" / "tbl" / "vsl_tags.h").unlink()
+            status, said = retarget("7.7", str(tree))
+        self.assertEqual(status, 1)
+        self.assertIn("02-tables: include/tbl/locks.h: hunk 1, about line",
+                      said)
+        self.assertIn("02-tables: there is no include/tbl/vsl_tags.h", said)
+        self.assertIn(" apply, 2 do not\n", said)
+
+    def test_what_makes_no_sense(self) -> None:
+        with tempfile.TemporaryDirectory() as tmp:
+            for arguments, what in (
+                    (("5.0", tmp), "no series 5.0: there is 6.0, 7.7"),
+                    (("7.7", "/nowhere/at-all"), "there is no /nowhere"),
+                    (("7.7", tmp), "no configure.ac"),
+                    (("7.7", __file__), "neither a tree nor a tarball")):
+                status, said = retarget(*arguments)
+                self.assertEqual(status, 1, said)
+                self.assertIn(what, said)
+                self.assertEqual(said.count("\n"), 1, said)
+
+
+if __name__ == "__main__":
+    unittest.main()
