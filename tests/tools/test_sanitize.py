@@ -129,8 +129,8 @@ def record(path: str) -> str:
 class Witness(unittest.TestCase):
     def test_edges(self) -> None:
         found = witness.edges([
-            record("sess,a,1 objhdr,b,2 sandpaper,c,3"),
-            record("wstat?,t,9 sandpaper,c,4"),
+            record("lck_sess,a,1 lck_objhdr,b,2 lck_sandpaper,c,3"),
+            record("lck_wstat?,t,9 lck_sandpaper,c,4"),
             "**** v1    vsl|          0 Debug           -  sess,a,1 x,b,2\n",
             record("Unlock sess @ x <y>")])
         self.assertEqual(found, {
