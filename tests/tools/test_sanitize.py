@@ -63,9 +63,10 @@ Indirect leak of 8 byte(s) in 1 object(s) allocated from:
 
 SUMMARY: AddressSanitizer: 32 byte(s) leaked in 2 allocation(s).
 """
-UNDEFINED = """/x/src/perfctr/nic.c:12:9: runtime error: shift exponent -70 is negative
-    #0 0x55 in NIC_Release /x/src/perfctr/nic.c:12
-"""
+SAID = "***  v1    debug|Info: Child (77) said "
+UNDEFINED = (
+    f"{SAID}nic.c:12:9: runtime error: shift exponent -70 is negative\n"
+    f"{SAID}    #0 0x55 in NIC_Release /x/src/perfctr/nic.c:12\n")
 
 
 def race(first: str, caller: str = "main a.c:1") -> sanitize.Report:
