@@ -11,8 +11,8 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-import sanitize  # noqa: E402
-import witness  # noqa: E402
+import sanitize
+import witness
 
 RACE = """==================
 WARNING: ThreadSanitizer: data race (pid=7)
