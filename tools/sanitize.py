@@ -29,7 +29,8 @@ START = re.compile(r"WARNING: ThreadSanitizer: (?P<tsan>.+?) \(pid|"
                    r"(?P<leak>(?:Direct|Indirect) leak) of |"
                    r"\S+: runtime error: (?P<ubsan>[^:]+)")
 # What varnishtest and the manager put before what a process says.
-SAID = re.compile(r"^\*+ +\S+ +(\d+\.\d+ +)?debug\|(\w+: )?(Child \(\d+\) said )?")
+SAID = re.compile(r"^\*+ +\S+ +(\d+\.\d+ +)?debug\|(\w+: )?"
+                  r"(Child \(\d+\) said )?")
 NUMBER = re.compile(r"0x[0-9a-f]+|-?\b\d+")
 END = re.compile(r"(SUMMARY: |={18}$)")
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The order of locks, as Varnish's witness saw it (`param.set debug +witness`).
+"""The order of locks, as Varnish's witness saw it (debug=+witness).
 
 A record is the path of locks that a thread holds, the newest last, each as
-`class,function,line`; `class?` was tried and may not be held. What was taken
-while another class was held is an edge. An order is safe if its graph has no
-cycle.
+`lck_class,function,line`; `lck_class?` was tried and may not be held. What was
+taken while another class was held is an edge. An order is safe if its graph
+has no cycle.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 OURS = "sandpaper"
 RECORD = re.compile(r"\*+ +\S+ +(?:\S+ +)?vsl\| +\d+ Witness +- +(.*)")
-LOCK = re.compile(r"([^\s,?]+)(\??),(\w+),(\d+)$")
+LOCK = re.compile(r"(?:lck_)?([^\s,?]+)(\??),(\w+),(\d+)$")
 
 Edges = dict[tuple[str, str], set[str]]
 

@@ -6,7 +6,7 @@
  *
  * Locks, in the order in which they may be taken (doc/locking):
  *
- *	sess, objhead, boc  ->  sandpaper  ->  (none)
+ *	cli, vcl, sess, boc  ->  sandpaper  ->  (none)
  *	sandpaper is never held over Pool_Task(), VSL or a system call, but
  *	for the one that sets the timer (spd_timer())
  *

@@ -11,8 +11,8 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-import sanitize  # noqa: E402
-import witness  # noqa: E402
+import sanitize
+import witness
 
 RACE = """==================
 WARNING: ThreadSanitizer: data race (pid=7)
@@ -63,9 +63,10 @@ Indirect leak of 8 byte(s) in 1 object(s) allocated from:
 
 SUMMARY: AddressSanitizer: 32 byte(s) leaked in 2 allocation(s).
 """
-UNDEFINED = """/x/src/perfctr/nic.c:12:9: runtime error: shift exponent -70 is negative
-    #0 0x55 in NIC_Release /x/src/perfctr/nic.c:12
-"""
+SAID = "***  v1    debug|Info: Child (77) said "
+UNDEFINED = (
+    f"{SAID}nic.c:12:9: runtime error: shift exponent -70 is negative\n"
+    f"{SAID}    #0 0x55 in NIC_Release /x/src/perfctr/nic.c:12\n")
 
 
 def race(first: str, caller: str = "main a.c:1") -> sanitize.Report:
@@ -129,8 +130,8 @@ def record(path: str) -> str:
 class Witness(unittest.TestCase):
     def test_edges(self) -> None:
         found = witness.edges([
-            record("sess,a,1 objhdr,b,2 sandpaper,c,3"),
-            record("wstat?,t,9 sandpaper,c,4"),
+            record("lck_sess,a,1 lck_objhdr,b,2 lck_sandpaper,c,3"),
+            record("lck_wstat?,t,9 lck_sandpaper,c,4"),
             "**** v1    vsl|          0 Debug           -  sess,a,1 x,b,2\n",
             record("Unlock sess @ x <y>")])
         self.assertEqual(found, {
