@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sp.h"
 
@@ -33,6 +34,24 @@ static struct vsmw_cluster *cluster;
 static struct stat_row *row;
 static unsigned rows, next;
 static unsigned serial;			/* of the map that they are of */
+
+/*
+ * Varnish asserts that it gets a descriptor for a cluster, and one for what it
+ * says of the counters: without them there are none until some are free.
+ */
+static int
+stat_descriptors(void)
+{
+	int one, two;
+
+	one = dup(spd.epoll);
+	two = dup(spd.epoll);
+	if (one >= 0)
+		(void)close(one);
+	if (two >= 0)
+		(void)close(two);
+	return (one >= 0 && two >= 0);
+}
 
 static void
 stat_drop(void)
@@ -104,7 +123,7 @@ spd_stat(void)
 	struct spd_tenant **tenant;
 	unsigned n;
 
-	if (serial != spd_map_serial()) {
+	if (serial != spd_map_serial() && stat_descriptors()) {
 		stat_drop();
 		serial = spd_map_tenants(&tenant, &n);
 		if (n > 0)
