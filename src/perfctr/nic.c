@@ -281,7 +281,7 @@ nic_refill(struct nic *nic, const struct nic_epoch *e)
 			lost = most - nic->backlog;
 		nic->backlog += lost;
 	}
-	return (nic->backlog >= nic_bytes(e->sent, NIC_RTT_EXCESS));
+	return (nic->backlog >= nic_bytes(e->sent, NIC_STANDS));
 }
 
 /* T is not known, and a queue stands for the fourth time: what was sent is
@@ -393,7 +393,7 @@ nic_stands(struct nic *nic, const struct nic_epoch *e)
 		changed = nic_measured(nic, e, known);
 	/* So much of it stands at least: wait for that */
 	if (!known && e->now >= nic->not_ours)
-		nic->backlog = nic_bytes(e->sent, NIC_RTT_EXCESS);
+		nic->backlog = nic_bytes(e->sent, NIC_STANDS);
 	return (changed);
 }
 

@@ -15,7 +15,7 @@
  * T is learned, every NIC_EPOCH, from the bytes that left behind the qdisc:
  *  - a standing backlog: T moves halfway to what was sent, and all of the
  *    way if it stood at the epoch's start too.  What B lost in
- *    excess of that is put back, and B is NIC_RTT_EXCESS of it at least, so
+ *    excess of that is put back, and B is NIC_STANDS of it at least, so
  *    that the queue is waited for;
  *  - a standing backlog that B does not explain though T is what was sent:
  *    bytes leave that B does not count (another program's, or headers of
@@ -41,7 +41,7 @@
 #define NIC_BACKLOG	2000000		/* ns of T */
 #define NIC_SHARE	(256 * 1024)	/* bytes, one request in B */
 #define NIC_EPOCH	50000000	/* ns */
-#define NIC_RTT_EXCESS	6000000		/* ns: a standing queue */
+#define NIC_STANDS	6000000		/* ns of T: a standing queue */
 #define NIC_RATE_MIN	1000000		/* bits/s: T is not learned below it */
 
 struct nic {
@@ -101,12 +101,10 @@ int64_t NIC_ClosedTime(struct nic *, int64_t now);	/* ns, total */
 
 /*
  * What the host saw since the start: bytes sent by the interface behind
- * the qdisc, whether a queue stands now: qdisc backlog or unsent bytes in
- * sockets of NIC_RTT_EXCESS of link time, or smoothed RTT over its minimum
- * by NIC_RTT_EXCESS, over several connections (one slow client's RTT says
- * nothing about our link).  The NIC_BACKLOG that is let through is no
- * standing queue.  Call it every NIC_EPOCH; sooner calls are ignored, an
- * epoch of more than four starts anew.  1: T changed.
+ * the qdisc, and whether a queue stands now: NIC_STANDS of link time before
+ * the interface.  The NIC_BACKLOG that is let through is no standing queue.
+ * Call it every NIC_EPOCH; sooner calls are ignored, an epoch of more than
+ * four starts anew.  1: T changed.
  */
 int NIC_Learn(struct nic *, uint64_t tx_bytes, int standing, int64_t now);
 

@@ -124,6 +124,15 @@ spd_counter(void)
 		spd_log_counter();
 }
 
+/* Locked: what a byte costs from now on */
+static void
+spd_set_rate(void)
+{
+	uint64_t rate = NIC_Rate(spd.nic);
+
+	spd.rate = rate != 0 ? rate : SPD_RATE_UNKNOWN;
+}
+
 static void
 spd_costs(void)
 {
@@ -138,7 +147,7 @@ spd_costs(void)
 		bound = cache_param->sandpaper_nic_rate;
 		NIC_SetBound(spd.nic, bound);
 	}
-	spd.rate = NIC_Rate(spd.nic) ? NIC_Rate(spd.nic) : SPD_RATE_UNKNOWN;
+	spd_set_rate();
 }
 
 void
@@ -220,7 +229,7 @@ spd_learn(int64_t now)
 	/* What stands, in time of what was sent */
 	sent = tx - last_tx;
 	standing = sent > 0 && (double)backlog * (double)(now - last) >
-	    (double)sent * NIC_RTT_EXCESS;
+	    (double)sent * NIC_STANDS;
 	last_tx = tx;
 	last = now;
 	Lck_Lock(&spd.mtx);
@@ -235,7 +244,7 @@ spd_learn(int64_t now)
 	spd.vsc->nic_rate = NIC_Rate(spd.nic);
 	spd.vsc->nic_backlog = (uint64_t)NIC_Backlog(spd.nic, now);
 	spd.vsc->nic_closed_ns = (uint64_t)NIC_ClosedTime(spd.nic, now);
-	spd.rate = NIC_Rate(spd.nic) ? NIC_Rate(spd.nic) : SPD_RATE_UNKNOWN;
+	spd_set_rate();
 	Lck_Unlock(&spd.mtx);
 	if (rate == 0 && spd.nic->rate != 0)
 		VSL(SLT_Debug, NO_VXID, "Sandpaper: link %s, %ju bits/s", name,

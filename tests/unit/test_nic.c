@@ -413,7 +413,7 @@ sim_tick(struct sim *s)
 		s->worst = delay;
 	if (s->now >= s->learn) {
 		s->learn = s->now + NIC_EPOCH;
-		(void)NIC_Learn(&s->nic, s->tx, delay > NIC_RTT_EXCESS,
+		(void)NIC_Learn(&s->nic, s->tx, delay > NIC_STANDS,
 		    s->now);
 	}
 }
@@ -574,7 +574,7 @@ test_others_bytes(void **state)
 	assert_true(u >= 0.95 * 0.7);
 	for (t = 0; t < 100; t++) {
 		(void)sim_run(sim, NIC_EPOCH);
-		stood += sim->queued * 8 * G / sim->link > NIC_RTT_EXCESS;
+		stood += sim->queued * 8 * G / sim->link > NIC_STANDS;
 	}
 	print_message("    stood in %d of 100 epochs\n", (int)stood);
 	assert_true(stood < 50);
