@@ -256,7 +256,7 @@ struct spd_tenant *spd_tenant_rel(struct rel_tenant *);
 void spd_estimate(struct spd_tenant *);		/* locked */
 enum rel_resource spd_dominant(const struct spd_tenant *);	/* locked */
 const char *spd_name(const struct spd_tenant *);
-double spd_share(const struct spd_tenant *);	/* locked */
+double spd_share(const struct rel_tenant_stat *);	/* locked */
 unsigned spd_queue_limit(const struct spd_tenant *);
 
 /* sp_map.c */
@@ -268,7 +268,6 @@ unsigned spd_map_tenants(struct spd_tenant ***, unsigned *);
 void spd_stat(void);
 
 /* sp_keeper.c, sp_link.c, sp_cli.c */
-void spd_keeper_init(void);
 void spd_params(void);
 void spd_log_start(void);
 void spd_link_seen(const struct sess *);

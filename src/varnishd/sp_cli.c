@@ -1,8 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The CLI: sandpaper.list, sandpaper.show, and the debugging commands that make a test's
- * order of release deterministic.
+ * The CLI: sandpaper.list, sandpaper.show, and the debugging commands that
+ * make a test's order of release deterministic.
  *
  * What is printed is a snapshot, and printed without the lock.
  */
@@ -54,7 +54,7 @@ snap_row(struct row *r, struct spd_tenant *t, int64_t now)
 	(void)snprintf(r->name, sizeof r->name, "%s", spd_name(t));
 	r->now = now;
 	REL_TenantStat(spd.rel, t->rel, &r->st);
-	r->share = spd_share(t);
+	r->share = spd_share(&r->st);
 	r->queue_limit = spd_queue_limit(t);
 	r->requests = t->requests;
 	r->refused = t->refused;
@@ -242,6 +242,18 @@ cli_number(struct cli *cli, const char *arg, unsigned long lo,
 	return (-1);
 }
 
+/* 0: there is no such argument; else the CLI has its error */
+static int
+cli_no_more(struct cli *cli, const char *arg)
+{
+
+	if (arg == NULL)
+		return (0);
+	VCLI_Out(cli, "Too many parameters: '%s'", arg);
+	VCLI_SetResult(cli, CLIS_PARAM);
+	return (-1);
+}
+
 static void
 list(struct cli *cli, const char * const *av, int json)
 {
@@ -253,11 +265,8 @@ list(struct cli *cli, const char * const *av, int json)
 		i++;
 	if (av[i] != NULL && cli_number(cli, av[i++], 1, 1000000, &rows))
 		return;
-	if (av[i] != NULL) {
-		VCLI_Out(cli, "Too many parameters: '%s'", av[i]);
-		VCLI_SetResult(cli, CLIS_PARAM);
+	if (cli_no_more(cli, av[i]))
 		return;
-	}
 	snap(&s);
 	if (json)
 		list_json(cli, av, &s, (unsigned)rows);
@@ -324,11 +333,8 @@ show(struct cli *cli, const char * const *av, int json)
 
 	if (json && av[3] != NULL)
 		name = av[3];
-	else if (av[3] != NULL) {
-		VCLI_Out(cli, "Too many parameters: '%s'", av[3]);
-		VCLI_SetResult(cli, CLIS_PARAM);
+	else if (cli_no_more(cli, av[3]))
 		return;
-	}
 	memset(&r, 0, sizeof r);
 	Lck_Lock(&spd.mtx);
 	t = spd_tenant_find(name, strlen(name));

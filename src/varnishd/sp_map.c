@@ -157,7 +157,7 @@ unsigned
 spd_map_tenants(struct spd_tenant ***tenant, unsigned *n)
 {
 	struct map_tenant *t;
-	unsigned found = 0, space = 1;
+	unsigned found = 0, space = 1, now;
 
 	PTOK(pthread_rwlock_rdlock(&maplock));
 	if (active != NULL)
@@ -170,9 +170,9 @@ spd_map_tenants(struct spd_tenant ***tenant, unsigned *n)
 			if (t->pinned != NULL)
 				(*tenant)[found++] = t->pinned;
 	*n = found;
-	space = serial;
+	now = serial;
 	PTOK(pthread_rwlock_unlock(&maplock));
-	return (space);
+	return (now);
 }
 
 /*--------------------------------------------------------------------

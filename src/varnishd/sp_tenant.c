@@ -202,17 +202,15 @@ spd_tenant_check(struct spd_tenant *t, const char *name, size_t l)
 
 /* Of a scarce resource, now; its own weight counts in any case */
 double
-spd_share(const struct spd_tenant *t)
+spd_share(const struct rel_tenant_stat *st)
 {
-	struct rel_tenant_stat st;
 	double all;
 
 	SPD_LOCKED();
-	REL_TenantStat(spd.rel, t->rel, &st);
 	all = (double)REL_BackloggedWeight(spd.rel);
-	if (st.waiting == 0)
-		all += st.weight;
-	return (st.weight / all);
+	if (st->waiting == 0)
+		all += st->weight;
+	return (st->weight / all);
 }
 
 /* Requests */
@@ -243,7 +241,7 @@ SPD_Ask(const char *name, struct spd_answer *a)
 	a->waiting = st.waiting;
 	a->running = st.running;
 	a->weight = (double)st.weight / REL_WEIGHT_ONE;
-	a->share = spd_share(t);
+	a->share = spd_share(&st);
 	a->used_cpu = (double)t->cpu_ns * 1e-9;
 	a->bytes = t->bytes;
 	a->waited = (double)t->wait_ns * 1e-9;
