@@ -4,9 +4,10 @@
 A victim is measured alone and beside each kind of abuse.  Abuse that takes
 next to no CPU time goes on all the time under one of two varnishds that run
 side by side, and the victim's phases take turns between them; a flood is
-measured after the victim alone, under the same varnishd.  `kept` is its throughput beside over alone; `fair` is what it could
-claim: all of it where the abuser uses next to no CPU or link, half of it
-against a flood, which is a tenant like any other.
+measured after the victim alone, under the same varnishd.  `kept` is its
+throughput beside over alone; `fair` is what it could claim: all of it where
+the abuser uses next to no CPU or link, half of it against a flood, which is a
+tenant like any other.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def abuse_turn(
         rss = abused.rss_bytes()
         found = lab.in_phases(
             [(v, [victim]) for v in (quiet, abused, abused, quiet)],
-            [abuse.group])
+            [replace(abuse.group, to=abused.proxy.listen)])
         grown = abused.rss_bytes() - rss
     seen = [phase[victim.name] for phase in found.phases]
     abuser = found.always[abuse.group.name]

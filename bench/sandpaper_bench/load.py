@@ -221,15 +221,14 @@ class Load:
     ) -> Interleaved:
         """Load in phases that take turns, each with its own connections.
 
-        The groups in `always` load the second phase's varnishd all the time.
+        The groups in `always`, which say to whom, load all the time.
         """
         specs = [
             replace(g, name=f"{number}.{g.name}", phase=number,
                     to=varnish.proxy.listen).spec()
             for number, (varnish, groups) in enumerate(phases)
             for g in groups]
-        specs += [replace(g, to=phases[1][0].proxy.listen).spec()
-                  for g in always]
+        specs += [g.spec() for g in always]
         running = list(dict.fromkeys(varnish for varnish, _ in phases))
 
         def clocks() -> list[Clocks]:

@@ -110,7 +110,6 @@ class Testbed:
     congestion_control: str = "reno"
     loopback: bool = False
     mode: str = field(init=False)
-    proxy_addr: str = field(init=False, default="127.0.0.1")
     proxies: tuple[Proxy, ...] = field(init=False)
 
     def __post_init__(self) -> None:
