@@ -624,7 +624,7 @@ spd_sleep(struct worker *wrk)
 enum spd_next {
 	SPD_RUN,		/* wrk->task is set */
 	SPD_IDLE,		/* nothing, back to the pool */
-	SPD_SLEEP		/* nothing, and nobody leads */
+	SPD_SLEEP		/* nothing, slots are free, nobody leads */
 };
 
 static enum spd_next
@@ -664,7 +664,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		return (spd_pick(wrk, me, now));
 	}
 	me->parsed = 0;
-	return (spd.leader ? SPD_IDLE : SPD_SLEEP);
+	return (spd.leader || spd.running >= spd.limit ? SPD_IDLE : SPD_SLEEP);
 }
 
 /* Leave the loop: with another task to do, or because Sandpaper is off */
