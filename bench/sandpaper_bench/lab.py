@@ -25,7 +25,7 @@ W = TypeVar("W", Measurement, Interleaved)
 
 CALIBRATION_RUNS = 3
 CALIBRATION_SECONDS = 0.7
-STOLEN = 0.02  # of the proxy's cores
+STOLEN = 0.02  # of the testbed's cores
 STOLEN_WINDOWS = 3
 
 
@@ -128,12 +128,13 @@ class Lab:
         """Measure again while a hypervisor takes the cores away.
 
         A window in which it took more than STOLEN of them says nothing of
-        us; the least disturbed of STOLEN_WINDOWS counts.
+        us: without the load's core a cheap tenant's queue runs dry.  The
+        least disturbed of STOLEN_WINDOWS counts.
         """
         found: list[W] = []
         while len(found) < STOLEN_WINDOWS:
             found.append(measure())
-            limit = found[-1].window_s * len(self.bed.proxy_cores) * STOLEN
+            limit = found[-1].window_s * len(self.bed.cores) * STOLEN
             if found[-1].stolen_s <= limit:
                 break
             self.disturbed += 1

@@ -144,14 +144,14 @@ class Interleaved:
 
 @dataclass(frozen=True)
 class Clocks:
-    """CPU seconds so far: varnishd's, its cores', and stolen from those."""
+    """CPU seconds so far: varnishd's, its cores', stolen from any core."""
 
     varnish: float
     busy: float
     stolen: float
 
 
-def core_seconds(cores: list[int]) -> tuple[float, float]:
+def core_seconds(cores: Iterable[int]) -> tuple[float, float]:
     """CPU time spent on anything, steal included, and the stolen part."""
     total = stolen = 0
     wanted = {f"cpu{core}" for core in cores}
@@ -334,7 +334,8 @@ class Load:
 
     def _clocks(self, varnish: Varnish) -> Clocks:
         return Clocks(varnish.cpu_seconds(),
-                      *core_seconds(self._bed.proxy_cores))
+                      core_seconds(self._bed.proxy_cores)[0],
+                      core_seconds(self._bed.cores)[1])
 
     @staticmethod
     def _seen(

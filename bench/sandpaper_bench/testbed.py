@@ -177,6 +177,11 @@ class Testbed:
             return ["ip", "netns", "exec", self._name(role), *command]
         return command
 
+    @property
+    def cores(self) -> set[int]:
+        """All that the testbed runs on."""
+        return set(self.proxy_cores + self.load_cores)
+
     def command(self, role: str, command: list[str]) -> list[str]:
         """Return the command as it runs on the cores of `role`, too."""
         cores = ",".join(map(str, self._cores(role)))
