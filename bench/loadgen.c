@@ -78,11 +78,13 @@ struct group {
 	double		rate;
 	uint64_t	limit;		/* requests in all, 0: no limit */
 	int		random_host, unique;
+	unsigned	hosts;		/* h0.HOST and so on, in turn by connection */
 	int		phase;		/* in which it loads, -1: always */
 	struct sockaddr_in to;
 	struct conn	*conns;
 	unsigned	retrying;	/* parked until a reconnect is due */
 	uint64_t	sent, answered, done, bytes, errors, not_ok;
+	uint64_t	sent_before;	/* the window */
 	uint32_t	*lat;		/* us */
 	size_t		nlat, alat;
 	uint64_t	*slices;
@@ -114,7 +116,7 @@ usage(const char *fmt, ...)
 	    "[-s seed] [-p phases] [-l phase_s] [-q settle_s] "
 	    "ADDR:PORT key=value[,key=value..] ...\n"
 	    "keys: name host path mode conns rate limit random_host unique "
-	    "phase to\n");
+	    "hosts phase to\n");
 	exit(2);
 }
 
@@ -240,8 +242,9 @@ conn_connect(struct conn *c, uint64_t now)
 }
 
 static int
-format_request(struct group *g, char *buf, size_t len)
+format_request(const struct conn *c, char *buf, size_t len)
 {
+	const struct group *g = c->group;
 	char host[300], path[600];
 	int l;
 
@@ -249,6 +252,9 @@ format_request(struct group *g, char *buf, size_t len)
 	if (g->random_host)
 		(void)snprintf(host, sizeof host, "%016jx.%s",
 		    (uintmax_t)draw(), g->host);
+	else if (g->hosts > 0)
+		(void)snprintf(host, sizeof host, "h%u.%s",
+		    (unsigned)(c - g->conns) % g->hosts, g->host);
 	else
 		(void)snprintf(host, sizeof host, "%s", g->host);
 	if (g->unique)
@@ -276,7 +282,7 @@ conn_ask(struct conn *c, uint64_t asked, uint64_t now)
 	char buf[1024];
 	int l;
 
-	l = format_request(g, buf, sizeof buf);
+	l = format_request(c, buf, sizeof buf);
 	c->asked = asked;
 	c->head_len = 0;
 	c->state = HEAD;
@@ -610,6 +616,8 @@ set_key(struct group *g, const char *key, char *val)
 		g->random_host = atoi(val);
 	else if (!strcmp(key, "unique"))
 		g->unique = atoi(val);
+	else if (!strcmp(key, "hosts"))
+		g->hosts = (unsigned)strtoul(val, NULL, 10);
 	else if (!strcmp(key, "phase"))
 		g->phase = atoi(val);
 	else if (!strcmp(key, "to"))
@@ -729,11 +737,14 @@ run(void)
 	struct epoll_event ev[256];
 	struct timespec ts;
 	uint64_t now, next, end, tick = 0;
+	unsigned u;
 	int i, n, open = 0;
 
 	for (now = now_ns(); now < t_end && !all_spent(); now = now_ns()) {
 		if (!open && now >= t_window) {
 			open = 1;
+			for (u = 0; u < ngroups; u++)
+				groups[u].sent_before = groups[u].sent;
 			printf("start\n");
 			(void)fflush(stdout);
 		}
@@ -834,14 +845,15 @@ report_group(struct group *g, double window)
 	qsort(g->lat, g->nlat, sizeof *g->lat, cmp_u32);
 	printf("{\"name\": \"%s\", \"mode\": \"%s\", \"connections\": %u, "
 	    "\"requests\": %ju, \"rps\": %.3f, \"bytes\": %ju, "
-	    "\"sent_in_all\": %ju, \"answered_in_all\": %ju, "
+	    "\"sent\": %ju, \"sent_in_all\": %ju, \"answered_in_all\": %ju, "
 	    "\"errors\": %ju, \"not_200\": %ju, \"waiting\": %ju, "
 	    "\"conn_min\": %ju, \"conn_max\": %ju, \"conn_mean\": %.3f, "
 	    "\"p50_s\": %.6f, \"p90_s\": %.6f, \"p99_s\": %.6f, "
 	    "\"max_s\": %.6f, \"slices\": [",
 	    g->name, mode_names[g->mode], g->nconn,
 	    (uintmax_t)g->done, (double)g->done / window,
-	    (uintmax_t)g->bytes, (uintmax_t)g->sent,
+	    (uintmax_t)g->bytes, (uintmax_t)(g->sent - g->sent_before),
+	    (uintmax_t)g->sent,
 	    (uintmax_t)g->answered, (uintmax_t)g->errors,
 	    (uintmax_t)g->not_ok, (uintmax_t)waiting, (uintmax_t)lo,
 	    (uintmax_t)hi, (double)g->done / g->nconn,

@@ -15,12 +15,14 @@ from .lab import Lab, Plan, dump, progress
 from .load import BENCH, BUILD
 from .pairs import alone, pairs
 from .reaper import Reaper
+from .scale import scale
 from .table import table
 from .testbed import Testbed, TestbedError, parse_cores
 from .varnish import Variant
 
 ALL = "all"
-EXPERIMENTS = [ALL, "pairs", "alone", *ABUSES, "rate-unknown", "rate-wrong"]
+EXPERIMENTS = [ALL, "pairs", "alone", "scale", *ABUSES, "rate-unknown",
+               "rate-wrong"]
 MAPPED = "random-hosts"  # the experiment that needs a tenant map
 STOCK = "stock"
 SWITCHES = {"sandpaper": "on", "off": "off", "observe": "observe"}
@@ -43,6 +45,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--customers", metavar="A,..",
                    default=",".join(CUSTOMERS),
                    help="for alone (default %(default)s)")
+    p.add_argument("--tenants", default="1,10,100,200,1000,2000",
+                   metavar="N,..", help="for scale, 10 connections each, as far as "
+                   "ulimit -Hn allows (default %(default)s)")
     p.add_argument("--victim", default="k0", metavar="A",
                    help="for abuse (default %(default)s)")
     p.add_argument("--flood", type=int, default=1_000_000, metavar="N",
@@ -157,10 +162,20 @@ def chosen_pairs(text: str) -> list[tuple[str, str]]:
     return found
 
 
+def chosen_sizes(text: str) -> list[int]:
+    """Parse "1,10,100"."""
+    sizes = [int(n) if n.isdigit() else 0 for n in text.split(",")]
+    if min(sizes) < 1:
+        raise TestbedError(f"--tenants '{text}' is no list of numbers from "
+                           "1, such as 1,10,100")
+    return sizes
+
+
 def shorten(args: argparse.Namespace) -> None:
     """Take less of everything: ten minutes instead of an hour or two."""
     args.seconds, args.turns = min(args.seconds, 2.0), min(args.turns, 3)
     args.pairs, args.customers = "c1-c3,k0-k1", "c1,k0"
+    args.tenants = "1,200"
     args.flood = min(args.flood, 100_000)
 
 
@@ -172,6 +187,8 @@ def experiment(
     lab.variants = make_variants(args, lab.bed.shaped)
     if name == "alone":
         return alone(lab, args.customers.split(","))
+    if name == "scale":
+        return scale(lab, chosen_sizes(args.tenants))
     if name in ABUSES:
         return abuse(lab, name, args.victim, args.flood)
     return pairs(lab, chosen_pairs(args.pairs), name)

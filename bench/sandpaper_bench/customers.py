@@ -91,7 +91,7 @@ backend default {{
 }}
 {prelude}
 sub vcl_recv {{
-	{tenants} else if (req.http.host !~ "^(big|drip)\\.example$") {{
+	{tenants} else if (req.http.host !~ "^(big|drip|.*many)\\.example$") {{
 		return (synth(404));
 	}}
 	unset req.http.X-Text;

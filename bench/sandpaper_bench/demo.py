@@ -47,7 +47,7 @@ def introduction(chosen: Sequence[tuple[str, str]]) -> str:
               "1") + "\n" + tenants + "\n"
         "Each is loaded alone, then together with its neighbour, 100 "
         "connections each.\nStock Varnish and Sandpaper take turns. About "
-        "three minutes.\n")
+        "four minutes.\n")
 
 
 def rows(result: dict[str, Any]) -> list[Row]:

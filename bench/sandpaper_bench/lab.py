@@ -118,11 +118,11 @@ class Lab:
 
     def in_phases(
         self, phases: Sequence[tuple[Varnish, list[Group]]],
-        always: Sequence[Group] = (),
+        always: Sequence[Group] = (), warmup: float | None = None,
     ) -> Interleaved:
         """Measure phases that take turns within the planned length."""
         return self._undisturbed(lambda: self.load.in_phases(
-            phases, self.plan.seconds, self.plan.warmup, always))
+            phases, self.plan.seconds, warmup or self.plan.warmup, always))
 
     def _undisturbed(self, measure: Callable[[], W]) -> W:
         """Measure again while a hypervisor takes the cores away.

@@ -48,6 +48,7 @@ class Group:
     limit: int = 0
     random_host: int = 0
     unique: int = 0
+    hosts: int = 0
     phase: int = -1
     to: str = ""
 
@@ -79,6 +80,7 @@ class Seen:
     conn_min: int
     conn_max: int
     conn_mean: float
+    sent: int
     sent_in_all: int
     slices: list[int]
 
@@ -249,7 +251,7 @@ class Load:
                 other[g["name"]] = seen(g)
         cpu = {}
         for varnish, old, new in zip(running, before, after, strict=True):
-            asked = sum(s.sent_in_all for (v, _), of_phase
+            asked = sum(s.sent for (v, _), of_phase
                         in zip(phases, found, strict=True) if v is varnish
                         for s in of_phase.values())
             cpu[varnish] = (new.varnish - old.varnish) * 1e6 / max(asked, 1)
@@ -324,7 +326,7 @@ class Load:
                 found.append(json.loads(out.splitlines()[-1]) | {
                     "name": g.name, "connections": g.conns, "waiting": 0,
                     "conn_min": 0, "conn_max": 0, "conn_mean": 0.0,
-                    "sent_in_all": 0, "slices": []})
+                    "sent": 0, "sent_in_all": 0, "slices": []})
         finally:
             for process in running:
                 self._reaper.end(process)

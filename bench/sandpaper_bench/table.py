@@ -84,6 +84,19 @@ def abuse_table(results: Sequence[dict[str, Any]]) -> str:
          for r in results])
 
 
+def scale_table(results: Sequence[dict[str, Any]]) -> str:
+    """Return the table of `scale`."""
+    return align(
+        ["tenants", "connections", "base/s", "ours/s", "ratio", "95 %",
+         "base us", "ours us", "errors"],
+        [[str(r["tenants"]), str(r["connections"]),
+          f"{r['rps_baseline']:.0f}", f"{r['rps_variant']:.0f}",
+          f"{r['ratio']:.3f}", interval(r["ratio_ci"]),
+          f"{r['cpu_us_baseline']:.1f}", f"{r['cpu_us_variant']:.1f}",
+          str(r["errors_baseline"] + r["errors_variant"])]
+         for r in results])
+
+
 def control_lines(control: dict[str, Any]) -> list[str]:
     """Return a line for each A/A control."""
     many = [control] if "what" in control else list(control.values())
@@ -96,6 +109,8 @@ def table(report: dict[str, Any]) -> str:
     results = report["results"]
     if "abuse" in results[0]:
         body = abuse_table(results)
+    elif "tenants" in results[0]:
+        body = scale_table(results)
     elif "customer" in results[0]:
         body = alone_table(results)
     else:

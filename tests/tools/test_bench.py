@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import socket
 import subprocess
 import sys
 import unittest
@@ -16,6 +17,7 @@ sys.path.insert(0, str(BENCH))
 
 from sandpaper_bench.cli import (
     chosen_pairs,
+    chosen_sizes,
     make_variants,
     parser,
 )
@@ -106,6 +108,12 @@ class CommandLine(unittest.TestCase):
     def test_cores(self) -> None:
         self.assertEqual(parse_cores("0,2-4"), [0, 2, 3, 4])
         self.assertEqual(core_mask([0, 2, 3, 4]), "1d")
+
+    def test_sizes_that_are_none(self) -> None:
+        self.assertEqual(chosen_sizes("1,200"), [1, 200])
+        for text in ("", "0", "1,x", "-5", "1,,2"):
+            with self.assertRaisesRegex(TestbedError, "no list of numbers"):
+                chosen_sizes(text)
 
     def test_a_pair_that_is_none(self) -> None:
         for text in ("c1", "c1-c1", ""):
@@ -225,6 +233,26 @@ class Loadgen(unittest.TestCase):
                          "rate=100,limit=5")
         self.assertEqual(seen["answered_in_all"], 5)
         self.assertLess(seen["bytes"], 10_000_000)
+
+    def test_hosts_take_turns_by_connection(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.settimeout(TIMEOUT)
+            load = subprocess.Popen(
+                [str(self.program), "-w", "0", "-t", str(TIMEOUT),
+                 f"127.0.0.1:{server.getsockname()[1]}",
+                 "host=many,conns=6,hosts=3"], stdout=subprocess.DEVNULL)
+            try:
+                peers = [server.accept()[0] for _ in range(6)]
+                hosts = []
+                for peer in peers:
+                    peer.settimeout(TIMEOUT)
+                    hosts.append(peer.recv(4096).split(b"\r\n")[1])
+                    peer.close()
+            finally:
+                load.kill()
+                load.wait()
+        self.assertEqual(sorted(hosts), [
+            b"Host: h%d.many" % n for n in (0, 0, 1, 1, 2, 2)])
 
     def test_who_waits_at_the_end_is_a_latency(self) -> None:
         seen = self.load("host=a,path=/drip/1000/1,conns=1", seconds=2)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`scale`: what many tenants cost (paper, section 6.4).
+
+1 to 2000 tenants with CONNECTIONS connections each ask for the no-op's page,
+under both variants side by side: two phases that take turns, so that each
+varnishd has just these connections.  `ratio` is throughput over the
+baseline's: of the turns' quotients, the median.  Phases are shorter than
+thousands of connections wait, so that latencies would say nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from .customers import CUSTOMERS
+from .estimate import bootstrap, median_quotient, verdict
+from .lab import Lab, progress
+from .load import Group, Interleaved
+from .pairs import control
+from .testbed import TestbedError
+from .varnish import Variant
+
+CONNECTIONS = 10  # a tenant
+SPARE_FILES = 100  # of a process, beside the connections
+NAME = "many"
+CONNECT_RATE = 2500  # connections/s, and misses, at least
+
+
+def group(tenants: int) -> Group:
+    """Return all tenants' connections; each is a Host of its own."""
+    return Group(NAME, f"{NAME}.example", CUSTOMERS["k0"].path,
+                 conns=tenants * CONNECTIONS, hosts=tenants)
+
+
+def possible(sizes: Sequence[int]) -> list[int]:
+    """Return the sizes, the largest ones as far as descriptors go.
+
+    The load generator has two phases' connections, a varnishd has half.
+    """
+    wanted = 2 * max(sizes) * CONNECTIONS + SPARE_FILES
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        if wanted > hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, wanted))
+            hard = wanted
+    most = (hard - SPARE_FILES) // (2 * CONNECTIONS)
+    if most < 1:
+        raise TestbedError(f"ulimit -Hn is {hard}: a tenant takes "
+                           f"{2 * CONNECTIONS + SPARE_FILES} descriptors")
+    if max(sizes) > most:
+        progress(f"ulimit -Hn is {hard}: {most} tenants instead of more")
+    return sorted({min(n, most) for n in sizes})
+
+
+def scale_turn(
+    lab: Lab, a: Variant, b: Variant, tenants: int
+) -> Interleaved:
+    """Measure so many tenants under two variants, side by side."""
+    groups = [group(tenants)]
+    warmup = lab.plan.warmup + 2 * groups[0].conns / CONNECT_RATE
+    with lab.varnish(a) as first, lab.varnish(b, second=True) as second:
+        return lab.in_phases([(first, groups), (second, groups)],
+                             warmup=warmup)
+
+
+def quotient(found: Interleaved) -> tuple[float, float]:
+    """Return (second, first) variant's throughput, requests/s."""
+    return found.phases[1][NAME].rps, found.phases[0][NAME].rps
+
+
+def scale_result(
+    lab: Lab, tenants: int, turns: Sequence[Interleaved]
+) -> dict[str, Any]:
+    """Return one number of tenants' entry of `results`."""
+    rps = [quotient(t) for t in turns]
+    low, high = bootstrap(rps, median_quotient, lab.plan.seed)
+    result: dict[str, Any] = {
+        "tenants": tenants, "connections": tenants * CONNECTIONS,
+        "baseline": lab.variants[0].name, "variant": lab.variants[1].name,
+        "turns": len(turns),
+        "ratio": round(median_quotient(rps), 4),
+        "ratio_ci": [round(low, 4), round(min(high, 1e9), 4)],
+        "verdict": verdict((low, high), lab.plan.target),
+    }
+    for phase, label in enumerate(("baseline", "variant")):
+        seen = [t.phases[phase][NAME] for t in turns]
+        result |= {
+            f"rps_{label}": round(median(s.rps for s in seen), 1),
+            f"cpu_us_{label}":
+                round(median(t.cpu_us[phase] for t in turns), 1),
+            f"errors_{label}": sum(s.failures for s in seen),
+        }
+    return result
+
+
+def scale(lab: Lab, sizes: Sequence[int]) -> dict[str, Any]:
+    """Compare both variants with each number of tenants."""
+    if len(lab.variants) != 2:
+        raise TestbedError("scale compares two variants: --variants a,b")
+    sizes = possible(sizes)
+    results = []
+    base, ours = lab.variants
+    for tenants in sizes:
+        turns: list[Interleaved] = []
+        while len(turns) < lab.plan.turns:
+            turns.append(scale_turn(lab, base, ours, tenants))
+            us, them = quotient(turns[-1])
+            progress(
+                f"  turn {len(turns)} {tenants} tenants {base.name} "
+                f"{them:8.0f}/s {ours.name} {us:8.0f}/s ratio "
+                f"{us / them if them else 0:.3f}")
+        results.append(scale_result(lab, tenants, turns))
+    same = [quotient(scale_turn(lab, base, base, sizes[0]))
+            for _ in range(lab.plan.turns)]
+    return lab.report("scale", control(
+        f"{sizes[0]} tenants, {base.name} against itself", same,
+        lab.plan.seed), results)
