@@ -12,6 +12,7 @@ from typing import Any
 from .abuse import ABUSES, abuse
 from .customers import CUSTOMERS, PAIRS, tenant_map
 from .lab import Lab, Plan, dump, progress
+from .latency import latency
 from .load import BENCH, BUILD
 from .pairs import alone, pairs
 from .reaper import Reaper
@@ -21,8 +22,8 @@ from .testbed import Testbed, TestbedError, parse_cores
 from .varnish import Variant
 
 ALL = "all"
-EXPERIMENTS = [ALL, "pairs", "alone", "scale", *ABUSES, "rate-unknown",
-               "rate-wrong"]
+EXPERIMENTS = [ALL, "pairs", "alone", "latency", "scale", *ABUSES,
+               "rate-unknown", "rate-wrong"]
 MAPPED = "random-hosts"  # the experiment that needs a tenant map
 STOCK = "stock"
 SWITCHES = {"sandpaper": "on", "off": "off", "observe": "observe"}
@@ -46,8 +47,9 @@ def parser() -> argparse.ArgumentParser:
                    default=",".join(CUSTOMERS),
                    help="for alone (default %(default)s)")
     p.add_argument("--tenants", default="1,10,100,200,1000,2000",
-                   metavar="N,..", help="for scale, 10 connections each, as far as "
-                   "ulimit -Hn allows (default %(default)s)")
+                   metavar="N,..",
+                   help="for scale, 10 connections each, as far as ulimit "
+                   "-Hn allows (default %(default)s)")
     p.add_argument("--victim", default="k0", metavar="A",
                    help="for abuse (default %(default)s)")
     p.add_argument("--flood", type=int, default=1_000_000, metavar="N",
@@ -187,6 +189,8 @@ def experiment(
     lab.variants = make_variants(args, lab.bed.shaped)
     if name == "alone":
         return alone(lab, args.customers.split(","))
+    if name == "latency":
+        return latency(lab, chosen_pairs(args.pairs))
     if name == "scale":
         return scale(lab, chosen_sizes(args.tenants))
     if name in ABUSES:

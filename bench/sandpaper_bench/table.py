@@ -97,6 +97,19 @@ def scale_table(results: Sequence[dict[str, Any]]) -> str:
          for r in results])
 
 
+def latency_table(results: Sequence[dict[str, Any]]) -> str:
+    """Return the table of `latency`."""
+    return align(
+        ["tenant", "variant", "offered/s", "answered/s", "p99 alone ms",
+         "p50 ms", "p99 ms", "max ms", "times", "95 %", "waiting", "errors"],
+        [[f"{r['tenant']} with {r['beside']}", r["variant"],
+          f"{r['offered_rps']:.0f}", f"{r['rps']:.0f}",
+          f"{r['p99_s_alone'] * 1e3:.1f}", f"{r['p50_s'] * 1e3:.1f}",
+          f"{r['p99_s'] * 1e3:.1f}", f"{r['max_s'] * 1e3:.1f}",
+          f"{r['times']:.2f}", interval(r["times_ci"]),
+          str(r["waiting"]), str(r["errors"])] for r in results])
+
+
 def control_lines(control: dict[str, Any]) -> list[str]:
     """Return a line for each A/A control."""
     many = [control] if "what" in control else list(control.values())
@@ -109,6 +122,8 @@ def table(report: dict[str, Any]) -> str:
     results = report["results"]
     if "abuse" in results[0]:
         body = abuse_table(results)
+    elif "times" in results[0]:
+        body = latency_table(results)
     elif "tenants" in results[0]:
         body = scale_table(results)
     elif "customer" in results[0]:

@@ -30,7 +30,8 @@ from sandpaper_bench.estimate import (
     verdict,
 )
 from sandpaper_bench.lab import Plan, in_turns
-from sandpaper_bench.load import build_loadgen
+from sandpaper_bench.latency import LatencyTurn, offered
+from sandpaper_bench.load import Group, Seen, build_loadgen
 from sandpaper_bench.reaper import start_time
 from sandpaper_bench.testbed import (
     TestbedError,
@@ -76,6 +77,15 @@ class Estimates(unittest.TestCase):
         self.assertEqual(fold_interval(0.8, 0.9), (0.8, 0.9))
         self.assertEqual(fold_interval(1.25, 2.0), (0.5, 0.8))
         self.assertEqual(fold_interval(0.8, 2.0), (0.5, 1.0))
+
+    def test_latency_is_judged_by_the_share(self) -> None:
+        alone, both = (
+            Seen("a", 100, 10.0, 0.0, p99, p99, 0, 0, 0, 1, 1, 1.0, 1, 1, [])
+            for p99 in (0.01, 0.03))
+        turn = LatencyTurn({"a": 10.0}, {"a": alone}, {"a": both})
+        self.assertAlmostEqual(turn.times("a"), 1.5)
+        group = offered(Group("a", "a.example"), 0.0)
+        self.assertIn("mode=open,conns=100,rate=1.0", group.spec())
 
     def test_verdict(self) -> None:
         self.assertEqual(verdict((0.91, 1.0), 0.9), "met")
