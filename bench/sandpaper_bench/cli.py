@@ -19,11 +19,13 @@ from .reaper import Reaper
 from .scale import scale
 from .table import table
 from .testbed import Testbed, TestbedError, parse_cores
+from .timeline import content_change, flash_crowd
 from .varnish import Variant
 
 ALL = "all"
-EXPERIMENTS = [ALL, "pairs", "alone", "latency", "scale", *ABUSES,
-               "rate-unknown", "rate-wrong"]
+EXPERIMENTS = [ALL, "pairs", "alone", "latency", "scale",
+               "content-change", "flash-crowd", *ABUSES, "rate-unknown",
+               "rate-wrong"]
 MAPPED = "random-hosts"  # the experiment that needs a tenant map
 STOCK = "stock"
 SWITCHES = {"sandpaper": "on", "off": "off", "observe": "observe"}
@@ -191,6 +193,10 @@ def experiment(
         return alone(lab, args.customers.split(","))
     if name == "latency":
         return latency(lab, chosen_pairs(args.pairs))
+    if name == "content-change":
+        return content_change(lab)
+    if name == "flash-crowd":
+        return flash_crowd(lab)
     if name == "scale":
         return scale(lab, chosen_sizes(args.tenants))
     if name in ABUSES:

@@ -220,10 +220,12 @@ class Load:
     def in_phases(
         self, phases: Sequence[tuple[Varnish, list[Group]]],
         seconds: float, warmup: float, always: Sequence[Group] = (),
+        length: float = PHASE_SECONDS,
     ) -> Interleaved:
         """Load in phases that take turns, each with its own connections.
 
-        The groups in `always`, which say to whom, load all the time.
+        The groups in `always`, which say to whom, load all the time.  A
+        phase takes `length` seconds.
         """
         specs = [
             replace(g, name=f"{number}.{g.name}", phase=number,
@@ -237,7 +239,7 @@ class Load:
             return [self._clocks(v) for v in running]
 
         result, before, after = self._loadgen(
-            phases[0][0], ["-p", str(len(phases)), "-l", str(PHASE_SECONDS),
+            phases[0][0], ["-p", str(len(phases)), "-l", str(length),
                            "-q", str(SETTLE_SECONDS), *specs],
             seconds, warmup, clocks)
         self._check(running)

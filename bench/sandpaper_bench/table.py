@@ -110,6 +110,17 @@ def latency_table(results: Sequence[dict[str, Any]]) -> str:
           str(r["waiting"]), str(r["errors"])] for r in results])
 
 
+def timeline_table(results: Sequence[dict[str, Any]]) -> str:
+    """Return the table of `content-change` or `flash-crowd`."""
+    return align(
+        ["phase", "variant", "before/s", "static/s", "kept", "fair",
+         "of fair", "95 %"],
+        [[r["phase"], r["variant"], f"{r['rps_before']:.0f}",
+          f"{r['rps']:.0f}", f"{r['kept']:.3f}", f"{r['fair']:.3f}",
+          f"{r['of_fair']:.3f}", interval(r["of_fair_ci"])]
+         for r in results])
+
+
 def control_lines(control: dict[str, Any]) -> list[str]:
     """Return a line for each A/A control."""
     many = [control] if "what" in control else list(control.values())
@@ -122,6 +133,8 @@ def table(report: dict[str, Any]) -> str:
     results = report["results"]
     if "abuse" in results[0]:
         body = abuse_table(results)
+    elif "series" in results[0]:
+        body = timeline_table(results)
     elif "times" in results[0]:
         body = latency_table(results)
     elif "tenants" in results[0]:

@@ -39,6 +39,7 @@ from sandpaper_bench.testbed import (
     free_port,
     parse_cores,
 )
+from sandpaper_bench.timeline import Line
 from sandpaper_bench.varnish import Variant
 
 TIMEOUT = 60  # seconds, for what should take one
@@ -86,6 +87,14 @@ class Estimates(unittest.TestCase):
         self.assertAlmostEqual(turn.times("a"), 1.5)
         group = offered(Group("a", "a.example"), 0.0)
         self.assertIn("mode=open,conns=100,rate=1.0", group.spec())
+
+    def test_a_time_line_skips_what_was_asked_before(self) -> None:
+        static = [9] * 10 + [4] * 20 + [7] * 10 + [5] * 20
+        line = Line(static, [[1] * 30 + [0] * 30, [0] * 30 + [2] * 30], 2,
+                    fair=1.0)
+        self.assertEqual((line.phase(0), line.phase(1)), (40, 50))
+        self.assertEqual(line.kept(1), 1.25)
+        self.assertEqual(line.series()["dynamic"], [1] * 30 + [2] * 30)
 
     def test_verdict(self) -> None:
         self.assertEqual(verdict((0.91, 1.0), 0.9), "met")
