@@ -21,9 +21,10 @@ from .table import table
 from .testbed import Testbed, TestbedError, parse_cores
 from .timeline import content_change, flash_crowd
 from .varnish import Variant
+from .workers import workers
 
 ALL = "all"
-EXPERIMENTS = [ALL, "pairs", "alone", "latency", "scale",
+EXPERIMENTS = [ALL, "pairs", "alone", "workers", "latency", "scale",
                "content-change", "flash-crowd", *ABUSES, "rate-unknown",
                "rate-wrong"]
 MAPPED = "random-hosts"  # the experiment that needs a tenant map
@@ -52,6 +53,8 @@ def parser() -> argparse.ArgumentParser:
                    metavar="N,..",
                    help="for scale, 10 connections each, as far as ulimit "
                    "-Hn allows (default %(default)s)")
+    p.add_argument("--slots", default="5,10,20,50,100", metavar="N,..",
+                   help="for workers, a core (default %(default)s)")
     p.add_argument("--victim", default="k0", metavar="A",
                    help="for abuse (default %(default)s)")
     p.add_argument("--flood", type=int, default=1_000_000, metavar="N",
@@ -166,12 +169,12 @@ def chosen_pairs(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def chosen_sizes(text: str) -> list[int]:
+def chosen_sizes(option: str, text: str) -> list[int]:
     """Parse "1,10,100"."""
     sizes = [int(n) if n.isdigit() else 0 for n in text.split(",")]
     if min(sizes) < 1:
-        raise TestbedError(f"--tenants '{text}' is no list of numbers from "
-                           "1, such as 1,10,100")
+        raise TestbedError(f"{option} '{text}' is no list of numbers from 1, "
+                           "such as 1,10,100")
     return sizes
 
 
@@ -179,7 +182,7 @@ def shorten(args: argparse.Namespace) -> None:
     """Take less of everything: ten minutes instead of an hour or two."""
     args.seconds, args.turns = min(args.seconds, 2.0), min(args.turns, 3)
     args.pairs, args.customers = "c1-c3,k0-k1", "c1,k0"
-    args.tenants = "1,200"
+    args.tenants, args.slots = "1,200", "10,100"
     args.flood = min(args.flood, 100_000)
 
 
@@ -191,6 +194,9 @@ def experiment(
     lab.variants = make_variants(args, lab.bed.shaped)
     if name == "alone":
         return alone(lab, args.customers.split(","))
+    if name == "workers":
+        return workers(lab, chosen_pairs(args.pairs)[0],
+                       chosen_sizes("--slots", args.slots))
     if name == "latency":
         return latency(lab, chosen_pairs(args.pairs))
     if name == "content-change":
@@ -198,7 +204,7 @@ def experiment(
     if name == "flash-crowd":
         return flash_crowd(lab)
     if name == "scale":
-        return scale(lab, chosen_sizes(args.tenants))
+        return scale(lab, chosen_sizes("--tenants", args.tenants))
     if name in ABUSES:
         return abuse(lab, name, args.victim, args.flood)
     return pairs(lab, chosen_pairs(args.pairs), name)

@@ -31,10 +31,11 @@ def interval(ends: Sequence[float]) -> str:
 def pair_rows(result: dict[str, Any]) -> list[Row]:
     """Return the two rows of a pair under one variant."""
     rows: list[Row] = []
+    clients = f", {result['connections']}" if "connections" in result else ""
     for side, other in (("a", "b"), ("b", "a")):
         first = side == "a"
         rows.append([
-            f"{result[side]} with {result[other]}",
+            f"{result[side]} with {result[other]}{clients}",
             result["variant"],
             f"{result[f'rps_alone_{side}']:.0f}",
             f"{result[f'rps_{side}']:.0f}",

@@ -57,7 +57,9 @@ class Line:
                 "dynamic": [sum(s) for s in zip(*self.dynamic, strict=True)]}
 
 
-def predicted(lab: Lab, variant: Variant, static: Group, large: Group) -> float:
+def predicted(
+    lab: Lab, variant: Variant, static: Group, large: Group
+) -> float:
     """Return what multi-resource fairness gives the static tenant.
 
     Of before: 2/(1+max(c'/N, n/c)), with CPU and link time a request c and n

@@ -129,10 +129,10 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(core_mask([0, 2, 3, 4]), "1d")
 
     def test_sizes_that_are_none(self) -> None:
-        self.assertEqual(chosen_sizes("1,200"), [1, 200])
+        self.assertEqual(chosen_sizes("--slots", "1,200"), [1, 200])
         for text in ("", "0", "1,x", "-5", "1,,2"):
-            with self.assertRaisesRegex(TestbedError, "no list of numbers"):
-                chosen_sizes(text)
+            with self.assertRaisesRegex(TestbedError, "--slots .* no list"):
+                chosen_sizes("--slots", text)
 
     def test_a_pair_that_is_none(self) -> None:
         for text in ("c1", "c1-c1", ""):
