@@ -150,6 +150,7 @@ struct spd_worker {
 	unsigned		turns;		/* since its counters were summed */
 	struct rel_node		*node;		/* the request that runs here */
 	struct spd_conn		*conn;		/* that it read from last */
+	const void		*impatient;	/* condition: lend at once */
 	_Atomic int64_t		began;		/* ns, METER_Now() */
 	int64_t			unmeasured;	/* ns charged since the last lap */
 	int64_t			laps;		/* ns, not yet in lap_sum */
@@ -205,6 +206,7 @@ struct spd {
 	int64_t			timer_at;	/* ns, 0: not set */
 	uint64_t		slots[SPD_SLOTS_MAX / 64];
 	VTAILQ_HEAD(, spd_worker) workers;
+	unsigned		nworkers;
 	VTAILQ_HEAD(, spd_tenant) readylist;
 	_Atomic unsigned	nready;
 	struct spd_conns	lingering;	/* by deadline */

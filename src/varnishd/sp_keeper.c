@@ -204,6 +204,16 @@ spd_params(void)
  */
 
 static void
+spd_nic_gauges(int64_t now)
+{
+
+	SPD_LOCKED();
+	spd.vsc->nic_rate = NIC_Rate(spd.nic);
+	spd.vsc->nic_backlog = (uint64_t)NIC_Backlog(spd.nic, now);
+	spd.vsc->nic_closed_ns = (uint64_t)NIC_ClosedTime(spd.nic, now);
+}
+
+static void
 spd_learn(int64_t now)
 {
 	static uint64_t speed, last_tx;
@@ -219,6 +229,9 @@ spd_learn(int64_t now)
 	Lck_Unlock(&spd.mtx);
 	if (!known || spd_link(&ss, &tx, &backlog, &speed, name, sizeof name)) {
 		last = 0;
+		Lck_Lock(&spd.mtx);
+		spd_nic_gauges(now);
+		Lck_Unlock(&spd.mtx);
 		return;
 	}
 	if (last == 0 || now <= last) {
@@ -241,9 +254,7 @@ spd_learn(int64_t now)
 		if (kept != NULL)
 			kept->rate = NIC_Rate(spd.nic);
 	}
-	spd.vsc->nic_rate = NIC_Rate(spd.nic);
-	spd.vsc->nic_backlog = (uint64_t)NIC_Backlog(spd.nic, now);
-	spd.vsc->nic_closed_ns = (uint64_t)NIC_ClosedTime(spd.nic, now);
+	spd_nic_gauges(now);
 	spd_set_rate();
 	Lck_Unlock(&spd.mtx);
 	if (rate == 0 && spd.nic->rate != 0)
@@ -298,9 +309,13 @@ spd_look(int64_t now)
 	Lck_Lock(&spd.mtx);
 	spd.vsc->oldest_wait_ms = REL_Oldest(spd.rel) < 0 ? 0 :
 	    (uint64_t)(now - REL_Oldest(spd.rel)) / 1000000;
-	VTAILQ_FOREACH(w, &spd.workers, list)
-		if (w->slot >= 0 && !w->stolen && n < SPD_LOOKED)
+	for (u = spd.nworkers; u > 0 && n < SPD_LOOKED; u--) {
+		w = VTAILQ_FIRST(&spd.workers);
+		VTAILQ_REMOVE(&spd.workers, w, list);
+		VTAILQ_INSERT_TAIL(&spd.workers, w, list);
+		if (w->slot >= 0 && !w->stolen)
 			clock[n++] = w->clock;
+	}
 	Lck_Unlock(&spd.mtx);
 	for (u = 0; u < n; u++)
 		cpu[u] = cpu_of(clock[u]);

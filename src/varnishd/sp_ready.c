@@ -9,10 +9,12 @@
  * poll nor a wake-up.  When it has lingered, it goes to Varnish's waiter,
  * as in stock.
  *
- * Nobody is woken to look at the set while slots are taken: workers look
+ * While all slots are taken nobody goes to sleep on the set: workers look
  * between two requests, at most every SPD_HARVEST ns.  When slots are free,
  * one worker, the leader, sleeps on the set; on an event it becomes a
- * worker again, and another is summoned if slots are still free.
+ * worker again, and another is summoned if slots are still free.  Whoever
+ * turns to something else while connections are ready summons one, too:
+ * the leader has no event left for these.
  *
  * Connections with bytes wait to be parsed, in turn by the tenant of their
  * last request, and at most P workers parse: one tenant's flood of
@@ -677,7 +679,7 @@ spd_leave(struct spd_worker *me)
 	if (me->slot >= 0)
 		spd_give_mine(me);
 	me->parsed = 0;
-	summon = !spd.leader && spd.mode != SPD_OFF;
+	summon = (!spd.leader || spd.nready > 0) && spd.mode != SPD_OFF;
 	waiting = REL_Waiting(spd.rel) > 0;
 	Lck_Unlock(&spd.mtx);
 	if (waiting)
@@ -766,7 +768,8 @@ SPD_Next(struct worker *wrk)
 		next = spd_pick(wrk, me, now);
 		waiting = spd.running < spd.limit &&
 		    REL_Waiting(spd.rel) > 0;
-		lead = spd.running < spd.limit && !spd.leader;
+		lead = spd.running < spd.limit && (!spd.leader ||
+		    (spd.nready > 0 && !me->parsing));
 		if (next == SPD_SLEEP && spd.mode == SPD_OFF)
 			next = SPD_IDLE;
 		if (next == SPD_SLEEP && !looked) {

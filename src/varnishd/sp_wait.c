@@ -52,7 +52,7 @@ spd_lend(void)
 	spd.lent++;
 	spd.vsc->lent = spd.lent;
 	spd.vsc->lendings++;
-	lead = !spd.leader;
+	lead = !spd.leader || spd.nready > 0;
 	Lck_Unlock(&spd.mtx);
 	spd_dispatch();
 	if (lead)
@@ -90,26 +90,32 @@ SPD_Rejoin(void)
 }
 
 /*--------------------------------------------------------------------
- * Condition variables.  All callers loop over their predicate, so that an
- * early return for lending is theirs to go round again: what they hold
- * (boc, sess) comes before our lock in the order.
+ * Condition variables.  What is waited for may come true between the end of
+ * SPD_PATIENCE and our getting the caller's lock back: nobody signals again.
+ * So the first call returns early, as if woken; all callers look at their
+ * predicate in a loop, and the next call on the same variable lends.  What
+ * they hold (boc, sess) comes before our lock in the order.
  */
 
 int
 SPD_CondWaitTimeout(pthread_cond_t *cond, struct lock *lck, vtim_dur tmo)
 {
-	vtim_real t0;
+	struct spd_worker *me = &spd_me;
 	int r;
 
 	if (!spd_holds_slot() || tmo <= SPD_PATIENCE)
 		return (Lck_CondWaitTimeout(cond, lck, tmo));
-	t0 = VTIM_real();
-	r = Lck_CondWaitTimeout(cond, lck, SPD_PATIENCE);
-	if (r != ETIMEDOUT)
-		return (r);
+	if (me->impatient != cond) {
+		me->impatient = NULL;
+		r = Lck_CondWaitTimeout(cond, lck, SPD_PATIENCE);
+		if (r != ETIMEDOUT)
+			return (r);
+		me->impatient = cond;
+		return (0);
+	}
+	me->impatient = NULL;
 	spd_lend();
-	tmo -= VTIM_real() - t0;
-	r = Lck_CondWaitTimeout(cond, lck, vmax(tmo, SPD_PATIENCE));
+	r = Lck_CondWaitTimeout(cond, lck, tmo);
 	SPD_Rejoin();
 	return (r);
 }
