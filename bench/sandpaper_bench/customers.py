@@ -3,7 +3,7 @@
 
 A customer is a page size and an amount of VCL work in microseconds of CPU.
 The work is regular-expression substitutions, as publishers' VCL does them;
-how long one takes is measured at start (`calibrate` in experiments.py).
+how long one takes is measured at start (`_calibrate` in lab.py).
 Every customer has two Hosts, its own and a twin, for runs against itself.
 """
 

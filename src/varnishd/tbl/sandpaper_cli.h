@@ -9,8 +9,10 @@ CLI_CMD(SANDPAPER_LIST,
 	"sandpaper.list [-j] [<n>]",
 	"List the releaser's state and the tenants that used most.",
 	"  The state of the releaser, then at most <n> tenants (default"
-	" 100), those with the most CPU time first.  The command reads a"
-	" snapshot, it does not hold requests up.\n\n"
+	" 100, from 1 to 1000000), those with the most CPU time first.  The"
+	" command reads a snapshot, it does not hold requests up.  Fields that"
+	" end in _s are seconds, in _ns nanoseconds, in _bps bits a second;"
+	" *account_s* is over the weight. An <n> out of range is an error.\n\n"
 	"  ``-j`` specifies JSON output.\n\n"
 	"  Example: ``sandpaper.list -j 5``",
 	0, 2
@@ -41,7 +43,7 @@ CLI_CMD(DEBUG_SANDPAPER_FREEZE,
 CLI_CMD(DEBUG_SANDPAPER_STEP,
 	"debug.sandpaper.step",
 	"debug.sandpaper.step [<n>]",
-	"Release n more requests (default 1) while frozen, one at a time:\n"
+	"Release n (1 to 1000000) more requests, default 1, while frozen:\n"
 	"each when the one before it is done.",
 	"",
 	0, 1
@@ -50,7 +52,7 @@ CLI_CMD(DEBUG_SANDPAPER_STEP,
 CLI_CMD(DEBUG_SANDPAPER_WAIT,
 	"debug.sandpaper.wait",
 	"debug.sandpaper.wait <n>",
-	"Return when n requests wait, at most 5 seconds later.",
+	"Return when n (0 to 1000000) requests wait, at most 5 seconds later.",
 	"",
 	1, 1
 )
@@ -74,7 +76,7 @@ CLI_CMD(DEBUG_SANDPAPER_COST,
 CLI_CMD(DEBUG_SANDPAPER_FAIL,
 	"debug.sandpaper.fail",
 	"debug.sandpaper.fail FS...",
-	"Refuse coming requests at the gate: F refuses, S lets pass.",
+	"Refuse coming requests at the gate: F refuses, S lets pass (64 at most).",
 	"",
 	1, 1
 )

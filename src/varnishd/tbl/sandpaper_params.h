@@ -26,8 +26,8 @@ PARAM_SIMPLE(
 	/* descr */
 	"Share this process fairly between tenants.\n"
 	"\toff\tstock behaviour\n"
-	"\tobserve\tmeasure and report, release in order of arrival and "
-	"without a limit\n"
+	"\tobserve\tmeasure and report, release in order of arrival, as many "
+	"as 8192 at a time\n"
 	"\ton\trelease by sandpaper_policy, as many at a time as there are "
 	"slots\n\n"
 	"Example: ``param.set sandpaper observe``"
@@ -82,8 +82,9 @@ PARAM_SIMPLE(
 	/* units */	"bits/s",
 	/* descr */
 	"Upper bound of the client-side link's rate, with an optional k, M "
-	"or G (powers of 1000). Zero means none: the rate is learned from "
-	"what the interface sends while a queue stands before it.\n\n"
+	"or G (powers of 1000), from 10k to 10000G. Zero means none: the "
+	"rate is learned from what the interface sends while a queue stands "
+	"before it.\n\n"
 	"Example: ``param.set sandpaper_nic_rate 1250M``"
 )
 
@@ -125,7 +126,8 @@ PARAM_SIMPLE(
 	"that libpfm4 knows. auto means cycles where a performance counter "
 	"may count both user and kernel, and thread-clock elsewhere. Where "
 	"the kernel refuses a counter the thread's clock is used, and the "
-	"log says so once.\n\n"
+	"log says so once. A name that libpfm4 does not know, or of more "
+	"than 63 characters, is an error.\n\n"
 	"Example: ``param.set sandpaper_counter thread-clock``"
 )
 
