@@ -7,10 +7,10 @@
  * A response that fits into a socket buffer never blocks its worker, so
  * without this the NIC would be a FIFO behind the releaser (facts: "The
  * NIC's backlog").  B counts the wire bytes that were released: an estimate
- * at release, corrected at write and at completion, taken back on reset or
- * for a reader that does not read; one request's share is capped at
- * NIC_SHARE.  B drains at 0.98 T.  While B is more than NIC_BACKLOG of
- * link time, the NIC is closed.
+ * at release, corrected at completion, taken back on reset or for a reader
+ * that does not read; one request's share is capped at NIC_SHARE.  B drains
+ * at 0.98 T.  While B is more than NIC_BACKLOG of link time, the NIC is
+ * closed.
  *
  * T is learned, every NIC_EPOCH, from the bytes that left behind the qdisc:
  *  - a standing backlog: T moves halfway to what was sent, and all of the

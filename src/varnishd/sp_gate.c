@@ -10,9 +10,9 @@
  * frees a slot otherwise, or adds a request from outside of a worker, calls
  * spd_dispatch().
  *
- * On the request's way there are two decisions under the lock: enqueue, and
- * settle.  Nothing there allocates, calls the kernel or wakes a thread but
- * to run a request.
+ * On the request's way there are three decisions under the lock: enqueue,
+ * release and settle.  Nothing there allocates, calls the kernel or wakes a
+ * thread but to run a request; the exceptions are in doc/locking.md.
  */
 
 #include "config.h"

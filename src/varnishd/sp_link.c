@@ -92,7 +92,7 @@ link_find(const struct sockaddr_storage *ss, char *name, size_t len)
 	return (index);
 }
 
-/* Mbit/s as the driver says, 0: it does not know */
+/* bits/s, as the driver says; 0: it does not know */
 static uint64_t
 link_speed(const char *name)
 {

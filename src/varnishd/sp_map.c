@@ -5,8 +5,8 @@
  *
  * A map belongs to a VCL, is filled in its vcl_init and never changes
  * after; the active VCL's map is in force, published before the VCL becomes
- * active.  Requests read it under a read lock that only `vcl.use` and
- * `vcl.discard` ever take for writing.
+ * active.  Requests read it under a read lock; only `vcl.use`,
+ * `vcl.discard` and the calls in a `vcl_init` ever take it for writing.
  *
  * Host names are kept sorted.  A name is looked up as it is, then, for
  * "*.domain", without its first label, its first two, and so on.

@@ -4,8 +4,9 @@
  * A worker that waits lends its slot (paper, section 5.2: "before a request
  * fetches content ... spawns a new worker"; design: "Waits give the slot
  * back").  The slot is the worker's, never the request's.  It is lent when
- * the wait has lasted SPD_PATIENCE, so that a fast origin costs nothing,
- * and retaken at once on waking, even above W: the paper's "rejoins".
+ * the wait has lasted SPD_PATIENCE (a pipe: at once), so that a fast origin
+ * costs nothing, and retaken at once on waking, even above W: the paper's
+ * "rejoins".
  *
  * A worker that blocks in a write is different: on the link it should
  * block, that is what bounds the queue between CPU and NIC.  Only a reader
