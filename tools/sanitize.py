@@ -4,7 +4,8 @@
 A report with a frame of ours in it counts against us, unless our function only
 called the two of Varnish's that a stock build reports together, too. Those are
 listed with their reason in patches/SERIES/sanitize-stock.txt. A report without
-a frame of ours is Varnish's own, listed or not.
+a frame of ours is Varnish's own, listed or not. Where Varnish calls ours in
+place of a system call, what the kernel reads or writes is Varnish's.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ ORIGIN = re.compile(r"  (Thread \S+ |Mutex \S+ .*created at|Location is|"
 FRAME = re.compile(r" +#\d+ (?:0x[0-9a-f]+ in )?(\S.*?)(?: (\S+:\d+))?"
                    r"(?: \(([^ ()]+)\+0x[0-9a-f]+\))?$")
 RUNTIME = re.compile(r"libsanitizer/|lib[atl]san\.")
+SYSTEM_CALLS = {"SPD_Writev", "spd_send", "SPD_Read"}
 OURS = re.compile(r"(^|/)(sandpaper/varnishd|src/(releaser|perfctr|poolmgr)|"
                   r"tests/unit|vmod_sandpaper)/")
 OUR_MODULE = "libvmod_sandpaper.so"
@@ -80,7 +82,7 @@ def environment(logs: Path) -> dict[str, str]:
 def parse(text: str) -> list[Report]:
     reports: list[Report] = []
     report: Report | None = None
-    skip = top = False
+    skip = top = kernel = False     # kernel: of a system call
     for line in text.splitlines():
         line = SAID.sub("", line)
         m = START.search(line)
@@ -88,7 +90,7 @@ def parse(text: str) -> list[Report]:
             kind = NUMBER.sub("N", next(k for k in m.groups() if k))
             report = Report(kind)
             reports.append(report)
-            skip, top = False, True
+            skip, top, kernel = False, True, False
         if report is None:
             continue
         report.text += line + "\n"
@@ -99,11 +101,14 @@ def parse(text: str) -> list[Report]:
         if frame is None:
             if line.strip():
                 skip = ORIGIN.match(line) is not None
-            top = True
+            top, kernel = True, False
         elif not skip:
             function, source, module = frame.groups("")
+            if top and kernel and function in SYSTEM_CALLS:
+                continue
             report.frames.append((function, f"{source} {module}"))
-            if top and not RUNTIME.search(report.frames[-1][1]):
+            kernel = RUNTIME.search(report.frames[-1][1]) is not None
+            if top and not kernel:
                 report.tops.append(report.frames[-1])
                 top = False
     return reports

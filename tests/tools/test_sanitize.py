@@ -76,6 +76,21 @@ def race(first: str, caller: str = "main a.c:1") -> sanitize.Report:
 
 
 class Reports(unittest.TestCase):
+    def test_what_a_system_call_reads_is_its_callers(self) -> None:
+        """SPD_Writev stands in place of writev(2), whose data is Varnish's."""
+        send = "spd_send sandpaper/varnishd/sp_wait.c:1"
+        flush = ("SPD_Writev sandpaper/varnishd/sp_wait.c:2 (varnishd+0x1)\n"
+                 "    #3 V1L_Flush http1/cache_http1_line.c:3")
+        report = race(send, flush)
+        self.assertFalse(report.ours)
+        self.assertEqual(report.title, "data race: V1L_Flush / beta")
+        itself = sanitize.parse(
+            RACE.format(first=send, caller=flush).replace(
+                "    #0 memcpy ../libsanitizer/sanitizer_common.inc:887 "
+                "(libtsan.so.2+0x5)\n", ""))
+        self.assertTrue(itself[0].ours)
+        self.assertTrue(race(flush.replace("SPD_Writev", "spd_take")).ours)
+
     def stock(self, text: str) -> sanitize.Stock:
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as f:
             f.write(text)
