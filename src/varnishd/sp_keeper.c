@@ -98,7 +98,12 @@ spd_counter(void)
 {
 	static char asked[SANDPAPER_COUNTER_MAX];
 	char now[SANDPAPER_COUNTER_MAX], note[SPD_NOTE] = "";
-	struct meter_source *src;
+	/* Workers may still use an older one: none is ever freed */
+	static struct source {
+		struct meter_source	src[1];
+		struct source		*older;
+	} *newest;
+	struct source *s;
 	int log;
 
 	memcpy(now, TRUST_ME(cache_param->sandpaper_counter.name), sizeof now);
@@ -106,17 +111,18 @@ spd_counter(void)
 	if (!strcmp(asked, now))
 		return;
 	memcpy(asked, now, sizeof asked);
-	/* The last one may still be in use by a worker: it is never freed */
-	src = calloc(1, sizeof *src);
-	AN(src);
-	if (METER_Choose(src, now, note, sizeof note)) {
+	s = calloc(1, sizeof *s);
+	AN(s);
+	if (METER_Choose(s->src, now, note, sizeof note)) {
 		/* METER_Check() in the manager let it pass */
 		VSL(SLT_Error, NO_VXID, "Sandpaper: %s", note);
-		free(src);
+		free(s);
 		return;
 	}
+	s->older = newest;
+	newest = s;
 	Lck_Lock(&spd.mtx);
-	spd.source = src;
+	spd.source = s->src;
 	memcpy(counter_note, note, sizeof counter_note);
 	log = logged;
 	Lck_Unlock(&spd.mtx);
