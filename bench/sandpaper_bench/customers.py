@@ -91,7 +91,8 @@ backend default {{
 }}
 {prelude}
 sub vcl_recv {{
-	{tenants} else if (req.http.host !~ "^(big|drip|.*many)\\.example$") {{
+	{tenants} else if (req.http.host !~
+	    "^(big|drip|h[0-9]+\\.many)\\.example$") {{
 		return (synth(404));
 	}}
 	unset req.http.X-Text;

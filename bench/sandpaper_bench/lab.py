@@ -114,7 +114,9 @@ class Lab:
     ) -> Measurement:
         """Measure one window of the planned length."""
         return self._undisturbed(lambda: self.load.measure(
-            varnish, groups, seconds or self.plan.seconds, self.plan.warmup))
+            varnish, groups,
+            self.plan.seconds if seconds is None else seconds,
+            self.plan.warmup))
 
     def in_phases(
         self, phases: Sequence[tuple[Varnish, list[Group]]],
@@ -122,7 +124,8 @@ class Lab:
     ) -> Interleaved:
         """Measure phases that take turns within the planned length."""
         return self._undisturbed(lambda: self.load.in_phases(
-            phases, self.plan.seconds, warmup or self.plan.warmup, always))
+            phases, self.plan.seconds,
+            self.plan.warmup if warmup is None else warmup, always))
 
     def _undisturbed(self, measure: Callable[[], W]) -> W:
         """Measure again while a hypervisor takes the cores away.

@@ -21,7 +21,7 @@ from typing import Any
 from .estimate import bootstrap
 from .lab import Lab, in_turns, progress
 from .load import Group, Seen
-from .pairs import check_names
+from .pairs import check_names, control
 from .varnish import Variant
 
 LOAD = 0.8  # of what a tenant can have
@@ -35,6 +35,7 @@ class LatencyTurn:
 
     capacity: dict[str, float]
     alone: dict[str, Seen]
+    again: Seen  # a, alone, a second time
     both: dict[str, Seen]
 
     def times(self, name: str) -> float:
@@ -63,7 +64,9 @@ def latency_turn(lab: Lab, variant: Variant, *, a: str, b: str) -> LatencyTurn:
         both = lab.measure(varnish, [
             offered(group, LOAD * SHARE * capacity[name])
             for name, group in groups.items()]).groups
-    return LatencyTurn(capacity, alone, both)
+        again = lab.measure(
+            varnish, [offered(groups[a], LOAD * capacity[a])])[a]
+    return LatencyTurn(capacity, alone, again, both)
 
 
 def note_latency(turn: str, found: LatencyTurn) -> None:
@@ -107,7 +110,7 @@ def latency_result(
 def latency(lab: Lab, chosen: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Run every chosen pair as open loops under every variant."""
     check_names([name for pair in chosen for name in pair])
-    results = []
+    results, controls = [], {}
     for number, (a, b) in enumerate(chosen, 1):
         progress(f"pair {number} of {len(chosen)}: {a} {b}")
         found = in_turns(lab.variants, lab.plan,
@@ -117,4 +120,9 @@ def latency(lab: Lab, chosen: Sequence[tuple[str, str]]) -> dict[str, Any]:
             latency_result(lab, name, other, variant, turns)
             for variant, turns in found.items()
             for name, other in ((a, b), (b, a))]
-    return lab.report("latency", {}, results)
+        ours = lab.variants[-1].name
+        controls[f"{a}-{b}"] = control(
+            f"p99 of {a} alone against itself, {ours}",
+            [(t.again.p99_s, t.alone[a].p99_s) for t in found[ours]],
+            lab.plan.seed)
+    return lab.report("latency", controls, results)

@@ -239,32 +239,47 @@ class AloneTurn:
                 sum(s.rps for s in self.stock) / 2)
 
 
+def quotient_result(
+    lab: Lab, rps: Sequence[tuple[float, float]]
+) -> dict[str, Any]:
+    """Return the figures of (variant, baseline) throughputs, a turn each."""
+    low, high = bootstrap(rps, median_quotient, lab.plan.seed)
+    return {
+        "baseline": lab.variants[0].name, "variant": lab.variants[1].name,
+        "turns": len(rps),
+        "ratio": round(median_quotient(rps), 4),
+        "ratio_ci": [round(low, 4), round(min(high, 1e9), 4)],
+        "verdict": verdict((low, high), lab.plan.target),
+    }
+
+
+def phase_result(
+    label: str, seen: Sequence[Seen], cpu_us: Sequence[float]
+) -> dict[str, Any]:
+    """Return the figures of one of two variants; names carry the label."""
+    return {
+        f"rps_{label}": round(median(s.rps for s in seen), 1),
+        f"cpu_us_{label}": round(median(cpu_us), 1),
+        f"errors_{label}": sum(s.failures for s in seen),
+    }
+
+
 def alone_result(
     lab: Lab, name: str, turns: Sequence[AloneTurn]
 ) -> dict[str, Any]:
     """Return one customer's entry of `results`."""
-    rps = [t.rps for t in turns]
-    interval = bootstrap(rps, median_quotient, lab.plan.seed)
-    stock, ours = (v.name for v in lab.variants)
     result: dict[str, Any] = {
-        "customer": name, "baseline": stock, "variant": ours,
-        "turns": len(turns),
-        "ratio": round(median_quotient(rps), 4),
-        "ratio_ci": [round(interval[0], 4), round(min(interval[1], 1e9), 4)],
-        "verdict": verdict(interval, lab.plan.target),
-    }
+        "customer": name, **quotient_result(lab, [t.rps for t in turns])}
     for phase, (label, seen) in enumerate((
         ("baseline", [s for t in turns for s in t.stock]),
         ("variant", [s for t in turns for s in t.ours]),
     )):
+        result |= phase_result(
+            label, seen, [t.found.cpu_us[phase] for t in turns])
         result |= {
-            f"rps_{label}": round(median(s.rps for s in seen), 1),
-            f"cpu_us_{label}":
-                round(median(t.found.cpu_us[phase] for t in turns), 1),
             f"p99_s_{label}": round(median(s.p99_s for s in seen), 6),
             f"slowest_to_mean_{label}":
                 round(median(s.slowest_to_mean for s in seen), 3),
-            f"errors_{label}": sum(s.failures for s in seen),
         }
     return result
 

@@ -13,14 +13,12 @@ from __future__ import annotations
 import contextlib
 import resource
 from collections.abc import Sequence
-from statistics import median
 from typing import Any
 
 from .customers import CUSTOMERS
-from .estimate import bootstrap, median_quotient, verdict
 from .lab import Lab, progress
 from .load import Group, Interleaved
-from .pairs import control
+from .pairs import control, phase_result, quotient_result
 from .testbed import TestbedError
 from .varnish import Variant
 
@@ -53,7 +51,7 @@ def possible(sizes: Sequence[int]) -> list[int]:
                            f"{2 * CONNECTIONS + SPARE_FILES} descriptors")
     if max(sizes) > most:
         progress(f"ulimit -Hn is {hard}: {most} tenants instead of more")
-    return sorted({min(n, most) for n in sizes})
+    return list(dict.fromkeys(min(n, most) for n in sizes))
 
 
 def scale_turn(
@@ -76,24 +74,13 @@ def scale_result(
     lab: Lab, tenants: int, turns: Sequence[Interleaved]
 ) -> dict[str, Any]:
     """Return one number of tenants' entry of `results`."""
-    rps = [quotient(t) for t in turns]
-    low, high = bootstrap(rps, median_quotient, lab.plan.seed)
     result: dict[str, Any] = {
         "tenants": tenants, "connections": tenants * CONNECTIONS,
-        "baseline": lab.variants[0].name, "variant": lab.variants[1].name,
-        "turns": len(turns),
-        "ratio": round(median_quotient(rps), 4),
-        "ratio_ci": [round(low, 4), round(min(high, 1e9), 4)],
-        "verdict": verdict((low, high), lab.plan.target),
-    }
+        **quotient_result(lab, [quotient(t) for t in turns])}
     for phase, label in enumerate(("baseline", "variant")):
-        seen = [t.phases[phase][NAME] for t in turns]
-        result |= {
-            f"rps_{label}": round(median(s.rps for s in seen), 1),
-            f"cpu_us_{label}":
-                round(median(t.cpu_us[phase] for t in turns), 1),
-            f"errors_{label}": sum(s.failures for s in seen),
-        }
+        result |= phase_result(
+            label, [t.phases[phase][NAME] for t in turns],
+            [t.cpu_us[phase] for t in turns])
     return result
 
 

@@ -6,7 +6,8 @@ puts up a larger page and takes it down again (Figure 12), or its connections
 double and triple for a while (Figure 13).  `kept` is the static tenant's
 throughput in a phase over that in the phase before, of the turns' own the
 median; the first SKIP seconds of each do not count, since what was asked
-before is served in them.  `series` is one turn in slices of 0.1 s.
+before is served in them.  `series` is one turn in slices of 0.1 s.  The
+control is a time line of the same length in which nothing changes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from .customers import CUSTOMERS
 from .estimate import bootstrap, verdict
 from .lab import Lab, in_turns, progress
 from .load import Group
+from .pairs import control
+from .testbed import TestbedError
 from .varnish import Variant
 
 STATIC = "c1"  # CPU-bound
@@ -55,6 +58,14 @@ class Line:
         """Return both tenants' requests a slice."""
         return {"static": self.static,
                 "dynamic": [sum(s) for s in zip(*self.dynamic, strict=True)]}
+
+
+def check_phase(seconds: float) -> None:
+    """A phase has to have slices that count."""
+    if seconds < 2 * SKIP or round(seconds * SLICES, 6) % 1:
+        raise TestbedError(
+            f"--seconds {seconds:g}: a time line's phases take "
+            f"{2 * SKIP:g} s or more, in steps of {1 / SLICES:g} s")
 
 
 def predicted(
@@ -125,8 +136,21 @@ def note(numbers: Sequence[int], turn: str, found: Line) -> None:
         f"{found.kept(n) / found.fair:.3f} of what is fair" for n in numbers))
 
 
+def unchanged(lab: Lab) -> dict[str, Any]:
+    """Run the control under the last variant: fair is 1."""
+    static, usual = lab.tenant(STATIC), lab.tenant(STATIC, twin=True)
+    turns = [line(lab, lab.variants[-1], always=[static],
+                  phases=[[usual]] * 3) for _ in range(lab.plan.turns)]
+    return control(f"no change, {lab.variants[-1].name}",
+                   [(t.phase(1), t.phase(0)) for t in turns], lab.plan.seed)
+
+
 def content_change(lab: Lab) -> dict[str, Any]:
     """Run Figure 12: usual, larger page, usual."""
+    check_phase(lab.plan.seconds)
+    if not lab.bed.shaped:
+        raise TestbedError("content-change needs a shaped link, which "
+                           "loopback is not: run it as root")
     static, usual = lab.tenant(STATIC), lab.tenant(STATIC, twin=True)
     large = replace(usual, path=f"/bytes/{LARGE}")
 
@@ -136,13 +160,14 @@ def content_change(lab: Lab) -> dict[str, Any]:
                     phases=[[usual], [large], [usual]], fair=fair)
 
     found = in_turns(lab.variants, lab.plan, turn, note=partial(note, [1]))
-    return lab.report("content-change", {}, [
+    return lab.report("content-change", unchanged(lab), [
         result(lab, "larger page", 1, variant, turns)
         for variant, turns in found.items()])
 
 
 def flash_crowd(lab: Lab) -> dict[str, Any]:
     """Run Figure 13: the dynamic tenant's connections double, triple."""
+    check_phase(lab.plan.seconds)
     static, usual = lab.tenant(STATIC), lab.tenant(STATIC, twin=True)
     phases = [[replace(usual, name=f"crowd{times}",
                        conns=times * usual.conns)] if times else []
@@ -152,6 +177,6 @@ def flash_crowd(lab: Lab) -> dict[str, Any]:
         lab.variants, lab.plan,
         partial(line, lab, always=[static, usual], phases=phases),
         note=partial(note, spikes))
-    return lab.report("flash-crowd", {}, [
+    return lab.report("flash-crowd", unchanged(lab), [
         result(lab, f"{CROWDS[n] + 1} x connections", n, variant, turns)
         for n in spikes for variant, turns in found.items()])

@@ -39,7 +39,7 @@ from sandpaper_bench.testbed import (
     free_port,
     parse_cores,
 )
-from sandpaper_bench.timeline import Line
+from sandpaper_bench.timeline import Line, check_phase
 from sandpaper_bench.varnish import Variant
 
 TIMEOUT = 60  # seconds, for what should take one
@@ -83,7 +83,7 @@ class Estimates(unittest.TestCase):
         alone, both = (
             Seen("a", 100, 10.0, 0.0, p99, p99, 0, 0, 0, 1, 1, 1.0, 1, 1, [])
             for p99 in (0.01, 0.03))
-        turn = LatencyTurn({"a": 10.0}, {"a": alone}, {"a": both})
+        turn = LatencyTurn({"a": 10.0}, {"a": alone}, alone, {"a": both})
         self.assertAlmostEqual(turn.times("a"), 1.5)
         group = offered(Group("a", "a.example"), 0.0)
         self.assertIn("mode=open,conns=100,rate=1.0", group.spec())
@@ -95,6 +95,12 @@ class Estimates(unittest.TestCase):
         self.assertEqual((line.phase(0), line.phase(1)), (40, 50))
         self.assertEqual(line.kept(1), 1.25)
         self.assertEqual(line.series()["dynamic"], [1] * 30 + [2] * 30)
+
+    def test_a_time_line_without_slices_that_count(self) -> None:
+        check_phase(2.1)
+        for seconds in (0.5, 1.0, 2.05):
+            with self.assertRaisesRegex(TestbedError, f"{seconds:g}"):
+                check_phase(seconds)
 
     def test_verdict(self) -> None:
         self.assertEqual(verdict((0.91, 1.0), 0.9), "met")
