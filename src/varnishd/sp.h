@@ -205,8 +205,7 @@ struct spd {
 	int64_t			harvested;	/* ns, last look */
 	int64_t			timer_at;	/* ns, 0: not set */
 	uint64_t		slots[SPD_SLOTS_MAX / 64];
-	VTAILQ_HEAD(, spd_worker) workers;
-	unsigned		nworkers;
+	VTAILQ_HEAD(spd_workers, spd_worker) workers;
 	VTAILQ_HEAD(, spd_tenant) readylist;
 	_Atomic unsigned	nready;
 	struct spd_conns	lingering;	/* by deadline */
@@ -246,6 +245,7 @@ void spd_harvest(int timeout_ms);
 void spd_expire(struct worker *, int64_t now);
 void spd_summon(void);
 int spd_leaderless(void);
+int spd_unwatched(void);
 void spd_timer(int64_t when);			/* locked */
 
 /* sp_tenant.c */

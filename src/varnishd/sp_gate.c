@@ -60,7 +60,6 @@ spd_self(void)
 	PTOK(pthread_setspecific(spd_key, &spd_me));
 	Lck_Lock(&spd.mtx);
 	VTAILQ_INSERT_TAIL(&spd.workers, &spd_me, list);
-	spd.nworkers++;
 	Lck_Unlock(&spd.mtx);
 	return (&spd_me);
 }
@@ -74,7 +73,6 @@ spd_thread_ends(void *priv)
 	CAST_OBJ_NOTNULL(me, priv, SPD_WORKER_MAGIC);
 	Lck_Lock(&spd.mtx);
 	VTAILQ_REMOVE(&spd.workers, me, list);
-	spd.nworkers--;
 	Lck_Unlock(&spd.mtx);
 	METER_Close(me->meter);
 	FINI_OBJ(me);

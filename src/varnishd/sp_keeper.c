@@ -309,13 +309,14 @@ spd_look(int64_t now)
 {
 	clockid_t clock[SPD_LOOKED];
 	int64_t cpu[SPD_LOOKED];
-	struct spd_worker *w;
+	struct spd_worker *w, *last;
 	unsigned n = 0, u, stolen = 0;
 
 	Lck_Lock(&spd.mtx);
 	spd.vsc->oldest_wait_ms = REL_Oldest(spd.rel) < 0 ? 0 :
 	    (uint64_t)(now - REL_Oldest(spd.rel)) / 1000000;
-	for (u = spd.nworkers; u > 0 && n < SPD_LOOKED; u--) {
+	last = VTAILQ_LAST(&spd.workers, spd_workers);
+	for (w = NULL; w != last && n < SPD_LOOKED;) {
 		w = VTAILQ_FIRST(&spd.workers);
 		VTAILQ_REMOVE(&spd.workers, w, list);
 		VTAILQ_INSERT_TAIL(&spd.workers, w, list);

@@ -356,6 +356,15 @@ SPD_Resumed(const struct sess *sp)
  * Connections that come from outside
  */
 
+/* Locked.  Nobody sleeps on the set, or nobody who will see what is ready */
+int
+spd_unwatched(void)
+{
+
+	SPD_LOCKED();
+	return (!spd.leader || spd.nready > 0);
+}
+
 /* Slots are free, and no worker sleeps on the epoll set or is on its way */
 int
 spd_leaderless(void)
@@ -364,8 +373,7 @@ spd_leaderless(void)
 
 	Lck_Lock(&spd.mtx);
 	leaderless = !spd.summoned && spd.running < spd.limit &&
-	    (!spd.leader || spd.nready > 0) &&
-	    (spd.mode != SPD_OFF || spd.nready > 0);
+	    spd_unwatched() && (spd.mode != SPD_OFF || spd.nready > 0);
 	Lck_Unlock(&spd.mtx);
 	return (leaderless);
 }
@@ -679,7 +687,7 @@ spd_leave(struct spd_worker *me)
 	if (me->slot >= 0)
 		spd_give_mine(me);
 	me->parsed = 0;
-	summon = (!spd.leader || spd.nready > 0) && spd.mode != SPD_OFF;
+	summon = spd_unwatched() && spd.mode != SPD_OFF;
 	waiting = REL_Waiting(spd.rel) > 0;
 	Lck_Unlock(&spd.mtx);
 	if (waiting)

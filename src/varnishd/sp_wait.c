@@ -53,7 +53,7 @@ spd_lend(void)
 	spd.lent++;
 	spd.vsc->lent = spd.lent;
 	spd.vsc->lendings++;
-	lead = !spd.leader || spd.nready > 0;
+	lead = spd_unwatched();
 	Lck_Unlock(&spd.mtx);
 	spd_dispatch();
 	if (lead)
@@ -137,6 +137,7 @@ SPD_Read(int fd, void *ptr, size_t len)
 {
 	struct pollfd pfd;
 	ssize_t l;
+	int e;
 
 	if (!spd_holds_slot())
 		return (read(fd, ptr, len));
@@ -149,9 +150,9 @@ SPD_Read(int fd, void *ptr, size_t len)
 		return (read(fd, ptr, len));
 	spd_lend();
 	l = read(fd, ptr, len);
-	pfd.fd = errno;
+	e = errno;
 	SPD_Rejoin();
-	errno = pfd.fd;
+	errno = e;
 	return (l);
 }
 
