@@ -40,8 +40,8 @@ struct rel_policy {
 	/* ns x scale / REL_SCALE_ONE / weight more, or less, to be paid */
 	void (*charge)(struct rel *, struct rel_tenant *, int64_t ns,
 	    uint32_t scale, uint32_t weight);
-	void (*progress)(struct rel *, struct rel_node *, enum rel_resource,
-	    int64_t now);
+	/* Began service on a resource; of REL_NET also when it completes */
+	void (*progress)(struct rel *, struct rel_node *, enum rel_resource);
 	/* Estimate or weight of the tenant have changed */
 	void (*estimate)(struct rel *, struct rel_tenant *);
 	void (*weight)(struct rel *, struct rel_tenant *, uint32_t before);
@@ -84,6 +84,7 @@ struct rel {
 };
 
 extern const struct rel_policy rel_policy_mr3rs;
+extern const struct rel_policy rel_policy_mr3;
 extern const struct rel_policy rel_policy_fifo;
 
 /* REL_New() with a policy that need not be in the table (tests) */

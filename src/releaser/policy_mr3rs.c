@@ -1,7 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * MR3 without synchronisation (paper, Figure 8), with repairs.
+ * MR3 without synchronisation (paper, Figure 8), with repairs; and `mr3`,
+ * the same with it, to compare.
  *
  * A tenant has an account A, all have a level G, in virtual ns (ns over
  * weight); Figure 8's excess is s = A - G.  A round raises G by u + 1, a
@@ -14,6 +15,10 @@
  * While one of them is held with its turn, the levels that use the closed
  * resource stand still, and the rounds go on for the others (progressive
  * filling).  What a level missed is made up for, up to U.
+ *
+ * End-to-end synchronisation (`mr3`; paper, section 4.3): a tenant's turn
+ * begins only when one of the requests of its turn before has begun service
+ * on the link, and nobody goes before it.  Cores idle meanwhile.
  */
 
 #include <assert.h>
@@ -61,6 +66,9 @@ struct mr3_tenant {
 	uint8_t			dominant;
 	uint8_t			backlogged;
 	uint8_t			indebted;	/* in the wheel */
+	uint8_t			in_turn;	/* has released in this turn */
+	uint32_t		turn;		/* the last one that released */
+	uint32_t		sent;		/* the last one seen on the link */
 };
 
 static struct mr3 *
@@ -326,6 +334,7 @@ leave(struct mr3 *p, struct mr3_tenant *mt)
 	else
 		list_remove(&mt->link);
 	mt->backlogged = 0;
+	mt->in_turn = 0;
 	level_of(p, mt)->backlogged--;
 }
 
@@ -347,6 +356,7 @@ end_turn(struct rel *rel, struct mr3 *p, struct rel_tenant *t)
 		leave(p, mt);
 	} else {
 		list_remove(&mt->link);
+		mt->in_turn = 0;
 		place(rel, mt);
 	}
 }
@@ -424,6 +434,37 @@ group(const struct rel *rel, const struct rel_tenant *t)
 }
 
 /*--------------------------------------------------------------------
+ * Synchronisation
+ */
+
+/* The turn may not begin: nothing of the one before is on the link */
+static int
+unsent(const struct rel *rel, const struct mr3_tenant *mt)
+{
+	return (rel->policy == &rel_policy_mr3 && !mt->in_turn &&
+	    mt->sent != mt->turn);
+}
+
+static void
+note_turn(struct mr3_tenant *mt, struct rel_node *n)
+{
+	if (!mt->in_turn)
+		mt->turn++;
+	mt->in_turn = 1;
+	n->turn = mt->turn;
+}
+
+static void
+mr3_progress(struct rel *rel, struct rel_node *n, enum rel_resource r)
+{
+	struct mr3_tenant *mt = account_of(n->tenant);
+
+	(void)rel;
+	if (r == REL_NET && (int32_t)(n->turn - mt->sent) > 0)
+		mt->sent = n->turn;
+}
+
+/*--------------------------------------------------------------------
  * The calls
  */
 
@@ -488,12 +529,13 @@ mr3_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 		thaw(p);
 	p->closed = closed;
 	t = next_turn(rel, p);
-	if (t == NULL) {
+	if (t == NULL || unsent(rel, account_of(t))) {
 		*when = INT64_MAX;
 		return (REL_NOT_YET);
 	}
 	*node = rel_first(t);
 	rel_release(rel, *node, slot);
+	note_turn(account_of(t), *node);
 	add_cost(p, account_of(t), t->cost, t->weight);
 	if (t->waiting == 0 || excess(p, account_of(t)) >= 0)
 		end_turn(rel, p, t);
@@ -572,18 +614,28 @@ mr3_account(const struct rel *rel, const struct rel_tenant *t)
 	return (mt->a - p->level[mt->group].g);
 }
 
+#define MR3_CALLS						\
+	.state_size =	sizeof(struct mr3),			\
+	.tenant_size =	sizeof(struct mr3_tenant),		\
+	.init =		mr3_init,				\
+	.tenant_init =	mr3_tenant_init,			\
+	.enqueue =	mr3_enqueue,				\
+	.dequeue =	mr3_dequeue,				\
+	.cancel =	mr3_cancel,				\
+	.charge =	mr3_charge,				\
+	.estimate =	mr3_estimate,				\
+	.weight =	mr3_weight,				\
+	.account =	mr3_account
+
 const struct rel_policy rel_policy_mr3rs = {
 	.name =		"mr3-rs",
 	.summary =	"multi-resource round robin, costs settled",
-	.state_size =	sizeof(struct mr3),
-	.tenant_size =	sizeof(struct mr3_tenant),
-	.init =		mr3_init,
-	.tenant_init =	mr3_tenant_init,
-	.enqueue =	mr3_enqueue,
-	.dequeue =	mr3_dequeue,
-	.cancel =	mr3_cancel,
-	.charge =	mr3_charge,
-	.estimate =	mr3_estimate,
-	.weight =	mr3_weight,
-	.account =	mr3_account,
+	MR3_CALLS
+};
+
+const struct rel_policy rel_policy_mr3 = {
+	.name =		"mr3",
+	.summary =	"the same, with end-to-end synchronisation",
+	.progress =	mr3_progress,
+	MR3_CALLS
 };

@@ -18,6 +18,7 @@
 static const struct rel_policy * const policies[] = {
 	&rel_policy_mr3rs,
 	&rel_policy_fifo,
+	&rel_policy_mr3,
 };
 
 #define NPOLICIES	(sizeof policies / sizeof policies[0])
@@ -491,15 +492,29 @@ REL_Dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	return (rel->policy->dequeue(rel, now, slot, closed, node, when));
 }
 
+int
+REL_Synchronised(const struct rel *rel)
+{
+	check(rel);
+	return (rel->policy->progress != NULL);
+}
+
+static void
+progress(struct rel *rel, struct rel_node *n, enum rel_resource r)
+{
+	if (rel->policy->progress != NULL && n->epoch == rel->epoch)
+		rel->policy->progress(rel, n, r);
+}
+
 void
 REL_Progress(struct rel *rel, struct rel_node *n, enum rel_resource r,
     int64_t now)
 {
 	check_held(rel);
 	check_node(n, REL_RUNNING);
+	(void)now;
 	assert(r < REL__RESOURCES);
-	if (rel->policy->progress != NULL && n->epoch == rel->epoch)
-		rel->policy->progress(rel, n, r, now);
+	progress(rel, n, r);
 }
 
 static void
@@ -538,6 +553,7 @@ REL_Complete(struct rel *rel, struct rel_node *n, int64_t cost,
 	(void)now;
 	t = n->tenant;
 	assert(t->running > 0);
+	progress(rel, n, REL_NET);
 	if (cost >= 0 && n->epoch == rel->epoch &&
 	    (rel->options & REL_OPT_SETTLE))
 		charge(rel, t, clamp(cost, 0) - n->charge, scale, n->weight);

@@ -70,6 +70,7 @@ struct rel_node {
 		struct {			/* RUNNING */
 			int64_t	charge;		/* ns, k: charged at release */
 			uint32_t weight;	/* w at release */
+			uint32_t turn;		/* the policy's */
 		};
 	};
 	int64_t			arrival;	/* ns, now of REL_Enqueue() */
@@ -191,7 +192,13 @@ void REL_Enqueue(struct rel *, struct rel_tenant *, struct rel_node *,
 enum rel_answer REL_Dequeue(struct rel *, int64_t now, unsigned slot,
     unsigned closed, struct rel_node **node, int64_t *when);
 
-/* The request began service on a resource (MR3 with synchronisation) */
+/*
+ * The running request began service on a resource.  Policies with end-to-end
+ * synchronisation (paper, section 4.3) wait for that, REL_Synchronised() is
+ * true for these: REL_Dequeue() may release more afterwards.  A request that
+ * completes need not have said so.
+ */
+int REL_Synchronised(const struct rel *);
 void REL_Progress(struct rel *, struct rel_node *, enum rel_resource,
     int64_t now);
 

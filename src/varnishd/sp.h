@@ -133,6 +133,7 @@ _Static_assert(sizeof(struct rel_node) <=
 #define SPD_F_GONE	(1U << 2)	/* cancelled, the client has reset */
 #define SPD_F_H2	(1U << 3)
 #define SPD_F_SLOW	(1U << 4)	/* its client does not read */
+#define SPD_F_SENDING	(1U << 5)	/* REL_Progress() knows */
 #define SPD_COUNTED_SHIFT 8		/* wire bytes in the NIC's backlog */
 
 /*--------------------------------------------------------------------
@@ -185,6 +186,7 @@ struct spd {
 	_Atomic unsigned	parsers_max;	/* P */
 	_Atomic uint32_t	alpha;		/* Q16 */
 	_Atomic double		sample;		/* p */
+	_Atomic int		synchronised;	/* REL_Synchronised() */
 
 	/* Under the lock */
 	struct lock		mtx;

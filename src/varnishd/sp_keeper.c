@@ -186,6 +186,7 @@ spd_params(void)
 	}
 	if (REL_GetPolicy(spd.rel) != policy)
 		AZ(REL_SetPolicy(spd.rel, policy, METER_Now()));
+	spd.synchronised = REL_Synchronised(spd.rel);
 	if (spd.limit != limit) {
 		spd.limit = limit;
 		REL_SetSlots(spd.rel, limit);

@@ -48,6 +48,7 @@ spd_lend(void)
 	int lead;
 
 	Lck_Lock(&spd.mtx);
+	REL_Progress(spd.rel, me->node, REL_NET, METER_Now());
 	spd_give_mine(me);
 	me->lent = 1;
 	spd.lent++;
@@ -258,6 +259,18 @@ spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
 	return (done > 0 ? (ssize_t)done : l);
 }
 
+/* The policy waits for requests to begin service on the link */
+static void
+spd_begin_sending(struct rel_node *n)
+{
+
+	SPD_FLAGS(n) |= SPD_F_SENDING;
+	Lck_Lock(&spd.mtx);
+	REL_Progress(spd.rel, n, REL_NET, METER_Now());
+	Lck_Unlock(&spd.mtx);
+	spd_dispatch();
+}
+
 /*
  * Like writev(2) on a blocking socket: all, or part and a time-out, or an
  * error.
@@ -273,6 +286,8 @@ SPD_Writev(int fd, const struct iovec *iov, int n)
 
 	if (!spd_holds_slot())
 		return (writev(fd, iov, n));
+	if (spd.synchronised && !(SPD_FLAGS(spd_me.node) & SPD_F_SENDING))
+		spd_begin_sending(spd_me.node);
 	for (i = 0; i < n; i++)
 		len += iov[i].iov_len;
 	pfd.fd = fd;

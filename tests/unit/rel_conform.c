@@ -76,6 +76,8 @@ step_dequeue(struct world *w, unsigned flags)
 	if (((w->now / 64) & 1) != 0)		/* phases */
 		closed = (unsigned)((w->now / 128) & 3);
 	must = must_release(w, (flags & CONFORM_IGNORES_CLOSED) ? 0 : closed);
+	if ((flags & CONFORM_SYNCHRONISED) && w->nrunning > 0)
+		must = 0;
 	if (slot < w->nslots && w->nrunning >= w->nslots)
 		return;
 	r = world_dequeue(w, slot, closed, &a);
@@ -305,8 +307,11 @@ lag_fill(struct lag *l)
 
 	while (w->nrunning < w->nslots && w->nwaiting > 0 &&
 	    w->fault == NULL)
-		if (world_dequeue(w, w->nrunning, 0, NULL) == NULL)
+		if (world_dequeue(w, w->nrunning, 0, NULL) == NULL) {
+			if (REL_Synchronised(w->rel) && w->nrunning > 0)
+				break;
 			fault(w, "idle while a request is eligible");
+		}
 }
 
 static void

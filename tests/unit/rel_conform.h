@@ -12,6 +12,7 @@
 /* What a row of the policy table is excused from */
 #define CONFORM_IGNORES_CLOSED	(1U << 0)
 #define CONFORM_UNFAIR		(1U << 1)	/* no bound of lag */
+#define CONFORM_SYNCHRONISED	(1U << 2)	/* may idle while any run */
 
 /* A fresh releaser under test, nslots slots */
 typedef struct rel *conform_new_f(const void *priv, unsigned nslots);
