@@ -22,6 +22,8 @@
  * SPD_Rejoin	it has piped: the slot is retaken at once, even above W
  * SPD_CondWait	like Lck_CondWait(), lending after a millisecond
  * SPD_Read	like read(2), lending while nothing comes
+ * SPD_Write	like write(2), of an answer without VCL: a worker that parses
+ *		does not wait
  * SPD_Writev	like writev(2), lending to slow readers only
  * SPD_Fetch*	a backend fetch, and whose it is
  * SPD_H2Session	an HTTP/2 session's thread begins (1) or ends (-1)

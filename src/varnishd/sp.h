@@ -110,7 +110,7 @@ struct spd_conn {
 	uint8_t			expired;
 	_Atomic uint8_t		hup;		/* the client has reset it */
 	_Atomic uint8_t		fin;		/* the client sends no more */
-	uint8_t			nonblock;	/* back from Varnish's waiter */
+	uint8_t			blocking;	/* resumed: the socket is that */
 };
 
 VTAILQ_HEAD(spd_conns, spd_conn);
@@ -156,6 +156,7 @@ struct spd_worker {
 	int64_t			unmeasured;	/* ns charged since the last lap */
 	int64_t			laps;		/* ns, not yet in lap_sum */
 	int64_t			fresh;		/* ns, when it last yielded */
+	int64_t			blocked;	/* ns, in this request's writes */
 	uint64_t		rnd;
 	struct meter		meter[1];
 	/* The keeper's look at it */
@@ -187,6 +188,7 @@ struct spd {
 	_Atomic uint32_t	alpha;		/* Q16 */
 	_Atomic double		sample;		/* p */
 	_Atomic int		synchronised;	/* REL_Synchronised() */
+	_Atomic int		link_busy;	/* as far as known */
 
 	/* Under the lock */
 	struct lock		mtx;
@@ -247,6 +249,7 @@ void spd_harvest(int timeout_ms);
 void spd_expire(struct worker *, int64_t now);
 void spd_summon(void);
 int spd_leaderless(void);
+void spd_parsed(void);
 int spd_unwatched(void);
 void spd_timer(int64_t when);			/* locked */
 

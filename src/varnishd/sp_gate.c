@@ -415,10 +415,12 @@ SPD_Gate(struct worker *wrk, struct req *req)
 {
 	struct spd_conn *conn;
 
-	if (spd.mode == SPD_OFF)
+	conn = spd.mode == SPD_OFF ? NULL : spd_conn(req->sp);
+	if (conn == NULL) {
+		spd_parsed();
 		return (SPD_GATE_OPEN);
-	conn = spd_conn(req->sp);
-	if (conn != NULL && conn->armed && req->htc->body_status != BS_NONE)
+	}
+	if (conn->armed && req->htc->body_status != BS_NONE)
 		spd_disarm(conn);	/* its bytes are no new request */
 	if (spd_enqueue(wrk, req, conn, 0) == SPD_IN_QUEUED)
 		return (SPD_GATE_QUEUED);
@@ -548,6 +550,7 @@ SPD_Begin(struct worker *wrk, struct req *req)
 		Lck_Unlock(&spd.mtx);
 	}
 	me->node = n;
+	me->blocked = 0;
 	if (SPD_FLAGS(n) & SPD_F_DRAWN)
 		(void)spd_lap(me, 1);
 	return (0);

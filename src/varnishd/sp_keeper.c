@@ -6,7 +6,7 @@
  *  - parameters take effect (Varnish does not tell the child)
  *  - lingering connections go to Varnish's waiter
  *  - every NIC_EPOCH: the link's rate is learned
- *  - every SPD_LOOK: the oldest wait, workers that stand still, and the
+ *  - every SPD_STILL_LOOK: the oldest wait, workers that stand still, and the
  *    tenants' counters
  *  - every second: the residual, the number of threads, who was not seen
  *  - somebody leads while slots are free
@@ -28,6 +28,7 @@
 #include "vtim.h"
 
 #define SPD_RATE_UNKNOWN	10000000000ULL	/* bits/s, for costs only */
+#define SPD_BUSY	.75	/* of T: the link is busy */
 
 static pthread_t spd_keeper_thread;
 static struct residual residual;
@@ -228,6 +229,7 @@ spd_learn(int64_t now)
 	static char name[64];
 	struct sockaddr_storage ss;
 	uint64_t tx, backlog, rate, sent;
+	double sent_rate;
 	int standing, known;
 
 	Lck_Lock(&spd.mtx);
@@ -237,6 +239,7 @@ spd_learn(int64_t now)
 	if (!known || spd_link(&ss, &tx, &backlog, &speed, name, sizeof name)) {
 		last = 0;
 		Lck_Lock(&spd.mtx);
+		spd.link_busy = spd.nic->rate > 0;	/* for all we know */
 		spd_nic_gauges(now);
 		Lck_Unlock(&spd.mtx);
 		return;
@@ -250,6 +253,7 @@ spd_learn(int64_t now)
 	sent = tx - last_tx;
 	standing = sent > 0 && (double)backlog * (double)(now - last) >
 	    (double)sent * NIC_STANDS;
+	sent_rate = (double)sent * 8e9 / (double)(now - last);
 	last_tx = tx;
 	last = now;
 	Lck_Lock(&spd.mtx);
@@ -261,6 +265,8 @@ spd_learn(int64_t now)
 		if (kept != NULL)
 			kept->rate = NIC_Rate(spd.nic);
 	}
+	spd.link_busy = standing || (spd.nic->rate > 0 &&
+	    sent_rate >= SPD_BUSY * (double)spd.nic->rate);
 	spd_nic_gauges(now);
 	spd_set_rate();
 	Lck_Unlock(&spd.mtx);
@@ -275,7 +281,7 @@ spd_learn(int64_t now)
  * taken away, as if it had lent it.
  */
 
-#define SPD_LOOK	100000000	/* ns between two looks */
+#define SPD_STILL_LOOK	100000000	/* ns between two looks */
 #define SPD_STILL	200000000	/* ns */
 #define SPD_LOOKED	256		/* workers a look */
 
@@ -407,7 +413,7 @@ spd_keeper(struct worker *wrk, void *priv)
 			epoch = now;
 			spd_learn(now);
 		}
-		if (spd.mode != SPD_OFF && now - look >= SPD_LOOK) {
+		if (spd.mode != SPD_OFF && now - look >= SPD_STILL_LOOK) {
 			look = now;
 			spd_look(now);
 			spd_stat();

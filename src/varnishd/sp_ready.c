@@ -96,7 +96,6 @@ spd_conn(const struct sess *sp)
 	c->serial = serial + 1;
 	c->sp = TRUST_ME(sp);
 	c->fd = sp->fd;
-	c->nonblock = 1;
 	c->vxid = VXID(sp->vxid);
 	Lck_Unlock(&spd.mtx);
 	return (c);
@@ -188,6 +187,7 @@ spd_park_locked(struct spd_conn *c, int64_t deadline, int partial)
 	SPD_LOCKED();
 	c->deadline = deadline;
 	c->partial = (uint8_t)partial;
+	c->blocking = 1;
 	c->state = SPD_PARKED;
 	VTAILQ_FOREACH_REVERSE(c2, head, spd_conns, list)
 		if (c2->deadline <= deadline)
@@ -248,10 +248,33 @@ spd_to_waiter(struct worker *wrk, struct spd_conn *c)
 
 	CAST_OBJ_NOTNULL(req, c->priv, REQ_MAGIC);
 	spd_disarm(c);
+	c->blocking = 0;
 	wrk->stats->sess_herd++;
 	WS_ReleaseP(req->htc->ws, req->htc->rxbuf_b);
 	SPD_IDLE_REQ(wrk, req);
 	SES_Wait(sp, XPORT_ByNumber(sp->sattr[SA_TRANSPORT]));
+}
+
+/*
+ * This worker parses no more, though it goes on with that connection: it
+ * waits for the rest as stock does, or runs the request.
+ */
+void
+spd_parsed(void)
+{
+	struct spd_worker *me = &spd_me;
+	int ready;
+
+	if (!me->parsing)
+		return;
+	me->parsing = 0;
+	Lck_Lock(&spd.mtx);
+	AN(spd.parsers);
+	spd.parsers--;
+	ready = spd.nready > 0;
+	Lck_Unlock(&spd.mtx);
+	if (ready)
+		spd_summon();
 }
 
 /*--------------------------------------------------------------------
@@ -269,11 +292,12 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 	ssize_t room, n;
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
-	if (spd.mode == SPD_OFF)
+	spd_me.conn = NULL;
+	c = spd.mode == SPD_OFF ? NULL : spd_conn(sp);
+	if (c == NULL) {
+		spd_parsed();
 		return (0);
-	c = spd_conn(sp);
-	if (c == NULL)
-		return (0);
+	}
 	spd_self()->conn = c;
 	c->func = SPD_TASK(req)->func;
 	c->priv = req;
@@ -316,8 +340,10 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 			c->t_first = VTIM_real();
 		if (spd_park(c, timeout, hs == HTC_S_MORE))
 			return (1);
-		if (!c->armed)
+		if (!c->armed) {
+			spd_parsed();
 			return (0);
+		}
 	}
 }
 
@@ -347,8 +373,8 @@ SPD_Resumed(const struct sess *sp)
 	c = spd_conn(sp);
 	if (c == NULL)
 		return (0);
-	resumed = !c->nonblock;
-	c->nonblock = 0;
+	resumed = c->blocking;
+	c->blocking = 0;
 	return (resumed);
 }
 
@@ -405,7 +431,7 @@ SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 
 	c = spd_conn(sp);
 	if (c != NULL && req->transport->unwait != NULL) {
-		c->nonblock = 0;	/* make() has set it to blocking */
+		c->blocking = 1;	/* make() has seen to it */
 		task.func(wrk, task.priv);
 		task = *SPD_TASK(wrk);
 		memset(SPD_TASK(wrk), 0, sizeof *SPD_TASK(wrk));
@@ -449,7 +475,6 @@ SPD_Ready(struct sess *sp, struct pool_task *tp)
 	Lck_Lock(&spd.mtx);
 	c->func = tp->func;
 	c->priv = tp->priv;
-	c->nonblock = 1;
 	c->drained = 0;
 	spd_ready_push(c);
 	Lck_Unlock(&spd.mtx);
@@ -558,7 +583,7 @@ spd_expire(struct worker *wrk, int64_t now)
 		while ((c = VTAILQ_FIRST(&spd.partials)) != NULL &&
 		    c->deadline <= now) {
 			spd_unpark_locked(c);
-			c->expired = 1;
+			c->expired = spd.mode != SPD_OFF;
 			spd_ready_push(c);
 			partial++;
 		}

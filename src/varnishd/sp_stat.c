@@ -101,7 +101,7 @@ stat_copy(const struct stat_row *r)
 	struct rel_tenant_stat st;
 
 	SPD_LOCKED();
-	if (TEN_OfHost(t)->generation != r->generation)
+	if (!(r->generation & 1) || TEN_OfHost(t)->generation != r->generation)
 		return;
 	REL_TenantStat(spd.rel, t->rel, &st);
 	r->vsc->waiting = st.waiting;

@@ -9,8 +9,10 @@
  * "rejoins".
  *
  * A worker that blocks in a write is different: on the link it should
- * block, that is what bounds the queue between CPU and NIC.  Only a reader
- * that does not read has its slot taken away, and TCP knows which it is.
+ * block, that is what bounds the queue between CPU and NIC.  So it keeps its
+ * slot while the link is busy, but not for more than SPD_BLOCKED a request,
+ * nor for a reader that does not read: TCP knows which it is.  While the
+ * link is not busy it is the client's path that is slow.
  */
 
 #include "config.h"
@@ -30,7 +32,8 @@
 
 #define SPD_PATIENCE	1e-3		/* s, of a wait */
 #define SPD_LOOK_MS	5		/* of a write, between two looks */
-#define SPD_LOOKS	200		/* a link that slow is a slow reader's */
+#define SPD_LOOK	(SPD_LOOK_MS * 1000000)	/* ns */
+#define SPD_BLOCKED	1000000000	/* ns, of a request's writes */
 #define SPD_ACK_MS	200		/* no ACK for so long: it won't come */
 
 static int
@@ -67,7 +70,7 @@ SPD_Pipe(const struct req *req)
 {
 	struct spd_conn *c;
 
-	if (spd.mode == SPD_OFF || !spd_holds_slot())
+	if (!spd_holds_slot())
 		return;
 	c = spd_conn(req->sp);
 	if (c != NULL)
@@ -165,6 +168,7 @@ SPD_Read(int fd, void *ptr, size_t len)
  */
 
 struct spd_look {
+	int		began;
 	uint64_t	busy, rwnd;	/* us */
 };
 
@@ -216,18 +220,17 @@ spd_writers_max(void)
 	return (vmax_t(unsigned, u, 8));
 }
 
-/* Lent: as long as it takes, up to the socket's own time-out */
+/* Lent: one write, up to the socket's own time-out */
 static ssize_t
-spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
-    size_t len)
+spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done)
 {
 	struct rel_node *node = spd_me.node;
 	struct spd_tenant *t = spd_tenant_rel(node->tenant);
-	ssize_t l = 0;
+	ssize_t l;
 	int e, shed;
 
 	Lck_Lock(&spd.mtx);
-	spd.vsc->slow_readers++;
+	spd.vsc->slow_readers += !(SPD_FLAGS(node) & SPD_F_SLOW);
 	/* What it does not read does not stand before the link */
 	(void)NIC_Correct(spd.nic, SPD_FLAGS(node) >> SPD_COUNTED_SHIFT, 0,
 	    METER_Now());
@@ -243,12 +246,7 @@ spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
 		return (-1);
 	}
 	spd_lend();
-	while (done < len) {
-		l = spd_send(fd, iov, n, done, 0);
-		if (l < 0)
-			break;
-		done += (size_t)l;
-	}
+	l = spd_send(fd, iov, n, done, 0);
 	e = errno;
 	SPD_Rejoin();
 	Lck_Lock(&spd.mtx);
@@ -256,7 +254,22 @@ spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
 	spd.writers--;
 	Lck_Unlock(&spd.mtx);
 	errno = e;
+	if (l > 0)
+		done += (size_t)l;
 	return (done > 0 ? (ssize_t)done : l);
+}
+
+/* An answer without VCL: who parses waits for no reader */
+ssize_t
+SPD_Write(int fd, const void *ptr, size_t len)
+{
+	struct iovec iov;
+
+	if (spd_me.magic == SPD_WORKER_MAGIC && spd_me.parsing)
+		return (send(fd, ptr, len, MSG_DONTWAIT | MSG_NOSIGNAL));
+	iov.iov_base = TRUST_ME(ptr);
+	iov.iov_len = len;
+	return (SPD_Writev(fd, &iov, 1));
 }
 
 /* The policy waits for requests to begin service on the link */
@@ -271,6 +284,30 @@ spd_begin_sending(struct rel_node *n)
 	spd_dispatch();
 }
 
+/* Wait for room in the socket, with the slot.  0: no longer */
+static int
+spd_wait_for_room(struct spd_worker *me, int fd, struct spd_look *look)
+{
+	struct pollfd pfd;
+	int64_t from;
+	int ready;
+
+	if (SPD_FLAGS(me->node) & SPD_F_SLOW)
+		return (0);
+	if (!look->began)
+		(void)spd_slow_reader(fd, look);
+	look->began = 1;
+	pfd.fd = fd;
+	pfd.events = POLLOUT;
+	from = METER_Now();
+	ready = poll(&pfd, 1, SPD_LOOK_MS);
+	me->blocked += METER_Now() - from;
+	if (me->blocked >= SPD_BLOCKED ||
+	    (me->blocked >= SPD_LOOK && !spd.link_busy))
+		return (0);
+	return (ready != 0 || !spd_slow_reader(fd, look));
+}
+
 /*
  * Like writev(2) on a blocking socket: all, or part and a time-out, or an
  * error.
@@ -278,8 +315,7 @@ spd_begin_sending(struct rel_node *n)
 ssize_t
 SPD_Writev(int fd, const struct iovec *iov, int n)
 {
-	struct spd_look look = { 0, 0 };
-	struct pollfd pfd;
+	struct spd_look look = { 0, 0, 0 };
 	size_t len = 0, done = 0;
 	ssize_t l;
 	int i;
@@ -290,24 +326,14 @@ SPD_Writev(int fd, const struct iovec *iov, int n)
 		spd_begin_sending(spd_me.node);
 	for (i = 0; i < n; i++)
 		len += iov[i].iov_len;
-	pfd.fd = fd;
-	pfd.events = POLLOUT;
-	for (i = 0; i < SPD_LOOKS && done < len; i++) {
+	while (done < len) {
 		l = spd_send(fd, iov, n, done, MSG_DONTWAIT);
-		if (l >= 0) {
+		if (l >= 0)
 			done += (size_t)l;
-			i = -1;
-			continue;
-		}
-		if (errno != EAGAIN)
+		else if (errno != EAGAIN)
 			return (done > 0 ? (ssize_t)done : -1);
-		if (i == 0)
-			(void)spd_slow_reader(fd, &look);
-		if (poll(&pfd, 1, SPD_LOOK_MS) == 0 &&
-		    spd_slow_reader(fd, &look))
-			break;
+		else if (!spd_wait_for_room(&spd_me, fd, &look))
+			return (spd_write_slowly(fd, iov, n, done));
 	}
-	if (done == len)
-		return ((ssize_t)done);
-	return (spd_write_slowly(fd, iov, n, done, len));
+	return ((ssize_t)done);
 }
