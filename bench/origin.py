@@ -4,6 +4,7 @@
 
 /bytes/N            N bytes at once
 /drip/N/R           N bytes, R bytes/s (at least one byte at a time)
+/late/N/M           N bytes after an exponential time with mean M ms
 anything else       404
 
 A page's text repeats, so that it compresses and has words for VCL to work on.
@@ -14,11 +15,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import resource
 import sys
 
 TEXT = b"<li><a href=/news/2019-11-07>An edge proxy serves many</a></li>\n"
 DRIP_INTERVAL = 0.1  # seconds between two pieces of a dripped page
+LATENESS = random.Random(1)
 
 
 def page(size: int) -> bytes:
@@ -51,6 +54,9 @@ async def answer(path: str, writer: asyncio.StreamWriter) -> None:
         case ["drip", size, rate] if size.isdigit() and rate.isdigit():
             writer.write(head("200 OK", int(size)))
             await drip(writer, int(size), max(1, int(rate)))
+        case ["late", size, mean] if size.isdigit() and mean.isdigit():
+            await asyncio.sleep(LATENESS.expovariate(1) * int(mean) / 1e3)
+            writer.write(head("200 OK", int(size)) + page(int(size)))
         case _:
             writer.write(head("404 Not Found", 0))
     await writer.drain()

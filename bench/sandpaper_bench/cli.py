@@ -11,22 +11,25 @@ from typing import Any
 
 from .abuse import ABUSES, abuse
 from .customers import CUSTOMERS, PAIRS, tenant_map
+from .fetch import fetch
 from .lab import Lab, Plan, dump, progress
 from .latency import latency
 from .load import BENCH, BUILD
+from .overhead import overhead
 from .pairs import alone, pairs
 from .reaper import Reaper
 from .scale import scale
 from .table import table
 from .testbed import Testbed, TestbedError, parse_cores
 from .timeline import content_change, flash_crowd
+from .utilization import utilization
 from .varnish import Variant
 from .workers import workers
 
 ALL = "all"
-EXPERIMENTS = [ALL, "pairs", "alone", "workers", "latency", "scale",
-               "content-change", "flash-crowd", *ABUSES, "rate-unknown",
-               "rate-wrong"]
+EXPERIMENTS = [ALL, "pairs", "alone", "overhead", "workers", "utilization",
+               "latency", "scale", "content-change", "flash-crowd", "fetch",
+               *ABUSES, "rate-unknown", "rate-wrong"]
 MAPPED = "random-hosts"  # the experiment that needs a tenant map
 STOCK = "stock"
 SWITCHES = {"sandpaper": "on", "off": "off", "observe": "observe"}
@@ -48,11 +51,14 @@ def parser() -> argparse.ArgumentParser:
                    help="pairs of customers (default %(default)s)")
     p.add_argument("--customers", metavar="A,..",
                    default=",".join(CUSTOMERS),
-                   help="for alone (default %(default)s)")
+                   help="for alone and overhead; the first for utilization "
+                   "(default %(default)s)")
     p.add_argument("--tenants", default="1,10,100,200,1000,2000",
                    metavar="N,..",
                    help="for scale, 10 connections each, as far as ulimit "
                    "-Hn allows (default %(default)s)")
+    p.add_argument("--clients", default="1,2,5,10,20,50,100", metavar="N,..",
+                   help="for utilization, connections (default %(default)s)")
     p.add_argument("--slots", default="5,10,20,50,100", metavar="N,..",
                    help="for workers, a core (default %(default)s)")
     p.add_argument("--victim", default="k0", metavar="A",
@@ -183,6 +189,7 @@ def shorten(args: argparse.Namespace) -> None:
     args.seconds, args.turns = min(args.seconds, 2.0), min(args.turns, 3)
     args.pairs, args.customers = "c1-c3,k0-k1", "c1,k0"
     args.tenants, args.slots = "1,200", "10,100"
+    args.clients = "1,10,100"
     args.flood = min(args.flood, 100_000)
 
 
@@ -194,6 +201,13 @@ def experiment(
     lab.variants = make_variants(args, lab.bed.shaped)
     if name == "alone":
         return alone(lab, args.customers.split(","))
+    if name == "overhead":
+        return overhead(lab, args.customers.split(","))
+    if name == "utilization":
+        return utilization(lab, args.customers.split(",")[0],
+                           chosen_sizes("--clients", args.clients))
+    if name == "fetch":
+        return fetch(lab)
     if name == "workers":
         return workers(lab, chosen_pairs(args.pairs)[0],
                        chosen_sizes("--slots", args.slots))

@@ -64,7 +64,8 @@ def alone_table(results: Sequence[dict[str, Any]]) -> str:
     return align(
         ["customer", "base/s", "ours/s", "ratio", "95 %", "base us",
          "ours us", "base slowest", "ours slowest"],
-        [[r["customer"], f"{r['rps_baseline']:.0f}",
+        [[" ".join(r[k] for k in ("customer", "setting") if k in r),
+          f"{r['rps_baseline']:.0f}",
           f"{r['rps_variant']:.0f}", f"{r['ratio']:.3f}",
           interval(r["ratio_ci"]), f"{r['cpu_us_baseline']:.1f}",
           f"{r['cpu_us_variant']:.1f}",
@@ -122,6 +123,27 @@ def timeline_table(results: Sequence[dict[str, Any]]) -> str:
          for r in results])
 
 
+def utilization_table(results: Sequence[dict[str, Any]]) -> str:
+    """Return the table of `utilization`."""
+    return align(
+        ["customer", "variant", "connections", "answered/s", "busy", "us",
+         "p99 ms", "errors"],
+        [[r["customer"], r["variant"], str(r["connections"]),
+          f"{r['rps']:.0f}", f"{r['busy']:.2f}", f"{r['cpu_us']:.1f}",
+          f"{r['p99_s'] * 1e3:.1f}", str(r["errors"])] for r in results])
+
+
+def fetch_table(results: Sequence[dict[str, Any]]) -> str:
+    """Return the table of `fetch`."""
+    return align(
+        ["misses", "fetch s", "variant", "expected", "lent", "95 %",
+         "threads", "answered/s", "errors"],
+        [[f"{r['p_miss']:.0%}", f"{r['fetch_s']:g}", r["variant"],
+          f"{r['expected']:.1f}", f"{r['lent']:.1f}",
+          interval(r["lent_ci"]), f"{r['threads']:.0f}",
+          f"{r['rps']:.0f}", str(r["errors"])] for r in results])
+
+
 def control_lines(control: dict[str, Any]) -> list[str]:
     """Return a line for each A/A control."""
     many = [control] if "what" in control else list(control.values())
@@ -140,6 +162,10 @@ def table(report: dict[str, Any]) -> str:
         body = latency_table(results)
     elif "tenants" in results[0]:
         body = scale_table(results)
+    elif "busy" in results[0]:
+        body = utilization_table(results)
+    elif "expected" in results[0]:
+        body = fetch_table(results)
     elif "customer" in results[0]:
         body = alone_table(results)
     else:

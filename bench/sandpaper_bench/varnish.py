@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -137,6 +139,19 @@ class Varnish:
                 f"varnishadm {' '.join(command)}: "
                 f"{(done.stdout + done.stderr).strip()}")
         return done.stdout
+
+    def gauges(self, names: Sequence[str]) -> dict[str, int]:
+        """Return counters by name; the worker process has to run."""
+        done = subprocess.run(
+            [str(self.variant.root / "bin" / "varnishstat"), "-j",
+             "-n", str(self._folder / "n"),
+             *(a for name in names for a in ("-f", name))],
+            capture_output=True, text=True, check=False, timeout=30)
+        if done.returncode != 0:
+            raise TestbedError(f"varnishstat: {done.stderr.strip()}")
+        found = json.loads(done.stdout)
+        found = found.get("counters", found)  # 6.0: without that level
+        return {name: found[name]["value"] for name in names}
 
     def cpu_seconds(self) -> float:
         """CPU time that the worker process has used."""
