@@ -19,6 +19,7 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <netinet/in.h>
@@ -38,6 +39,8 @@
 #define NS		1000000000ULL
 #define TICK		(NS / 100)	/* timers of the misbehaving modes */
 #define HEAD_MAX	8192
+#define REQUEST_MAX	4096
+#define HEADERS_MAX	32		/* sets of headers a group */
 #define BODY_CHUNK	(1 << 20)
 #define RESET_AFTER	1024		/* bytes read before a reset */
 #define SLICE		(NS / 10)	/* one entry of "slices" */
@@ -65,7 +68,9 @@ struct conn {
 	enum state	state;
 	uint64_t	asked;		/* ns: sent, or due (open loop) */
 	uint64_t	due;		/* ns: next timed step */
-	uint64_t	body_left;	/* bytes */
+	uint64_t	body_left;	/* bytes; chunked: of the chunk */
+	uint64_t	chunk;		/* its size, as far as it is read */
+	int		chunked, last_chunk, ended;
 	uint64_t	count;		/* answers inside the window */
 	unsigned	head_len, dripped;
 	char		*head;
@@ -81,6 +86,8 @@ struct group {
 	unsigned	hosts;		/* h0.HOST and so on, in turn by connection */
 	int		phase;		/* in which it loads, -1: always */
 	struct sockaddr_in to;
+	char		*headers[HEADERS_MAX];
+	unsigned	nheaders;
 	struct conn	*conns;
 	unsigned	retrying;	/* parked until a reconnect is due */
 	uint64_t	sent, answered, done, bytes, errors, not_ok;
@@ -115,8 +122,8 @@ usage(const char *fmt, ...)
 	fprintf(stderr, "\nusage: loadgen [-w warmup_s] [-t window_s] "
 	    "[-s seed] [-p phases] [-l phase_s] [-q settle_s] "
 	    "ADDR:PORT key=value[,key=value..] ...\n"
-	    "keys: name host path mode conns rate limit random_host unique "
-	    "hosts phase to\n");
+	    "keys: name host path headers mode conns rate limit random_host "
+	    "unique hosts phase to\n");
 	exit(2);
 }
 
@@ -262,8 +269,9 @@ format_request(const struct conn *c, char *buf, size_t len)
 		    (uintmax_t)serial);
 	else
 		(void)snprintf(path, sizeof path, "%s", g->path);
-	l = snprintf(buf, len, "GET %s HTTP/1.1\r\nHost: %s\r\n"
-	    "User-Agent: loadgen\r\n\r\n", path, host);
+	l = snprintf(buf, len, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n",
+	    path, host, g->nheaders == 0 ? "User-Agent: loadgen\r\n" :
+	    g->headers[g->sent % g->nheaders]);
 	assert(l > 0 && (size_t)l < len);
 	return (l);
 }
@@ -279,7 +287,7 @@ static void
 conn_ask(struct conn *c, uint64_t asked, uint64_t now)
 {
 	struct group *g = c->group;
-	char buf[1024];
+	char buf[REQUEST_MAX];
 	int l;
 
 	l = format_request(c, buf, sizeof buf);
@@ -370,7 +378,10 @@ conn_reset(struct conn *c, uint64_t now)
 	c->state = IDLE;
 }
 
-/* The response's body length, or -1: the head has none or is no HTTP/1. */
+/*
+ * The response's body length, or -1: the head has none or is no HTTP/1.
+ * A chunked body has length 0 so far.
+ */
 static long long
 parse_head(struct conn *c, uint64_t now)
 {
@@ -381,10 +392,56 @@ parse_head(struct conn *c, uint64_t now)
 		return (-1);
 	if (status != 200 && in_window(c->group, now))
 		c->group->not_ok++;
-	for (p = c->head; (e = strstr(p, "\r\n")) != NULL; p = e + 2)
+	c->chunked = c->last_chunk = 0;
+	c->chunk = 0;
+	for (p = c->head; (e = strstr(p, "\r\n")) != NULL; p = e + 2) {
 		if (!strncasecmp(p, "content-length:", 15))
 			return (strtoll(p + 15, NULL, 10));
+		if (!strncasecmp(p, "transfer-encoding: chunked\r", 27)) {
+			c->chunked = 1;
+			return (0);
+		}
+	}
 	return (-1);
+}
+
+static unsigned
+hex(char x)
+{
+
+	return ((unsigned)(isdigit((unsigned char)x) ? x - '0' :
+	    tolower((unsigned char)x) - 'a' + 10));
+}
+
+/* Some of a chunked body: 0, or -1 if it is none.  Trailers are none. */
+static int
+chunks(struct conn *c, const char *p, size_t len)
+{
+	const char *e = p + len;
+	size_t n;
+
+	while (p < e) {
+		if (c->ended)
+			return (-1);
+		if (c->body_left > 0) {
+			n = (size_t)(e - p) < c->body_left ?
+			    (size_t)(e - p) : c->body_left;
+			p += n;
+			c->body_left -= n;
+			c->ended = c->last_chunk && c->body_left == 0;
+			continue;
+		}
+		if (*p == '\n') {
+			c->last_chunk = c->chunk == 0;
+			c->body_left = c->chunk + 2;	/* and its CRLF */
+			c->chunk = 0;
+		} else if (isxdigit((unsigned char)*p))
+			c->chunk = c->chunk << 4 | hex(*p);
+		else if (*p != '\r')
+			return (-1);
+		p++;
+	}
+	return (0);
 }
 
 static ssize_t
@@ -409,24 +466,34 @@ conn_read_head(struct conn *c, uint64_t now)
 	e[2] = '\0';
 	len = parse_head(c, now);
 	extra = c->head_len - (size_t)(e + 4 - c->head);
+	c->body_left = 0;
+	c->ended = 0;
+	c->state = BODY;
+	if (len >= 0 && c->chunked)
+		return (chunks(c, e + 4, extra) == 0 ? i : 0);
 	if (len < (long long)extra)
 		return (0);
 	c->body_left = (uint64_t)len - extra;
-	c->state = BODY;
+	c->ended = c->body_left == 0;
 	return (i);
 }
 
-/* The kernel drops the body's bytes, uncopied. */
+/* The kernel drops a body's bytes, uncopied, if they need not be looked at. */
 static ssize_t
 conn_read_body(struct conn *c, size_t max)
 {
 	static char sink[BODY_CHUNK];
 	ssize_t i;
 
+	if (c->chunked) {
+		i = recv(c->fd, sink, max < sizeof sink ? max : sizeof sink, 0);
+		return (i <= 0 || chunks(c, sink, (size_t)i) == 0 ? i : 0);
+	}
 	i = recv(c->fd, sink, max < c->body_left ? max : c->body_left,
 	    MSG_TRUNC);
 	if (i > 0)
 		c->body_left -= (uint64_t)i;
+	c->ended = c->body_left == 0;
 	return (i);
 }
 
@@ -452,7 +519,7 @@ conn_read(struct conn *c, size_t max, uint64_t now)
 		return;
 	if (c->group->mode == RESET)
 		conn_reset(c, now);
-	else if (c->body_left == 0)
+	else if (c->ended)
 		conn_answered(c, now);
 }
 
@@ -595,6 +662,39 @@ parse_address(char *arg)
 	return (to);
 }
 
+/* Sets of headers, an empty line between two: requests take them in turn */
+static void
+read_headers(struct group *g, const char *path)
+{
+	char line[REQUEST_MAX / 2], **set = &g->headers[0];
+	FILE *f = fopen(path, "r");
+	size_t l = 0, n;
+
+	if (f == NULL)
+		usage("headers '%s': %s", path, strerror(errno));
+	while (fgets(line, sizeof line - 1, f) != NULL) {
+		n = strcspn(line, "\n");
+		if (n == 0) {
+			l = 0;
+			set = &g->headers[g->nheaders];
+			continue;
+		}
+		memcpy(line + n, "\r\n", 3);
+		if (l == 0 && ++g->nheaders > HEADERS_MAX)
+			usage("headers '%s': more than %d sets", path,
+			    HEADERS_MAX);
+		if (l + n + 2 >= REQUEST_MAX / 2)
+			usage("headers '%s': a set is too long", path);
+		*set = realloc(*set, l + n + 3);
+		assert(*set != NULL);
+		memcpy(*set + l, line, n + 3);
+		l += n + 2;
+	}
+	(void)fclose(f);
+	if (g->nheaders == 0)
+		usage("headers '%s': there are none", path);
+}
+
 static void
 set_key(struct group *g, const char *key, char *val)
 {
@@ -606,6 +706,8 @@ set_key(struct group *g, const char *key, char *val)
 		(void)snprintf(g->host, sizeof g->host, "%s", val);
 	else if (!strcmp(key, "path"))
 		(void)snprintf(g->path, sizeof g->path, "%s", val);
+	else if (!strcmp(key, "headers"))
+		read_headers(g, val);
 	else if (!strcmp(key, "conns"))
 		g->nconn = (unsigned)strtoul(val, NULL, 10);
 	else if (!strcmp(key, "rate"))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import socket
@@ -279,6 +280,52 @@ class Loadgen(unittest.TestCase):
         self.assertEqual(sorted(hosts), [
             b"Host: h%d.many" % n for n in (0, 0, 1, 1, 2, 2)])
 
+    def answers(self, group: str, *said: bytes) -> tuple[
+            dict[str, Any], list[bytes]]:
+        """Load one connection, answer with `said`; return what was asked."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.settimeout(TIMEOUT)
+            load = subprocess.Popen(
+                [str(self.program), "-w", "0", "-t", str(TIMEOUT),
+                 f"127.0.0.1:{server.getsockname()[1]}",
+                 f"host=a,limit={len(said)},{group}"],
+                stdout=subprocess.PIPE, text=True)
+            asked = []
+            with server.accept()[0] as peer:
+                peer.settimeout(TIMEOUT)
+                for answer in said:
+                    asked.append(peer.recv(8192))
+                    with contextlib.suppress(ConnectionError):
+                        for byte in answer:  # wherever the answer is cut
+                            peer.send(bytes([byte]))
+                out, _ = load.communicate(timeout=TIMEOUT)
+        found: dict[str, Any] = json.loads(out.splitlines()[2])["groups"][0]
+        return found, asked
+
+    def test_chunked_answers(self) -> None:
+        head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        seen, _ = self.answers(
+            "conns=1", head + b"1a\r\n" + b"0\r\n" * 8 + b"xx\r\n0\r\n\r\n",
+            head + b"0\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc")
+        self.assertEqual((seen["answered_in_all"], seen["errors"]), (3, 0))
+
+    def test_an_answer_that_is_not_chunked_as_it_says(self) -> None:
+        seen, _ = self.answers(
+            "conns=1", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
+            b"\r\ntwo\r\n")
+        self.assertEqual((seen["answered_in_all"], seen["errors"]), (0, 1))
+
+    def test_sets_of_headers_take_turns(self) -> None:
+        file = self.program.parent / "test.headers"
+        file.write_text("A: 1\nB: 2\n\nC: 3, 4\n")
+        answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+        _, asked = self.answers(f"headers={file}", answer, answer, answer)
+        start = b"GET / HTTP/1.1\r\nHost: a\r\n"
+        self.assertEqual(asked, [start + rest for rest in (
+            b"A: 1\r\nB: 2\r\n\r\n", b"C: 3, 4\r\n\r\n",
+            b"A: 1\r\nB: 2\r\n\r\n")])
+
     def test_who_waits_at_the_end_is_a_latency(self) -> None:
         seen = self.load("host=a,path=/drip/1000/1,conns=1", seconds=2)
         self.assertEqual((seen["requests"], seen["waiting"]), (0, 1))
@@ -296,6 +343,8 @@ class Loadgen(unittest.TestCase):
                             ("host", "'host' is not key=value"),
                             ("mode=open,host=a", "needs a rate"),
                             ("host=a,phase=1", "phase 1 of 1"),
+                            ("host=a,headers=/nowhere", "'/nowhere': No"),
+                            ("host=a,headers=/dev/null", "there are none"),
                             ("conns=3", "needs host")):
             done = self.run_loadgen("127.0.0.1:1", group)
             self.assertEqual(done.returncode, 2, group)
