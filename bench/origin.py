@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The origin of the testbed: it makes up pages of any size, at any speed.
+"""An origin that makes up pages of any size, at any speed.
+
+Apache serves the experiments' pages; this one drips those of `drip-origin`,
+and is what the load generator's tests load.
 
 /bytes/N            N bytes at once
 /drip/N/R           N bytes, R bytes/s (at least one byte at a time)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
+from .customers import BIG
 from .estimate import bootstrap, median_quotient, verdict
 from .lab import Lab, in_turns, progress
 from .load import Group, Seen
@@ -24,7 +25,6 @@ from .pairs import check_names
 from .testbed import TestbedError
 from .varnish import Variant
 
-BIG = 10_000_000  # bytes
 KEPT = 0.9  # of the fair share
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .testbed import Proxy
+
 
 @dataclass(frozen=True)
 class Customer:
@@ -42,6 +44,10 @@ CUSTOMERS = {
 PAIRS = [("c1", "c3"), ("c3", "c4"), ("c1", "c4"), ("k0", "k1"),
          ("k1", "k2"), ("k2", "k3")]
 
+BIG = 10_000_000  # bytes: of a page that abusers ask for
+LARGE = 230_000  # bytes: with c1's work, link-bound
+PAGE_SIZES = sorted({c.size for c in CUSTOMERS.values()} | {BIG, LARGE})
+
 CALIBRATION = "calibrate"  # the Host that does PROBE_UNITS units
 PROBE_UNITS = 40
 
@@ -71,8 +77,20 @@ def tenant_map() -> str:
     return f"import sandpaper;\nsub vcl_init {{\n{calls}}}\n"
 
 
-def vcl(origin: tuple[str, int], unit_us: float, prelude: str = "") -> str:
-    """Return the VCL of all customers; `prelude` follows the backend."""
+def backend(name: str, addr: str, port: int) -> str:
+    """Return VCL's definition of an origin that may take its time."""
+    return f"""backend {name} {{
+	.host = "{addr}";
+	.port = "{port}";
+	.connect_timeout = 60s;
+	.first_byte_timeout = 600s;
+	.between_bytes_timeout = 600s;
+}}
+"""
+
+
+def vcl(proxy: Proxy, unit_us: float, prelude: str = "") -> str:
+    """Return the VCL of all customers; `prelude` follows the backends."""
     units = {
         name: round(c.work_us / unit_us) for name, c in CUSTOMERS.items()
     } | {CALIBRATION: PROBE_UNITS}
@@ -82,17 +100,13 @@ def vcl(origin: tuple[str, int], unit_us: float, prelude: str = "") -> str:
     )
     return f"""vcl 4.1;
 
-backend default {{
-	.host = "{origin[0]}";
-	.port = "{origin[1]}";
-	.connect_timeout = 60s;
-	.first_byte_timeout = 600s;
-	.between_bytes_timeout = 600s;
-}}
+{backend("default", proxy.origin_addr, proxy.origin_port)}
+{backend("dripping", proxy.origin_addr, proxy.drip_port)}
 {prelude}
 sub vcl_recv {{
-	{tenants} else if (req.http.host !~
-	    "^(big|drip|h[0-9]+\\.many)\\.example$") {{
+	{tenants} else if (req.http.host == "drip.example") {{
+		set req.backend_hint = dripping;
+	}} else if (req.http.host !~ "^(big|h[0-9]+\\.many)\\.example$") {{
 		return (synth(404));
 	}}
 	unset req.http.X-Text;

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, TypeVar
 
-from .customers import CALIBRATION, PROBE_UNITS, host, vcl
-from .load import BENCH, Group, Interleaved, Load, Measurement, tenant
+from .customers import CALIBRATION, PAGE_SIZES, PROBE_UNITS, host, vcl
+from .load import Group, Interleaved, Load, Measurement, tenant
+from .origin import Origin, page
 from .reaper import Reaper
 from .testbed import Testbed, TestbedError
 from .varnish import Variant, Varnish
@@ -84,17 +85,10 @@ class Lab:
             _ = variant.varnishd
         bed.up()
         self.load = Load(bed, reaper, plan.seed, wrk)
-        self._start_origin()
+        self._origin = Origin(bed, reaper)
+        for size in PAGE_SIZES:
+            self._origin.put(f"bytes/{size}", page(size))
         self.unit_us = unit_us or self._calibrate()
-
-    def _start_origin(self) -> None:
-        self._origin = self._reaper.popen(self.bed.command("origin", [
-            sys.executable, str(BENCH / "origin.py"),
-            "0.0.0.0" if self.bed.shaped else "127.0.0.1",
-            str(self.bed.proxies[0].origin_port)]))
-        assert self._origin.stdout is not None
-        if self._origin.stdout.readline() != "ready\n":
-            raise TestbedError("the origin did not start")
 
     def varnish(self, variant: Variant, second: bool = False) -> Varnish:
         """Return a varnishd of `variant`, to be entered as a context.
@@ -103,10 +97,8 @@ class Lab:
         of its own.
         """
         proxy = self.bed.proxies[second]
-        return Varnish(
-            variant, self.bed, self._reaper,
-            vcl((proxy.origin_addr, proxy.origin_port), self.unit_us,
-                variant.prelude), proxy)
+        return Varnish(variant, self.bed, self._reaper,
+                       vcl(proxy, self.unit_us, variant.prelude), proxy)
 
     def measure(
         self, varnish: Varnish, groups: list[Group],

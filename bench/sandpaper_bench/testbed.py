@@ -90,6 +90,7 @@ class Proxy:
     port: int
     origin_addr: str
     origin_port: int
+    drip_port: int
 
     @property
     def listen(self) -> str:
@@ -128,9 +129,10 @@ class Testbed:
         if self.shaped:
             self._up_namespaces()
             return
-        origin = free_port()
+        origin, drip = free_port(), free_port()
         self.proxies = tuple(
-            Proxy("proxy", "127.0.0.1", free_port(), "127.0.0.1", origin)
+            Proxy("proxy", "127.0.0.1", free_port(), "127.0.0.1", origin,
+                  drip)
             for _ in range(PROXIES))
         self.congestion_control = Path(
             "/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
@@ -138,7 +140,7 @@ class Testbed:
     def _up_namespaces(self) -> None:
         self.proxies = tuple(
             Proxy(f"proxy{i}", f"10.77.{i}.2", 8080, f"10.77.{i + 100}.1",
-                  8081) for i in range(PROXIES))
+                  8081, 8082) for i in range(PROXIES))
         for role in ("client", "origin", *(p.role for p in self.proxies)):
             name = self._name(role)
             self.reaper.netns(name)

@@ -18,7 +18,7 @@ from functools import partial
 from statistics import mean, median
 from typing import Any
 
-from .customers import CUSTOMERS
+from .customers import CUSTOMERS, LARGE
 from .estimate import bootstrap, verdict
 from .lab import Lab, in_turns, progress
 from .load import Group
@@ -27,7 +27,6 @@ from .testbed import TestbedError
 from .varnish import Variant
 
 STATIC = "c1"  # CPU-bound
-LARGE = 230_000  # bytes: with c1's work, link-bound
 SLICES = 10  # a second
 SKIP = 1.0  # seconds
 CLAIM = 0.95

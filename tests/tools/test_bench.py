@@ -35,6 +35,7 @@ from sandpaper_bench.latency import LatencyTurn, offered
 from sandpaper_bench.load import Group, Seen, build_loadgen
 from sandpaper_bench.reaper import start_time
 from sandpaper_bench.testbed import (
+    Proxy,
     TestbedError,
     core_mask,
     free_port,
@@ -171,7 +172,8 @@ class Customers(unittest.TestCase):
     """The VCL does each customer's work and no other's."""
 
     def test_units_of_work(self) -> None:
-        text = vcl(("192.0.2.1", 80), unit_us=10)
+        text = vcl(Proxy("proxy", "127.0.0.1", 1, "192.0.2.1", 80, 81),
+                   unit_us=10)
         for name, units in (("c1", 44), ("k0", 0)):
             block = text.split(f'"^{name}(-twin)?', 1)[1].split("}")[0]
             self.assertEqual(block.count("regsuball"), units, name)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The origin: Apache httpd, as the paper's, with pages in files.
+
+Its configuration, log and pages are in one folder in memory, which the reaper
+removes, and it listens in the origin's network only: no service of the system
+is touched.  What Apache can't do simply, a page that drips for hours, comes
+from bench/origin.py.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from .reaper import Reaper
+from .testbed import Testbed, TestbedError
+from .varnish import START_TIMEOUT, run_folder
+
+BENCH = Path(__file__).resolve().parent.parent
+MODULES = Path("/usr/lib/apache2/modules")  # Debian's
+LINE = b"<li><a href=/news/2019-11-07>An edge proxy serves many</a></li>\n"
+
+CONFIGURATION = """\
+ServerRoot {folder}
+ServerName origin.example
+Listen {listen}
+LoadModule mpm_event_module {modules}/mod_mpm_event.so
+LoadModule authz_core_module {modules}/mod_authz_core.so
+User {user}
+Group {group}
+PidFile {folder}/pid
+ErrorLog {folder}/log
+DocumentRoot {folder}/pages
+ForceType text/html
+<Files "*.json">
+	ForceType application/json
+</Files>
+StartServers 1
+ServerLimit 4
+ThreadsPerChild 64
+MaxRequestWorkers 256
+MaxKeepAliveRequests 0
+KeepAliveTimeout 600
+"""
+
+
+def page(size: int) -> bytes:
+    """Return a page of `size` bytes: words for VCL to work on."""
+    return (LINE * (size // len(LINE) + 1))[:size]
+
+
+def apache() -> str:
+    """Return the executable; an error if it is not there."""
+    path = os.environ.get("PATH", os.defpath) + ":/usr/sbin"
+    found = shutil.which("apache2", path=path)
+    if found is None or not MODULES.exists():
+        raise TestbedError("no Apache for the origin: apt-get install "
+                           "apache2-bin")
+    return found
+
+
+class Origin:
+    """A running Apache and, for pages that drip, a running origin.py."""
+
+    def __init__(self, bed: Testbed, reaper: Reaper) -> None:
+        self._bed, self._reaper = bed, reaper
+        program = apache()
+        self.folder = run_folder()
+        reaper.folder(self.folder)
+        self.folder.chmod(0o755)
+        (self.folder / "pages").mkdir()
+        self._start_apache(program)
+        self._start_drip()
+
+    def put(self, path: str, body: bytes) -> None:
+        """Write a page; /`path` serves it from now on."""
+        file = self.folder / "pages" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(body)
+
+    def _start_apache(self, program: str) -> None:
+        proxy = self._bed.proxies[0]
+        addr = "0.0.0.0" if self._bed.shaped else "127.0.0.1"
+        root = os.geteuid() == 0  # as which Apache serves no page
+        (self.folder / "apache.conf").write_text(CONFIGURATION.format(
+            folder=self.folder, listen=f"{addr}:{proxy.origin_port}",
+            modules=MODULES,
+            user="www-data" if root else f"#{os.geteuid()}",
+            group="www-data" if root else f"#{os.getegid()}"))
+        process = self._reaper.popen(
+            self._bed.command("origin", [
+                program, "-f", str(self.folder / "apache.conf"),
+                "-DFOREGROUND"]), log=self.folder / "start.log")
+        deadline = time.monotonic() + START_TIMEOUT
+        while not (self.folder / "pid").exists():  # it listens by then
+            if process.poll() is not None or time.monotonic() > deadline:
+                said = "".join(
+                    log.read_text() for log in (self.folder / "start.log",
+                                                self.folder / "log")
+                    if log.exists())
+                raise TestbedError(f"{program} did not start: {said.strip()}")
+            time.sleep(0.02)
+
+    def _start_drip(self) -> None:
+        proxy = self._bed.proxies[0]
+        process = self._reaper.popen(self._bed.command("origin", [
+            sys.executable, str(BENCH / "origin.py"),
+            "0.0.0.0" if self._bed.shaped else "127.0.0.1",
+            str(proxy.drip_port)]))
+        assert process.stdout is not None
+        if process.stdout.readline() != "ready\n":
+            raise TestbedError("the dripping origin did not start")

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The testbed's origin: a private Apache."""
+
+from __future__ import annotations
+
+import http.client
+import sys
+import unittest
+import warnings
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+sys.path.insert(0, str(BENCH))
+
+from sandpaper_bench.origin import MODULES, Origin
+from sandpaper_bench.reaper import Reaper
+from sandpaper_bench.testbed import Testbed
+
+TIMEOUT = 60  # seconds, for what should take one
+
+
+@unittest.skipUnless(MODULES.exists(), "make bench-deps has not been run")
+class Apache(unittest.TestCase):
+    """The origin serves files, on loopback, and goes away."""
+
+    def test_pages(self) -> None:
+        warnings.simplefilter("ignore", ResourceWarning)  # it is the reaper's
+        reaper = Reaper()
+        try:
+            bed = Testbed(reaper, [0], [0], loopback=True)
+            bed.up()
+            origin = Origin(bed, reaper)
+            origin.put("C4/live/0.json", b"{}")
+            peer = http.client.HTTPConnection(
+                "127.0.0.1", bed.proxies[0].origin_port, timeout=TIMEOUT)
+            for path, status, kind in (
+                ("/C4/live/0.json", 200, "application/json"),
+                ("/nothing", 404, "text/html; charset=iso-8859-1"),
+            ):
+                peer.request("GET", path)
+                answer = peer.getresponse()
+                answer.read()
+                self.assertEqual(answer.status, status)
+                self.assertEqual(answer.getheader("Content-Type"), kind)
+            peer.close()
+        finally:
+            reaper.close()
+        self.assertFalse(origin.folder.exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
