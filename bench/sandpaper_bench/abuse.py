@@ -21,7 +21,6 @@ from .customers import BIG
 from .estimate import bootstrap, median_quotient, verdict
 from .lab import Lab, in_turns, progress
 from .load import Group, Seen
-from .pairs import check_names
 from .testbed import TestbedError
 from .varnish import Variant
 
@@ -168,7 +167,7 @@ def abuse(
     lab: Lab, name: str, victim: str, flood: int
 ) -> dict[str, Any]:
     """Run one kind of abuse under every variant."""
-    check_names([victim])
+    lab.prepare([victim])
     progress(f"{name}: what {victim} keeps")
     kind, tenant = ABUSES[name], lab.tenant(victim)
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from .abuse import ABUSES, abuse
-from .customers import CUSTOMERS, PAIRS, tenant_map
+from .customers import CUSTOMERS, MADE_UP_PAIRS, PAIRS, tenant_map
 from .fetch import fetch
 from .lab import Lab, Plan, dump, progress
 from .latency import latency
@@ -24,6 +25,7 @@ from .testbed import Testbed, TestbedError, parse_cores
 from .timeline import content_change, flash_crowd
 from .utilization import utilization
 from .varnish import Variant
+from .vmod import SERIES
 from .workers import workers
 
 ALL = "all"
@@ -33,6 +35,11 @@ EXPERIMENTS = [ALL, "pairs", "alone", "overhead", "workers", "utilization",
 MAPPED = "random-hosts"  # the experiment that needs a tenant map
 STOCK = "stock"
 SWITCHES = {"sandpaper": "on", "off": "off", "observe": "observe"}
+
+
+def as_text(pairs: Sequence[tuple[str, str]]) -> str:
+    """Return pairs as --pairs takes them."""
+    return ",".join("-".join(pair) for pair in pairs)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -47,8 +54,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--quick", action="store_true",
                    help="fewer pairs and customers, short turns")
     p.add_argument("--pairs", metavar="A-B,..",
-                   default=",".join("-".join(pair) for pair in PAIRS),
-                   help="pairs of customers (default %(default)s)")
+                   help=f"pairs of customers (default {as_text(PAIRS)}; for "
+                   f"another Varnish than {SERIES} {as_text(MADE_UP_PAIRS)})")
     p.add_argument("--customers", metavar="A,..",
                    default=",".join(CUSTOMERS),
                    help="for alone and overhead; the first for utilization "
@@ -249,6 +256,9 @@ def main(argv: list[str] | None = None) -> int:
     reaper = Reaper(args.nice)
     try:
         lab = make_lab(args, reaper)
+        if args.pairs is None:
+            args.pairs = as_text(PAIRS if lab.has_publishers
+                                 else MADE_UP_PAIRS)
         if args.experiment == ALL:
             run_all(args, lab)
         else:

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The tenants of the experiments and the VCL that serves them all.
 
-A customer is a page size and an amount of VCL work in microseconds of CPU.
+C1 to C4 are the paper's, see publishers.py.  The others are made up: such a
+customer is a page size and an amount of VCL work in microseconds of CPU.
 The work is regular-expression substitutions, as publishers' VCL does them;
 how long one takes is measured at start (`_calibrate` in lab.py).
-Every customer has two Hosts, its own and a twin, for runs against itself.
+Every customer has two Hosts, its own and a twin's, for runs against itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .testbed import Proxy
+from .publishers import PUBLISHERS
+from .testbed import Proxy, TestbedError
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,13 @@ CUSTOMERS = {
     )
 }
 
-PAIRS = [("c1", "c3"), ("c3", "c4"), ("c1", "c4"), ("k0", "k1"),
-         ("k1", "k2"), ("k2", "k3")]
+TWIN = "-twin"
+
+# The paper's (Figures 3 and 9), and the made-up ones, for Varnish 6.0, too.
+PAIRS = [("C1", "C3"), ("C1", "C2"), ("C1", "C4"), ("C2", "C3"),
+         ("C2", "C4"), ("C3", "C4"), *((c, c + TWIN) for c in PUBLISHERS)]
+MADE_UP_PAIRS = [("c1", "c3"), ("c3", "c4"), ("c1", "c4"), ("k0", "k1"),
+                 ("k1", "k2"), ("k2", "k3")]
 
 BIG = 10_000_000  # bytes: of a page that abusers ask for
 LARGE = 230_000  # bytes: with c1's work, link-bound
@@ -54,9 +62,32 @@ PROBE_UNITS = 40
 TEXT = "published-5 minutes-ago by-4 editors-in 12-cities, " * 4
 
 
-def host(name: str, twin: bool = False) -> str:
-    """Return the Host of a customer or of its twin."""
-    return f"{name}-twin.example" if twin else f"{name}.example"
+def check_names(names: Sequence[str]) -> None:
+    """A customer that does not exist is the user's mistake."""
+    for name in names:
+        if name.removesuffix(TWIN) not in CUSTOMERS | PUBLISHERS:
+            raise TestbedError(
+                f"no customer {name}: there are "
+                + " ".join([*PUBLISHERS, *CUSTOMERS])
+                + f", each with a twin such as c1{TWIN}")
+
+
+def publisher(name: str) -> str | None:
+    """Return which of C1 to C4 a customer or twin is, if any."""
+    base = name.removesuffix(TWIN)
+    return base if base in PUBLISHERS else None
+
+
+def host(name: str) -> str:
+    """Return the Host of a customer or twin: C1's is not c1's."""
+    prefix = "customer-" if publisher(name) else ""
+    return f"{prefix}{name.lower()}.example"
+
+
+def path(name: str) -> str:
+    """Return the URL of the page of a customer or twin."""
+    base = name.removesuffix(TWIN)
+    return (PUBLISHERS if base in PUBLISHERS else CUSTOMERS)[base].path
 
 
 def work_vcl(units: int) -> str:
@@ -72,8 +103,8 @@ def tenant_map() -> str:
     """Return VCL that makes each customer a tenant, its twin another."""
     calls = "".join(
         f'\tsandpaper.tenant("{name}");\n'
-        f'\tsandpaper.host("{name}", "{name}.example");\n'
-        for base in CUSTOMERS for name in (base, f"{base}-twin"))
+        f'\tsandpaper.host("{name}", "{host(name)}");\n'
+        for base in CUSTOMERS | PUBLISHERS for name in (base, base + TWIN))
     return f"import sandpaper;\nsub vcl_init {{\n{calls}}}\n"
 
 

@@ -14,12 +14,22 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, TypeVar
 
-from .customers import CALIBRATION, PAGE_SIZES, PROBE_UNITS, host, vcl
+from .customers import (
+    CALIBRATION,
+    PAGE_SIZES,
+    PROBE_UNITS,
+    check_names,
+    host,
+    publisher,
+    vcl,
+)
 from .load import Group, Interleaved, Load, Measurement, tenant
 from .origin import Origin, page
+from .publishers import Publishers
 from .reaper import Reaper
 from .testbed import Testbed, TestbedError
 from .varnish import Variant, Varnish
+from .vmod import supported
 
 T = TypeVar("T")
 W = TypeVar("W", Measurement, Interleaved)
@@ -88,7 +98,21 @@ class Lab:
         self._origin = Origin(bed, reaper)
         for size in PAGE_SIZES:
             self._origin.put(f"bytes/{size}", page(size))
+        self.publishers: Publishers | None = None
         self.unit_us = unit_us or self._calibrate()
+
+    @property
+    def has_publishers(self) -> bool:
+        """Can all variants run C1 to C4?"""
+        return all(supported(v.root) for v in self.variants)
+
+    def prepare(self, names: Sequence[str]) -> None:
+        """Check customers' names, and get C1 to C4 ready if one is named."""
+        check_names(names)
+        if self.publishers is None and any(map(publisher, names)):
+            self.publishers = Publishers(
+                self.bed, self._reaper, self._origin,
+                {v.root for v in self.variants}, self.unit_us)
 
     def varnish(self, variant: Variant, second: bool = False) -> Varnish:
         """Return a varnishd of `variant`, to be entered as a context.
@@ -96,9 +120,11 @@ class Lab:
         Two may run at the same time, on the same cores, each with a link
         of its own.
         """
-        proxy = self.bed.proxies[second]
+        proxy, prelude = self.bed.proxies[second], variant.prelude
+        if self.publishers is not None:
+            prelude += self.publishers.vcl(variant.root)
         return Varnish(variant, self.bed, self._reaper,
-                       vcl(proxy, self.unit_us, variant.prelude), proxy)
+                       vcl(proxy, self.unit_us, prelude), proxy)
 
     def measure(
         self, varnish: Varnish, groups: list[Group],
@@ -135,9 +161,14 @@ class Lab:
             self.disturbed += 1
         return min(found, key=lambda m: m.stolen_s)
 
-    def tenant(self, name: str, twin: bool = False) -> Group:
+    def tenant(self, name: str) -> Group:
         """Return a customer's group with the planned connections."""
-        return tenant(name, self.plan.connections, twin)
+        base = publisher(name)
+        headers = ""
+        if base is not None:
+            assert self.publishers is not None
+            headers = str(self.publishers.readers(base))
+        return tenant(name, self.plan.connections, headers)
 
     def _calibrate(self) -> float:
         """Measure what a unit of VCL work costs now, in microseconds."""

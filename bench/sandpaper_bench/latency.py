@@ -21,7 +21,7 @@ from typing import Any
 from .estimate import bootstrap
 from .lab import Lab, in_turns, progress
 from .load import Group, Seen
-from .pairs import check_names, control
+from .pairs import control
 from .varnish import Variant
 
 LOAD = 0.8  # of what a tenant can have
@@ -109,7 +109,7 @@ def latency_result(
 
 def latency(lab: Lab, chosen: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Run every chosen pair as open loops under every variant."""
-    check_names([name for pair in chosen for name in pair])
+    lab.prepare([name for pair in chosen for name in pair])
     results, controls = [], {}
     for number, (a, b) in enumerate(chosen, 1):
         progress(f"pair {number} of {len(chosen)}: {a} {b}")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .customers import CUSTOMERS, host
+from .customers import host, path
 from .reaper import Reaper
 from .testbed import Testbed, TestbedError
 from .varnish import TICKS_PER_SECOND, Varnish
@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 BENCH = Path(__file__).resolve().parent.parent
 BUILD = BENCH.parent / "build" / "bench"
+PRIMED = 32  # requests: at least one with each set of headers
 SPARE = 60.0  # seconds a load generator may take beyond its window
 
 # Long enough for a closed loop to settle, short enough that the machine is the
@@ -51,17 +52,16 @@ class Group:
     hosts: int = 0
     phase: int = -1
     to: str = ""
+    headers: str = ""  # a file
 
     def spec(self) -> str:
         """Return the group as loadgen's argument."""
         return ",".join(f"{k}={v}" for k, v in vars(self).items() if v != "")
 
 
-def tenant(name: str, conns: int = 100, twin: bool = False) -> Group:
-    """Return the closed-loop group of a customer."""
-    return Group(name=name + ("-twin" if twin else ""),
-                 host=host(name, twin), path=CUSTOMERS[name].path,
-                 conns=conns)
+def tenant(name: str, conns: int = 100, headers: str = "") -> Group:
+    """Return the closed-loop group of a customer or twin."""
+    return Group(name, host(name), path(name), conns=conns, headers=headers)
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,7 @@ class Seen:
     max_s: float
     errors: int
     not_200: int
+    bytes: int
     waiting: int
     conn_min: int
     conn_max: int
@@ -103,6 +104,14 @@ class Seen:
     def slowest_to_fastest(self) -> float:
         """Requests of the slowest connection over the fastest's."""
         return self.conn_min / self.conn_max if self.conn_max else 0.0
+
+
+def wrk_headers(group: Group) -> list[str]:
+    """Return the first set of a group's headers as wrk's options."""
+    if not group.headers:
+        return []
+    first = Path(group.headers).read_text().split("\n\n")[0]
+    return [word for line in first.splitlines() for word in ("-H", line)]
 
 
 def seen(group: dict[str, Any]) -> Seen:
@@ -262,12 +271,14 @@ class Load:
             [cpu[v] for v, _ in phases], other)
 
     def prime(self, varnish: Varnish, groups: list[Group]) -> None:
-        """Ask for each group's page once, so that it is in the cache."""
+        """Ask for each group's pages, so that they are in the cache."""
         for g in groups:
-            once = Group(name=g.name, host=g.host, path=g.path, conns=1,
-                         limit=1)
+            limit = PRIMED if g.headers else 1
+            once = Group(g.name, g.host, g.path, conns=1, limit=limit,
+                         headers=g.headers)
             seen = self._run_loadgen(varnish, [once], 30.0, 0.0)[g.name]
-            if seen.sent_in_all != 1 or seen.rps == 0 or seen.errors:
+            if (seen.sent_in_all != limit or seen.rps == 0
+                    or seen.failures):
                 raise TestbedError(
                     f"{varnish.variant.name}: no answer for {g.host}")
 
@@ -317,7 +328,7 @@ class Load:
             "wrk", "-t", "1", "-c", str(g.conns),
             "-d", f"{round(seconds + warmup)}s",
             "--timeout", f"{round(seconds + warmup + SPARE)}s",
-            "-H", f"Host: {g.host}", "--latency",
+            "-H", f"Host: {g.host}", *wrk_headers(g), "--latency",
             "-s", str(BENCH / "wrk-scripts" / "report.lua"),
             url + g.path])) for g in groups]
         found: list[dict[str, Any]] = []

@@ -15,7 +15,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from .customers import CUSTOMERS
+from .customers import TWIN
 from .estimate import (
     bootstrap,
     fold,
@@ -139,7 +139,7 @@ def twin_control(lab: Lab, name: str) -> dict[str, Any]:
     turns: list[tuple[float, float]] = []
     variant = lab.variants[-1]
     with lab.varnish(variant) as varnish:
-        groups = [lab.tenant(name), lab.tenant(name, twin=True)]
+        groups = [lab.tenant(name), lab.tenant(name + TWIN)]
         lab.load.prime(varnish, groups)
         for _ in range(lab.plan.turns):
             m = lab.measure(varnish, groups)
@@ -177,20 +177,12 @@ def note_pair(a: str, b: str, turn: str, found: PairTurn) -> None:
         f"{found.together(b)[1].stretch:.1f}")
 
 
-def check_names(names: Sequence[str]) -> None:
-    """A customer that does not exist is the user's mistake."""
-    for name in names:
-        if name not in CUSTOMERS:
-            raise TestbedError(f"no customer {name}: there are "
-                               + " ".join(CUSTOMERS))
-
-
 def pairs(
     lab: Lab, chosen: list[tuple[str, str]], experiment: str = "pairs",
     with_control: bool = True,
 ) -> dict[str, Any]:
     """Run every chosen pair under every variant."""
-    check_names([name for pair in chosen for name in pair])
+    lab.prepare([name for pair in chosen for name in pair])
     seed, target = lab.plan.seed, lab.plan.target
 
     results = []
@@ -297,7 +289,7 @@ def alone_turn(lab: Lab, name: str) -> AloneTurn:
 
 def alone(lab: Lab, names: list[str]) -> dict[str, Any]:
     """Compare each customer alone under the second variant and the first."""
-    check_names(names)
+    lab.prepare(names)
     if len(lab.variants) != 2:
         raise TestbedError("alone compares two variants: --variants a,b")
     stock, ours = (v.name for v in lab.variants)

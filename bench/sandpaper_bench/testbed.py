@@ -25,6 +25,7 @@ CAP_SYS_ADMIN = 21
 BURST_BYTES = 262144
 LATENCY = "50ms"
 PROXIES = 2
+LOG_LINES = 512  # that a log has not read yet, as systemd sets it
 
 
 class TestbedError(Exception):
@@ -148,7 +149,8 @@ class Testbed:
             run("ip", "-n", name, "link", "set", "lo", "up")
             run("ip", "netns", "exec", name, "sysctl", "-qw",
                 "net.ipv4.tcp_congestion_control="
-                + self.congestion_control)
+                + self.congestion_control,
+                f"net.unix.max_dgram_qlen={LOG_LINES}")
         for i, p in enumerate(self.proxies):
             self._link("client", f"10.77.{i}.1", p.role, p.addr)
             self._link("origin", p.origin_addr, p.role,

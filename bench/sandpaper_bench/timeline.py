@@ -18,7 +18,7 @@ from functools import partial
 from statistics import mean, median
 from typing import Any
 
-from .customers import CUSTOMERS, LARGE
+from .customers import CUSTOMERS, LARGE, TWIN
 from .estimate import bootstrap, verdict
 from .lab import Lab, in_turns, progress
 from .load import Group
@@ -137,7 +137,7 @@ def note(numbers: Sequence[int], turn: str, found: Line) -> None:
 
 def unchanged(lab: Lab) -> dict[str, Any]:
     """Run the control under the last variant: fair is 1."""
-    static, usual = lab.tenant(STATIC), lab.tenant(STATIC, twin=True)
+    static, usual = lab.tenant(STATIC), lab.tenant(STATIC + TWIN)
     turns = [line(lab, lab.variants[-1], always=[static],
                   phases=[[usual]] * 3) for _ in range(lab.plan.turns)]
     return control(f"no change, {lab.variants[-1].name}",
@@ -150,7 +150,7 @@ def content_change(lab: Lab) -> dict[str, Any]:
     if not lab.bed.shaped:
         raise TestbedError("content-change needs a shaped link, which "
                            "loopback is not: run it as root")
-    static, usual = lab.tenant(STATIC), lab.tenant(STATIC, twin=True)
+    static, usual = lab.tenant(STATIC), lab.tenant(STATIC + TWIN)
     large = replace(usual, path=f"/bytes/{LARGE}")
 
     def turn(variant: Variant) -> Line:
@@ -167,7 +167,7 @@ def content_change(lab: Lab) -> dict[str, Any]:
 def flash_crowd(lab: Lab) -> dict[str, Any]:
     """Run Figure 13: the dynamic tenant's connections double, triple."""
     check_phase(lab.plan.seconds)
-    static, usual = lab.tenant(STATIC), lab.tenant(STATIC, twin=True)
+    static, usual = lab.tenant(STATIC), lab.tenant(STATIC + TWIN)
     phases = [[replace(usual, name=f"crowd{times}",
                        conns=times * usual.conns)] if times else []
               for times in CROWDS]

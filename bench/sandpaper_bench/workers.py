@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from .lab import Lab, in_turns, progress
-from .pairs import check_names, note_pair, pair_result, pair_turn
+from .pairs import note_pair, pair_result, pair_turn
 from .testbed import TestbedError
 from .varnish import Variant
 
@@ -33,7 +33,7 @@ def workers(
     lab: Lab, pair: tuple[str, str], slots: Sequence[int]
 ) -> dict[str, Any]:
     """Run the pair with each number of slots, for each of CLIENTS."""
-    check_names(pair)
+    lab.prepare(pair)
     a, b = pair
     ours = [v for v in lab.variants if v.parameters]
     if not ours:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import socket
@@ -22,7 +23,14 @@ from sandpaper_bench.cli import (
     make_variants,
     parser,
 )
-from sandpaper_bench.customers import CUSTOMERS, PAIRS, vcl
+from sandpaper_bench.customers import (
+    CUSTOMERS,
+    MADE_UP_PAIRS,
+    PAIRS,
+    check_names,
+    host,
+    vcl,
+)
 from sandpaper_bench.estimate import (
     bootstrap,
     fold,
@@ -33,6 +41,7 @@ from sandpaper_bench.estimate import (
 from sandpaper_bench.lab import Plan, in_turns
 from sandpaper_bench.latency import LatencyTurn, offered
 from sandpaper_bench.load import Group, Seen, build_loadgen
+from sandpaper_bench.publishers import PUBLISHERS
 from sandpaper_bench.reaper import start_time
 from sandpaper_bench.testbed import (
     Proxy,
@@ -83,7 +92,8 @@ class Estimates(unittest.TestCase):
 
     def test_latency_is_judged_by_the_share(self) -> None:
         alone, both = (
-            Seen("a", 100, 10.0, 0.0, p99, p99, 0, 0, 0, 1, 1, 1.0, 1, 1, [])
+            Seen("a", 100, 10.0, 0.0, p99, p99, 0, 0, 0, 0, 1, 1, 1.0, 1, 1,
+                 [])
             for p99 in (0.01, 0.03))
         turn = LatencyTurn({"a": 10.0}, {"a": alone}, alone, {"a": both})
         self.assertAlmostEqual(turn.times("a"), 1.5)
@@ -179,7 +189,22 @@ class Customers(unittest.TestCase):
             self.assertEqual(block.count("regsuball"), units, name)
 
     def test_pairs_are_of_customers(self) -> None:
-        self.assertLessEqual({n for p in PAIRS for n in p}, set(CUSTOMERS))
+        check_names([n for p in PAIRS + MADE_UP_PAIRS for n in p])
+        for name in ("c9", "C1-twin-twin", "-twin", ""):
+            with self.assertRaisesRegex(TestbedError, "no customer"):
+                check_names([name])
+
+    def test_all_pairs_of_the_paper(self) -> None:
+        apart = {frozenset(p) for p in PAIRS if "-twin" not in p[1]}
+        self.assertEqual(apart, set(map(
+            frozenset, itertools.combinations(PUBLISHERS, 2))))
+        self.assertEqual({(a, f"{a}-twin") for a in PUBLISHERS},
+                         {p for p in PAIRS if "-twin" in p[1]})
+
+    def test_no_two_customers_share_a_host(self) -> None:
+        names = [n + twin for n in CUSTOMERS | PUBLISHERS
+                 for twin in ("", "-twin")]
+        self.assertEqual(len({host(n).lower() for n in names}), len(names))
 
 
 class Loadgen(unittest.TestCase):

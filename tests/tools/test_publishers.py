@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The paper's customers C1 to C4: their pages, tokens and VMOD."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+sys.path.insert(0, str(BENCH))
+
+from sandpaper_bench.publishers import (
+    HEAD_BYTES,
+    PUBLISHERS,
+    c1_page,
+    c4_object,
+    c4_page,
+    data_bytes,
+    headers,
+    link_bytes,
+    phones,
+    token,
+)
+from sandpaper_bench.testbed import TestbedError
+from sandpaper_bench.vmod import (
+    LIBRARIES,
+    SOURCES,
+    build_places,
+    build_vmod,
+    said,
+    supported,
+)
+
+TIMEOUT = 120  # seconds, for what should take ten
+NOW = 1_800_000_000.0
+SECRET = "a secret"
+FAR = 4_102_444_800  # 2100
+
+
+def missing_libraries() -> list[str]:
+    """Return the packages of LIBRARIES that are not installed."""
+    return [package for library, package in LIBRARIES.items()
+            if subprocess.run(["pkg-config", "--exists", library],
+                              check=False).returncode]
+
+
+class Pages(unittest.TestCase):
+    """A page is as long as the paper's takes of the link."""
+
+    def test_link_time_is_the_paper_s(self) -> None:
+        self.assertEqual(link_bytes(1436), 1500)
+        self.assertEqual(link_bytes(1437), 1437 + 2 * 64)
+        for size in (1, 1436, 1437, 100_000):
+            self.assertEqual(data_bytes(link_bytes(size)), size)
+
+    def test_c1_has_links_with_times(self) -> None:
+        page = c1_page(26_000, 100, NOW).decode()
+        self.assertEqual(len(page), 26_000 - 100 * 21)
+        times = re.findall(
+            r'<time datetime="\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"></time>', page)
+        self.assertEqual(len(times), 100)
+        self.assertEqual(page.count("<a href="), 100)
+
+    def test_c4_includes_objects(self) -> None:
+        page = c4_page(40_000, 5).decode()
+        self.assertEqual(page.count("<esi:include src="), 5)
+        include = re.compile(r'<esi:include src="[^"]*"/>')
+        whole = include.sub(c4_object(0).decode(), page)
+        self.assertEqual(len(whole), 40_000)
+
+    def test_a_page_without_room(self) -> None:
+        with self.assertRaisesRegex(TestbedError, "no room for 999 parts"):
+            c1_page(26_000, 999, NOW)
+
+    def test_there_is_room_for_the_most_work(self) -> None:
+        c1, c4 = PUBLISHERS["C1"], PUBLISHERS["C4"]
+        c1_page(c1.size - HEAD_BYTES, c1.most, NOW)
+        c4_page(c4.size - HEAD_BYTES, c4.most)
+
+    def test_amount_of_work_is_the_number_of_rules(self) -> None:
+        self.assertEqual(phones(7).count("if (req.http.User-Agent ~"), 7)
+
+    def test_readers(self) -> None:
+        for name in PUBLISHERS:
+            sets = headers(name, NOW).split("\n\n")
+            self.assertTrue(all("User-Agent: " in s for s in sets), name)
+        self.assertEqual(len(set(headers("C3", NOW).split("\n\n"))), 16)
+
+
+def varnish_root() -> Path | None:
+    """Return the Varnish that `make check` built, if C1 to C4 run on it."""
+    root = os.environ.get("VARNISH_ROOT")
+    return Path(root) if root and supported(Path(root)) else None
+
+
+@unittest.skipIf(varnish_root() is None, "no VARNISH_ROOT of the right series")
+@unittest.skipIf(missing_libraries(), "make bench-deps has not been run")
+class Vmod(unittest.TestCase):
+    """What the VMOD does in a varnishd."""
+
+    def varnishtest(self, name: str, **macros: str | Path) -> None:
+        root = varnish_root()
+        assert root is not None
+        macros["vmod"] = build_vmod(root)
+        path = f"{root / 'sbin'}:{root / 'bin'}:{os.environ['PATH']}"
+        done = subprocess.run(
+            [root / "bin" / "varnishtest",
+             *(f"-D{key}={value}" for key, value in macros.items()),
+             SOURCES / "tests" / name],
+            capture_output=True, text=True, timeout=TIMEOUT, check=False,
+            env=os.environ | {"PATH": path})
+        self.assertEqual(done.returncode, 0, done.stdout[-4000:])
+
+    def test_published(self) -> None:
+        self.varnishtest("published.vtc")
+
+    def test_claims_log_and_places(self) -> None:
+        claims = {"role": "subscriber", "exp": FAR, "aud": ["a", {"exp": 1}]}
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            log = stack.enter_context(
+                socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+            log.bind(f"{folder}/log")
+            log.settimeout(TIMEOUT)
+            self.varnishtest(
+                "claims.vtc", log=f"{folder}/log", places=build_places(),
+                good=token(claims, SECRET),
+                expired=token(claims | {"exp": 1}, SECRET),
+                endless=token({"role": "subscriber"}, SECRET),
+                forged=token(claims, "another secret"),
+                unsigned=token(claims, SECRET, "none"),
+                broken=token("no object", SECRET),
+                deep=token({"exp": FAR, "a": [[[[[[[[[[[[[[[[[[[0]]]]]]]]]]]]
+                            ]]]]]]], "role": "subscriber"}, SECRET))
+            request, response = (log.recv(8192).decode() for _ in range(2))
+        self.assertRegex(request, r"^<134>\w{3} [ \d]\d [\d:]{8} varnishd\[\d")
+        self.assertIn(" Host: ", request)
+        self.assertIn(" Cookie:;", request)
+        self.assertIn(" HTTP/1.1; 200; OK; ", response)
+
+    def test_another_series_is_refused_by_name(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            config = Path(folder) / "lib" / "pkgconfig"
+            config.mkdir(parents=True)
+            (config / "varnishapi.pc").write_text(
+                "Name: VarnishAPI\nDescription: none\nVersion: 6.0.16\n")
+            with self.assertRaisesRegex(TestbedError, "need Varnish 7.7.*6.0"):
+                build_vmod(Path(folder))
+
+
+class Remedies(unittest.TestCase):
+    """What is missing is named, with what helps."""
+
+    def test_a_program_that_is_not_there(self) -> None:
+        with self.assertRaisesRegex(TestbedError, "^no libz: do this: "):
+            said("no libz: do this", "/nowhere/program")
+
+
+if __name__ == "__main__":
+    unittest.main()
