@@ -21,6 +21,7 @@ from .pairs import alone, pairs
 from .reaper import Reaper
 from .scale import scale
 from .table import table
+from .table1 import table1
 from .testbed import Testbed, TestbedError, parse_cores
 from .timeline import content_change, flash_crowd
 from .utilization import utilization
@@ -29,9 +30,9 @@ from .vmod import SERIES
 from .workers import workers
 
 ALL = "all"
-EXPERIMENTS = [ALL, "pairs", "alone", "overhead", "workers", "utilization",
-               "latency", "scale", "content-change", "flash-crowd", "fetch",
-               *ABUSES, "rate-unknown", "rate-wrong"]
+EXPERIMENTS = [ALL, "table1", "pairs", "alone", "overhead", "workers",
+               "utilization", "latency", "scale", "content-change",
+               "flash-crowd", "fetch", *ABUSES, "rate-unknown", "rate-wrong"]
 MAPPED = "random-hosts"  # the experiment that needs a tenant map
 STOCK = "stock"
 SWITCHES = {"sandpaper": "on", "off": "off", "observe": "observe"}
@@ -206,6 +207,8 @@ def experiment(
     """Run one experiment; return its report."""
     args.experiment = name
     lab.variants = make_variants(args, lab.bed.shaped)
+    if name == "table1":
+        return table1(lab)
     if name == "alone":
         return alone(lab, args.customers.split(","))
     if name == "overhead":
@@ -243,6 +246,8 @@ def run_all(args: argparse.Namespace, lab: Lab) -> None:
     """Run every experiment, one after the other."""
     folder = args.json or BUILD
     for name in EXPERIMENTS[1:]:
+        if name == "table1" and not lab.has_publishers:
+            continue
         print(f"\n== {name}", flush=True)
         finish(experiment(name, args, lab), folder / f"{name}.json")
     print(f"\nThe figures are in {folder}/*.json")

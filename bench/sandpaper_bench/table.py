@@ -144,6 +144,19 @@ def fetch_table(results: Sequence[dict[str, Any]]) -> str:
           f"{r['rps']:.0f}", str(r["errors"])] for r in results])
 
 
+def table1_table(results: Sequence[dict[str, Any]]) -> str:
+    """Return the table of `table1`; (sd) beside the means."""
+    return align(
+        ["customer", "variant", "CPU us (sd)", "paper x8", "link us (sd)",
+         "paper x8", "bytes", "bound by", "errors"],
+        [[r["publisher"], r["variant"],
+          f"{r['cpu_us']:.0f} ({r['cpu_sd_us']:.0f})",
+          f"{r['paper_cpu_us']:.0f} ({r['paper_cpu_sd_us']:.0f})",
+          f"{r['link_us']:.1f} ({r['link_sd_us']:.2f})",
+          f"{r['paper_link_us']:.1f}", str(r["bytes"]), r["bound_by"],
+          str(r["errors"])] for r in results])
+
+
 def control_lines(control: dict[str, Any]) -> list[str]:
     """Return a line for each A/A control."""
     many = [control] if "what" in control else list(control.values())
@@ -156,6 +169,8 @@ def table(report: dict[str, Any]) -> str:
     results = report["results"]
     if "abuse" in results[0]:
         body = abuse_table(results)
+    elif "publisher" in results[0]:
+        body = table1_table(results)
     elif "series" in results[0]:
         body = timeline_table(results)
     elif "times" in results[0]:

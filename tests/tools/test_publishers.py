@@ -16,6 +16,7 @@ from pathlib import Path
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
+from sandpaper_bench.load import Measurement, Seen
 from sandpaper_bench.publishers import (
     HEAD_BYTES,
     PUBLISHERS,
@@ -28,6 +29,7 @@ from sandpaper_bench.publishers import (
     phones,
     token,
 )
+from sandpaper_bench.table1 import sample, spread
 from sandpaper_bench.testbed import TestbedError
 from sandpaper_bench.vmod import (
     LIBRARIES,
@@ -92,6 +94,27 @@ class Pages(unittest.TestCase):
             sets = headers(name, NOW).split("\n\n")
             self.assertTrue(all("User-Agent: " in s for s in sets), name)
         self.assertEqual(len(set(headers("C3", NOW).split("\n\n"))), 16)
+
+
+class Table1(unittest.TestCase):
+    """What a request takes, from what a window saw."""
+
+    def test_link_time_is_of_the_bytes_that_clients_got(self) -> None:
+        seen = Seen("C1", 100, 500.0, 0.0, 0.0, 0.0, 0, 0, 1436 * 1000, 0, 1,
+                    1, 1.0, 1, 1, [])
+        found = sample(Measurement(2.0, 0.25, 0.0, 0.0, {"C1": seen}), "C1",
+                       rate_bps=1.2e9)
+        self.assertAlmostEqual(found.cpu_us, 250)
+        self.assertAlmostEqual(found.link_us, 1500 * 8 / 1200)
+
+    def test_spread(self) -> None:
+        self.assertEqual(spread([1.0, 2.0, 3.0]), (2.0, 1.0))
+        self.assertEqual(spread([5.0]), (5.0, 0.0))
+
+    def test_the_paper_s_bottlenecks(self) -> None:
+        bound = {p.name: p.cpu_us > p.link_us for p in PUBLISHERS.values()}
+        self.assertEqual(bound, {
+            "C1": True, "C2": False, "C3": False, "C4": False})
 
 
 def varnish_root() -> Path | None:
