@@ -15,14 +15,13 @@ from .customers import CUSTOMERS, MADE_UP_PAIRS, PAIRS, tenant_map
 from .fetch import fetch
 from .lab import Lab, Plan, dump, progress
 from .latency import latency
-from .load import BENCH, BUILD
 from .overhead import overhead
 from .pairs import alone, pairs
 from .reaper import Reaper
 from .scale import scale
 from .table import table
 from .table1 import table1
-from .testbed import Testbed, TestbedError, parse_cores
+from .testbed import BENCH, BUILD, Testbed, TestbedError, parse_cores
 from .timeline import content_change, flash_crowd
 from .utilization import utilization
 from .varnish import Variant
@@ -183,6 +182,15 @@ def chosen_pairs(text: str) -> list[tuple[str, str]]:
     return found
 
 
+def wanted_pairs(
+    text: str | None, lab: Lab
+) -> Sequence[tuple[str, str]]:
+    """Return the pairs that --pairs names, or those that can run here."""
+    if text is not None:
+        return chosen_pairs(text)
+    return PAIRS if lab.has_publishers else MADE_UP_PAIRS
+
+
 def chosen_sizes(option: str, text: str) -> list[int]:
     """Parse "1,10,100"."""
     sizes = [int(n) if n.isdigit() else 0 for n in text.split(",")]
@@ -207,6 +215,7 @@ def experiment(
     """Run one experiment; return its report."""
     args.experiment = name
     lab.variants = make_variants(args, lab.bed.shaped)
+    lab.prepare([])  # C1 to C4's VCL only where they are named
     if name == "table1":
         return table1(lab)
     if name == "alone":
@@ -219,10 +228,10 @@ def experiment(
     if name == "fetch":
         return fetch(lab)
     if name == "workers":
-        return workers(lab, chosen_pairs(args.pairs)[0],
+        return workers(lab, wanted_pairs(args.pairs, lab)[0],
                        chosen_sizes("--slots", args.slots))
     if name == "latency":
-        return latency(lab, chosen_pairs(args.pairs))
+        return latency(lab, wanted_pairs(args.pairs, lab))
     if name == "content-change":
         return content_change(lab)
     if name == "flash-crowd":
@@ -231,7 +240,7 @@ def experiment(
         return scale(lab, chosen_sizes("--tenants", args.tenants))
     if name in ABUSES:
         return abuse(lab, name, args.victim, args.flood)
-    return pairs(lab, chosen_pairs(args.pairs), name)
+    return pairs(lab, wanted_pairs(args.pairs, lab), name)
 
 
 def finish(report: dict[str, Any], path: Path | None) -> None:
@@ -261,9 +270,6 @@ def main(argv: list[str] | None = None) -> int:
     reaper = Reaper(args.nice)
     try:
         lab = make_lab(args, reaper)
-        if args.pairs is None:
-            args.pairs = as_text(PAIRS if lab.has_publishers
-                                 else MADE_UP_PAIRS)
         if args.experiment == ALL:
             run_all(args, lab)
         else:

@@ -11,11 +11,10 @@ from typing import Any
 
 from .cli import chosen_pairs, make_lab, parser
 from .customers import CUSTOMERS
-from .load import BENCH
 from .pairs import pairs
 from .reaper import Reaper
 from .table import Row, align
-from .testbed import TestbedError
+from .testbed import BENCH, TestbedError
 
 PAIRS = "c1-c3,c3-c4"
 SHORT = ["pairs", "--pairs", PAIRS, "--turns", "3", "--seconds", "3"]

@@ -99,6 +99,7 @@ class Lab:
         for size in PAGE_SIZES:
             self._origin.put(f"bytes/{size}", page(size))
         self.publishers: Publishers | None = None
+        self._serves_publishers = False
         self.unit_us = unit_us or self._calibrate()
 
     @property
@@ -109,7 +110,8 @@ class Lab:
     def prepare(self, names: Sequence[str]) -> None:
         """Check customers' names, and get C1 to C4 ready if one is named."""
         check_names(names)
-        if self.publishers is None and any(map(publisher, names)):
+        self._serves_publishers = any(map(publisher, names))
+        if self._serves_publishers and self.publishers is None:
             self.publishers = Publishers(
                 self.bed, self._reaper, self._origin,
                 {v.root for v in self.variants}, self.unit_us)
@@ -121,7 +123,7 @@ class Lab:
         of its own.
         """
         proxy, prelude = self.bed.proxies[second], variant.prelude
-        if self.publishers is not None:
+        if self._serves_publishers and self.publishers is not None:
             prelude += self.publishers.vcl(variant.root)
         return Varnish(variant, self.bed, self._reaper,
                        vcl(proxy, self.unit_us, prelude), proxy)

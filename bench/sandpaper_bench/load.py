@@ -20,13 +20,11 @@ from typing import Any, TypeVar
 
 from .customers import host, path
 from .reaper import Reaper
-from .testbed import Testbed, TestbedError
+from .testbed import BENCH, BUILD, Testbed, TestbedError
 from .varnish import TICKS_PER_SECOND, Varnish
 
 T = TypeVar("T")
 
-BENCH = Path(__file__).resolve().parent.parent
-BUILD = BENCH.parent / "build" / "bench"
 PRIMED = 32  # requests: at least one with each set of headers
 SPARE = 60.0  # seconds a load generator may take beyond its window
 

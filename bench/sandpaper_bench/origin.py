@@ -16,10 +16,9 @@ import time
 from pathlib import Path
 
 from .reaper import Reaper
-from .testbed import Testbed, TestbedError
+from .testbed import BENCH, Testbed, TestbedError
 from .varnish import START_TIMEOUT, run_folder
 
-BENCH = Path(__file__).resolve().parent.parent
 MODULES = Path("/usr/lib/apache2/modules")  # Debian's
 LINE = b"<li><a href=/news/2019-11-07>An edge proxy serves many</a></li>\n"
 

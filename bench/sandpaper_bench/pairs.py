@@ -178,7 +178,7 @@ def note_pair(a: str, b: str, turn: str, found: PairTurn) -> None:
 
 
 def pairs(
-    lab: Lab, chosen: list[tuple[str, str]], experiment: str = "pairs",
+    lab: Lab, chosen: Sequence[tuple[str, str]], experiment: str = "pairs",
     with_control: bool = True,
 ) -> dict[str, Any]:
     """Run every chosen pair under every variant."""

@@ -5,9 +5,9 @@ What they do is real: C1 writes how old its articles are into its page, C2
 logs and checks tokens, C3 has a copy for each kind of device and country, C4
 includes JSON objects by ESI.  How much of it they do (articles, phones known
 by name, objects) is chosen so that the CPU time of a request is Table 1's on
-one core instead of eight; `work` scales it with the speed of the machine.
-A page is as long as fills the link for Table 1's time at an eighth of the
-paper's rate.
+one core instead of eight, and scaled with the speed of the machine.  A page
+is as long as fills the link for Table 1's time at an eighth of the paper's
+rate.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pathlib import Path
 
 from .origin import Origin
 from .reaper import Reaper
-from .testbed import Testbed, TestbedError
-from .vmod import BENCH, build_places, build_vmod
+from .testbed import BENCH, Testbed, TestbedError
+from .vmod import build_places, build_vmod
 
 MTU = 1500  # bytes
 HEADER = 64  # bytes of TCP and IP in a packet, as the paper counts

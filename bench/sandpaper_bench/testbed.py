@@ -20,6 +20,9 @@ from pathlib import Path
 
 from .reaper import Reaper
 
+BENCH = Path(__file__).resolve().parent.parent
+BUILD = BENCH.parent / "build" / "bench"
+
 CAP_NET_ADMIN = 12
 CAP_SYS_ADMIN = 21
 BURST_BYTES = 262144

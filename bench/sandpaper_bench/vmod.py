@@ -14,11 +14,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .testbed import TestbedError
+from .testbed import BENCH, BUILD, TestbedError
 
-BENCH = Path(__file__).resolve().parent.parent
-BUILD = BENCH.parent / "build" / "bench"
 SOURCES = BENCH / "vmod_customers"
+PLACES = BUILD / "places.mmdb"
 SERIES = "7.7"
 LIBRARIES = {"libcrypto": "libssl-dev", "libmaxminddb": "libmaxminddb-dev"}
 FLAGS = ["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC",
@@ -117,7 +116,7 @@ def build_venv() -> Path:
 
 def build_places() -> Path:
     """Make the database that C3 looks addresses up in; return the file."""
-    writer, made = BENCH / "places.py", BUILD / "places.mmdb"
+    writer, made = BENCH / "places.py", PLACES
     if not newer(made, [writer, BENCH / "requirements.txt"]):
         fresh = made.with_suffix(f".{os.getpid()}")
         said("places.py failed", str(build_venv()), str(writer), str(fresh))
@@ -129,4 +128,4 @@ if __name__ == "__main__":
     try:
         build_places()
     except TestbedError as error:
-        sys.exit(f"bench-deps: {error}")
+        sys.exit(f"bench-venv: {error}")

@@ -33,6 +33,7 @@ from sandpaper_bench.table1 import sample, spread
 from sandpaper_bench.testbed import TestbedError
 from sandpaper_bench.vmod import (
     LIBRARIES,
+    PLACES,
     SOURCES,
     build_places,
     build_vmod,
@@ -124,7 +125,8 @@ def varnish_root() -> Path | None:
 
 
 @unittest.skipIf(varnish_root() is None, "no VARNISH_ROOT of the right series")
-@unittest.skipIf(missing_libraries(), "make bench-deps has not been run")
+@unittest.skipIf(missing_libraries() or not PLACES.exists(),
+                 "make bench-venv has not been run")
 class Vmod(unittest.TestCase):
     """What the VMOD does in a varnishd."""
 
