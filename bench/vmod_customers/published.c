@@ -3,9 +3,9 @@
  *
  * C1: a delivery processor that writes "published 5 minutes ago" into a page.
  *
- * It looks for MARK, a time of DATE_LEN characters and CLOSE, wherever the
- * page's storage is cut, and passes the page on as it is, in pieces between
- * which it puts its texts.  These stay in `texts` until the next processor
+ * It looks for PATTERN, in which a 0 stands for any digit, wherever the page's
+ * storage is cut, and passes the page on as it is, in pieces between which it
+ * puts its texts.  These stay in `texts` until the next processor
  * has been told to flush: only then the room is used again.
  */
 
@@ -22,11 +22,10 @@
 
 #include "customers.h"
 
-#define MARK		"<time datetime=\""
-#define MARK_LEN	(sizeof MARK - 1)
-#define DATE_LEN	(sizeof "2026-11-21T20:00:00Z" - 1)
-#define CLOSE		"\">"
-#define CLOSE_LEN	(sizeof CLOSE - 1)
+#define PATTERN		"<time datetime=\"0000-00-00T00:00:00Z\">"
+#define PATTERN_LEN	(sizeof PATTERN - 1)
+#define DATE_AT		(sizeof "<time datetime=\"" - 1)
+#define DATE_LEN	(sizeof "0000-00-00T00:00:00" - 1)
 #define TEXT_MAX	64
 
 struct published {
@@ -95,18 +94,16 @@ ago(char *text, vtim_real now, const char *date)
 static int
 match(struct published *p, char c)
 {
-	unsigned m = p->matched++;
+	unsigned m = p->matched;
 
-	if (m < MARK_LEN) {
-		if (c == MARK[m])
-			return (0);
-	} else if (m < MARK_LEN + DATE_LEN) {
-		p->date[m - MARK_LEN] = c;
+	if (PATTERN[m] == '0' ? c < '0' || c > '9' : c != PATTERN[m]) {
+		p->matched = c == PATTERN[0];
 		return (0);
-	} else if (c == CLOSE[m - MARK_LEN - DATE_LEN])
-		return (p->matched == MARK_LEN + DATE_LEN + CLOSE_LEN);
-	p->matched = c == MARK[0];
-	return (0);
+	}
+	if (m >= DATE_AT && m < DATE_AT + DATE_LEN)
+		p->date[m - DATE_AT] = c;
+	p->matched = (m + 1) % PATTERN_LEN;
+	return (p->matched == 0);
 }
 
 static int
@@ -114,8 +111,6 @@ insert(struct vdp_ctx *vdc, struct published *p)
 {
 	unsigned l;
 
-	p->matched = 0;
-	p->date[DATE_LEN - 1] = '\0';		/* without the Z */
 	if (p->used + TEXT_MAX > sizeof p->texts) {
 		if (VDP_bytes(vdc, VDP_FLUSH, NULL, 0))
 			return (vdc->retval);
