@@ -66,7 +66,8 @@ def groups(miss: float, seconds: float) -> list[Group]:
     hits = Group("hits", "k0.example", page.path, mode="open",
                  rate=LAMBDA * (1 - miss))
     return [hits, replace(
-        hits, name="misses", unique=1, rate=LAMBDA * miss,
+        hits, name="misses", host="drip.example", unique=1,
+        rate=LAMBDA * miss,
         path=f"/late/{page.size}/{round(seconds * 1000)}")]
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from .lab import Lab, in_turns, progress
 from .load import Measurement
-from .pairs import check_names, control
+from .pairs import control
 from .testbed import TestbedError
 from .varnish import Variant
 
@@ -81,7 +81,7 @@ def utilization(
     lab: Lab, name: str, clients: Sequence[int]
 ) -> dict[str, Any]:
     """Run each variant with each number of connections."""
-    check_names([name])
+    lab.prepare([name])
     bed, planned = lab.bed, lab.bed.proxy_cores
     cores = planned if len(planned) >= CORES else sorted(bed.cores)
     if len(cores) < CORES:
