@@ -7,7 +7,7 @@ side by side, and the victim's phases take turns between them; a flood is
 measured after the victim alone, under the same varnishd.  `kept` is its
 throughput beside over alone; `fair` is what it could claim: all of it where
 the abuser uses next to no CPU or link, half of it against a flood, which is a
-tenant like any other.
+tenant like any other.  The control is the victim alone, measured twice.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from statistics import median
 from typing import Any
 
 from .customers import BIG
-from .estimate import bootstrap, median_quotient, verdict
-from .lab import Lab, in_turns, progress
+from .estimate import MIN_TURNS, bootstrap, median_quotient, verdict
+from .lab import Lab, Plan, in_turns, progress
 from .load import Group, Seen
+from .pairs import control
 from .testbed import TestbedError
 from .varnish import Variant
 
@@ -110,7 +111,8 @@ def flood_turn(
     """Measure the victim alone, then beside a flood of so many requests."""
     with lab.varnish(variant) as varnish:
         lab.load.prime(varnish, [victim])
-        alone = lab.measure(varnish, [victim])[victim.name]
+        alone = [lab.measure(varnish, [victim])[victim.name]
+                 for _ in range(2)]
         # What the same connections take with one Host is not the flood's
         lab.measure(varnish, [victim, replace(abuse.group, random_host=0)])
         rss = varnish.rss_bytes()
@@ -123,8 +125,13 @@ def flood_turn(
                 raise TestbedError(f"{variant.name}: nothing was served")
             requests += seen[abuse.group.name].sent_in_all
             errors += seen[abuse.group.name].errors
-        return AbuseTurn([alone], beside, requests, errors,
+        return AbuseTurn(alone, beside, requests, errors,
                          varnish.rss_bytes() - rss)
+
+
+def flood_plan(plan: Plan) -> Plan:
+    """Return the plan of a flood: one turn has as many windows as others."""
+    return replace(plan, turns=min(plan.turns, MIN_TURNS))
 
 
 def note_abuse(turn: str, found: AbuseTurn) -> None:
@@ -170,13 +177,19 @@ def abuse(
     lab.prepare([victim])
     progress(f"{name}: what {victim} keeps")
     kind, tenant = ABUSES[name], lab.tenant(victim)
+    plan = flood_plan(lab.plan) if kind.flood else lab.plan
 
     def turn(variant: Variant) -> AbuseTurn:
         if kind.flood:
             return flood_turn(lab, variant, kind, tenant, flood)
         return abuse_turn(lab, variant, kind, tenant)
 
-    found = in_turns(lab.variants, lab.plan, turn, note=note_abuse)
-    return lab.report(name, {}, [
+    found = in_turns(lab.variants, plan, turn, note=lab.counted(note_abuse))
+    controls = {
+        variant: control(
+            f"{victim} alone against itself, {variant}",
+            [(t.alone[0].rps, t.alone[1].rps) for t in turns], lab.plan.seed)
+        for variant, turns in found.items()}
+    return lab.report(name, controls, [
         abuse_result(lab, name, victim, variant, turns)
         for variant, turns in found.items()])

@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from statistics import median
 from typing import Any, TypeVar
 
@@ -25,9 +26,10 @@ from .customers import (
 )
 from .load import Group, Interleaved, Load, Measurement, tenant
 from .origin import Origin, page
+from .pace import Pace, Schedule
 from .publishers import Publishers
 from .reaper import Reaper
-from .testbed import Testbed, TestbedError
+from .testbed import BENCH, Testbed, TestbedError
 from .varnish import Variant, Varnish
 from .vmod import supported
 
@@ -90,7 +92,7 @@ class Lab:
     ) -> None:
         self.bed, self.variants, self.plan = bed, variants, plan
         self._reaper = reaper
-        self.disturbed = 0  # windows measured again
+        self.begin([])
         for variant in variants:
             _ = variant.varnishd
         bed.up()
@@ -115,6 +117,26 @@ class Lab:
             self.publishers = Publishers(
                 self.bed, self._reaper, self._origin,
                 {v.root for v in self.variants}, self.unit_us)
+
+    def begin(self, schedule: Schedule) -> None:
+        """An experiment begins; its turns take so many seconds each."""
+        self.pace = Pace(schedule)
+        self._began = datetime.now(UTC)
+        self.disturbed = 0  # windows measured again
+
+    def tick(self) -> None:
+        """A turn is done: say how many are left."""
+        progress(self.pace.tick())
+
+    def counted(
+        self, note: Callable[[str, T], None]
+    ) -> Callable[[str, T], None]:
+        """Return a note that counts the turn, too."""
+        def noted(turn: str, value: T) -> None:
+            note(turn, value)
+            self.tick()
+
+        return noted
 
     def varnish(self, variant: Variant, second: bool = False) -> Varnish:
         """Return a varnishd of `variant`, to be entered as a context.
@@ -199,19 +221,32 @@ class Lab:
         self, experiment: str, control: dict[str, Any],
         results: list[dict[str, Any]],
     ) -> dict[str, Any]:
-        """Return the experiment's JSON object."""
+        """Return the experiment's JSON object.
+
+        It is valid if what is the same measured the same: each control's
+        interval covers 1.
+        """
         return {
             "experiment": experiment,
+            "began": self._began.isoformat(timespec="seconds"),
+            "seconds": round(self.pace.seconds, 1),
             "machine": self.bed.describe() | {
                 "unit_us": round(self.unit_us, 3),
                 "variants": {v.name: list(v.parameters)
-                             for v in self.variants}},
+                             for v in self.variants},
+                "versions": {v.name: v.version() for v in self.variants}},
             "seed": self.plan.seed,
-            "plan": vars(self.plan),
+            "plan": dict(vars(self.plan)),
             "windows_disturbed": self.disturbed,
+            "valid": all(c["covers_one"] for c in controls(control)),
             "control": control,
             "results": results,
         }
+
+
+def controls(control: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return an experiment's controls: one, or one for each part."""
+    return [control] if "what" in control else list(control.values())
 
 
 def dump(report: dict[str, Any]) -> str:

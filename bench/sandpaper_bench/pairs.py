@@ -87,8 +87,8 @@ def pair_interval(
 
 
 def side_result(
-    turns: Sequence[PairTurn], name: str, side: str
-) -> dict[str, float]:
+    turns: Sequence[PairTurn], name: str, side: str, seed: int
+) -> dict[str, Any]:
     """Return one tenant's figures; each name carries the side."""
     alone = [t.alone(name) for t in turns]
     both = [t.together(name) for t in turns]
@@ -96,6 +96,9 @@ def side_result(
     def mid(seen: list[tuple[Seen, Seen]], what: str, where: int) -> float:
         return round(float(median(getattr(s[where], what) for s in seen)), 6)
 
+    low, high = bootstrap(
+        turns, lambda some: median(t.together(name)[1].stretch
+                                   for t in some), seed)
     return {
         f"norm_{side}": round(median(t.normalised(name) for t in turns), 4),
         f"rps_alone_{side}": mid(alone, "rps", 0),
@@ -103,6 +106,7 @@ def side_result(
         f"p50_s_{side}": mid(both, "p50_s", 1),
         f"p99_s_{side}": mid(both, "p99_s", 1),
         f"stretch_{side}": round(mid(both, "stretch", 1), 3),
+        f"stretch_ci_{side}": [round(low, 3), round(min(high, 1e9), 3)],
         f"stretch_alone_{side}": round(mid(alone, "stretch", 1), 3),
         f"slowest_to_mean_{side}": round(mid(both, "slowest_to_mean", 1), 3),
         f"slowest_to_fastest_{side}":
@@ -125,7 +129,8 @@ def pair_result(
         "ratio_ci": [round(end, 4) for end in interval],
         "verdict": verdict((interval[0], interval[1]), lab.plan.target),
     }
-    result |= side_result(turns, a, "a") | side_result(turns, b, "b")
+    for name, side in ((a, "a"), (b, "b")):
+        result |= side_result(turns, name, side, lab.plan.seed)
     result["stretch_counts"] = all(
         result[f"slowest_to_mean_{side}"] >= FAIR_CONNECTION
         for side in "ab")
@@ -144,6 +149,7 @@ def twin_control(lab: Lab, name: str) -> dict[str, Any]:
         for _ in range(lab.plan.turns):
             m = lab.measure(varnish, groups)
             turns.append((m[groups[0].name].rps, m[groups[1].name].rps))
+            lab.tick()
     ratio = median_quotient(turns)
     progress(f"control: {name} against its twin under {variant.name}: "
              f"{ratio:.3f}")
@@ -198,7 +204,7 @@ def pairs(
 
         found = in_turns(lab.variants, lab.plan,
                          partial(pair_turn, lab, a=a, b=b), resolved,
-                         partial(note_pair, a, b))
+                         lab.counted(partial(note_pair, a, b)))
         results += [pair_result(lab, a, b, name, turns)
                     for name, turns in found.items()]
     checked = twin_control(lab, chosen[0][0]) if with_control else {}
@@ -304,6 +310,7 @@ def alone(lab: Lab, names: list[str]) -> dict[str, Any]:
                 f"  turn {len(turns)} {name} {stock} {base:8.0f}/s "
                 f"{ours} {us:8.0f}/s ratio {us / base:.3f}  CPU "
                 f"{cpu[0]:.1f} {cpu[1]:.1f} us")
+            lab.tick()
         results.append(alone_result(lab, name, turns))
         controls[name] = control(
             f"{name} alone, {stock} against itself",

@@ -86,9 +86,6 @@ def scale_result(
 
 def scale(lab: Lab, sizes: Sequence[int]) -> dict[str, Any]:
     """Compare both variants with each number of tenants."""
-    if len(lab.variants) != 2:
-        raise TestbedError("scale compares two variants: --variants a,b")
-    sizes = possible(sizes)
     results = []
     base, ours = lab.variants
     for tenants in sizes:
@@ -100,9 +97,12 @@ def scale(lab: Lab, sizes: Sequence[int]) -> dict[str, Any]:
                 f"  turn {len(turns)} {tenants} tenants {base.name} "
                 f"{them:8.0f}/s {ours.name} {us:8.0f}/s ratio "
                 f"{us / them if them else 0:.3f}")
+            lab.tick()
         results.append(scale_result(lab, tenants, turns))
-    same = [quotient(scale_turn(lab, base, base, sizes[0]))
-            for _ in range(lab.plan.turns)]
+    same: list[tuple[float, float]] = []
+    while len(same) < lab.plan.turns:
+        same.append(quotient(scale_turn(lab, base, base, sizes[0])))
+        lab.tick()
     return lab.report("scale", control(
         f"{sizes[0]} tenants, {base.name} against itself", same,
         lab.plan.seed), results)

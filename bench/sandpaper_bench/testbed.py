@@ -29,6 +29,7 @@ BURST_BYTES = 262144
 LATENCY = "50ms"
 PROXIES = 2
 LOG_LINES = 512  # that a log has not read yet, as systemd sets it
+MESSAGE = 500  # characters of what a program says
 
 
 class TestbedError(Exception):
@@ -37,12 +38,20 @@ class TestbedError(Exception):
     __test__ = False
 
 
+def one_line(text: str) -> str:
+    """Return a program's output in one line, the end of it if it is long."""
+    lines = "; ".join(line.strip() for line in text.splitlines()
+                      if line.strip())
+    return lines if len(lines) <= MESSAGE else ".." + lines[-MESSAGE:]
+
+
 def run(*command: str) -> None:
     """Run a command; its stderr becomes the error's text."""
     done = subprocess.run(command, capture_output=True, text=True,
                           check=False)
     if done.returncode != 0:
-        raise TestbedError(f"{' '.join(command)}: {done.stderr.strip()}")
+        raise TestbedError(f"{' '.join(command)}: "
+                           f"{one_line(done.stderr)}")
 
 
 def may_make_namespaces() -> bool:
@@ -59,8 +68,11 @@ def parse_cores(text: str) -> list[int]:
     """Parse a list of cores such as "0,2-3"."""
     cores: list[int] = []
     for part in text.split(","):
-        first, _, last = part.partition("-")
-        cores += range(int(first), int(last or first) + 1)
+        first, dash, last = part.partition("-")
+        last = last if dash else first
+        if not first.isdigit() or not last.isdigit():
+            raise TestbedError(f"cores '{text}' are no list such as 0,2-3")
+        cores += range(int(first), int(last) + 1)
     return cores
 
 

@@ -30,6 +30,7 @@ STATIC = "c1"  # CPU-bound
 SLICES = 10  # a second
 SKIP = 1.0  # seconds
 CLAIM = 0.95
+UNCHANGED = 3  # phases of the control
 CROWDS = (0, 1, 0, 2)  # dynamic connections beyond the usual, in multiples
 
 
@@ -138,18 +139,17 @@ def note(numbers: Sequence[int], turn: str, found: Line) -> None:
 def unchanged(lab: Lab) -> dict[str, Any]:
     """Run the control under the last variant: fair is 1."""
     static, usual = lab.tenant(STATIC), lab.tenant(STATIC + TWIN)
-    turns = [line(lab, lab.variants[-1], always=[static],
-                  phases=[[usual]] * 3) for _ in range(lab.plan.turns)]
+    turns: list[Line] = []
+    while len(turns) < lab.plan.turns:
+        turns.append(line(lab, lab.variants[-1], always=[static],
+                          phases=[[usual]] * UNCHANGED))
+        lab.tick()
     return control(f"no change, {lab.variants[-1].name}",
                    [(t.phase(1), t.phase(0)) for t in turns], lab.plan.seed)
 
 
 def content_change(lab: Lab) -> dict[str, Any]:
     """Run Figure 12: usual, larger page, usual."""
-    check_phase(lab.plan.seconds)
-    if not lab.bed.shaped:
-        raise TestbedError("content-change needs a shaped link, which "
-                           "loopback is not: run it as root")
     static, usual = lab.tenant(STATIC), lab.tenant(STATIC + TWIN)
     large = replace(usual, path=f"/bytes/{LARGE}")
 
@@ -158,7 +158,7 @@ def content_change(lab: Lab) -> dict[str, Any]:
         return line(lab, variant, always=[static],
                     phases=[[usual], [large], [usual]], fair=fair)
 
-    found = in_turns(lab.variants, lab.plan, turn, note=partial(note, [1]))
+    found = in_turns(lab.variants, lab.plan, turn, note=lab.counted(partial(note, [1])))
     return lab.report("content-change", unchanged(lab), [
         result(lab, "larger page", 1, variant, turns)
         for variant, turns in found.items()])
@@ -166,7 +166,6 @@ def content_change(lab: Lab) -> dict[str, Any]:
 
 def flash_crowd(lab: Lab) -> dict[str, Any]:
     """Run Figure 13: the dynamic tenant's connections double, triple."""
-    check_phase(lab.plan.seconds)
     static, usual = lab.tenant(STATIC), lab.tenant(STATIC + TWIN)
     phases = [[replace(usual, name=f"crowd{times}",
                        conns=times * usual.conns)] if times else []
@@ -175,7 +174,7 @@ def flash_crowd(lab: Lab) -> dict[str, Any]:
     found = in_turns(
         lab.variants, lab.plan,
         partial(line, lab, always=[static, usual], phases=phases),
-        note=partial(note, spikes))
+        note=lab.counted(partial(note, spikes)))
     return lab.report("flash-crowd", unchanged(lab), [
         result(lab, f"{CROWDS[n] + 1} x connections", n, variant, turns)
         for n in spikes for variant, turns in found.items()])

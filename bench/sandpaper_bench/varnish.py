@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from .reaper import Reaper
-from .testbed import Proxy, Testbed, TestbedError
+from .testbed import Proxy, Testbed, TestbedError, one_line
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 START_TIMEOUT = 60.0  # seconds
@@ -45,6 +45,14 @@ class Variant:
                 f"no {path}: run `make varnish stock` first, or name the "
                 f"install folder with --{self.name} DIR")
         return path
+
+    def version(self) -> str:
+        """Return what it says it is."""
+        said = subprocess.run(
+            [str(self.varnishd), "-V"], capture_output=True, text=True,
+            check=False)
+        line = (said.stderr + said.stdout).partition("\n")[0]
+        return line.partition("(")[2].rstrip(")") or line
 
 
 def run_folder() -> Path:
@@ -123,9 +131,9 @@ class Varnish:
                     if child:
                         return child
             time.sleep(0.05)
-        log = (self._folder / "log").read_text()[-2000:]
+        log = (self._folder / "log").read_text()
         raise TestbedError(
-            f"{self.variant.varnishd} did not start:\n{log}")
+            f"{self.variant.varnishd} did not start: {one_line(log)}")
 
     def cli(self, *command: str) -> str:
         """Run a CLI command; return what it printed."""
@@ -137,7 +145,7 @@ class Varnish:
         if done.returncode != 0:
             raise TestbedError(
                 f"varnishadm {' '.join(command)}: "
-                f"{(done.stdout + done.stderr).strip()}")
+                + one_line(done.stdout + done.stderr))
         return done.stdout
 
     def gauges(self, names: Sequence[str]) -> dict[str, int]:

@@ -15,8 +15,12 @@ from functools import partial
 from typing import Any
 
 from .lab import Lab, in_turns, progress
-from .pairs import note_pair, pair_result, pair_turn
-from .testbed import TestbedError
+from .pairs import (
+    note_pair,
+    pair_result,
+    pair_turn,
+    twin_control,
+)
 from .varnish import Variant
 
 PARAMETER = "sandpaper_workers_per_core"
@@ -36,9 +40,6 @@ def workers(
     lab.prepare(pair)
     a, b = pair
     ours = [v for v in lab.variants if v.parameters]
-    if not ours:
-        raise TestbedError("workers is about Sandpaper's slots, not stock's "
-                           "threads: --variants sandpaper")
     variants = [with_slots(ours[-1], n) for n in slots]
     planned = lab.plan.connections
     results = []
@@ -48,11 +49,11 @@ def workers(
             lab.plan.connections = clients
             found = in_turns(variants, lab.plan,
                              partial(pair_turn, lab, a=a, b=b),
-                             note=partial(note_pair, a, b))
+                             note=lab.counted(partial(note_pair, a, b)))
             results += [
                 {"slots": n, "connections": clients}
                 | pair_result(lab, a, b, v.name, found[v.name])
                 for n, v in zip(slots, variants, strict=True)]
     finally:
         lab.plan.connections = planned
-    return lab.report("workers", {}, results)
+    return lab.report("workers", twin_control(lab, a), results)
