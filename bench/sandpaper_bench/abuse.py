@@ -174,7 +174,6 @@ def abuse(
     lab: Lab, name: str, victim: str, flood: int
 ) -> dict[str, Any]:
     """Run one kind of abuse under every variant."""
-    lab.prepare([victim])
     progress(f"{name}: what {victim} keeps")
     kind, tenant = ABUSES[name], lab.tenant(victim)
     plan = flood_plan(lab.plan) if kind.flood else lab.plan

@@ -1,37 +1,58 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The command line: sandpaper-bench EXPERIMENT [--json FILE] .."""
+"""The command line: sandpaper-bench EXPERIMENT [--json FILE] ..
+
+Everything that can be wrong with the arguments is found before anything
+starts: an experiment is first a Job, its schedule and what runs it.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from . import schedule
 from .abuse import ABUSES, abuse
-from .customers import CUSTOMERS, MADE_UP_PAIRS, PAIRS, tenant_map
+from .customers import (
+    CUSTOMERS,
+    MADE_UP_PAIRS,
+    PAIRS,
+    check_names,
+    publisher,
+    tenant_map,
+)
 from .fetch import fetch
 from .lab import Lab, Plan, dump, progress
 from .latency import latency
 from .overhead import overhead
+from .pace import Schedule, duration
 from .pairs import alone, pairs
+from .publishers import PUBLISHERS
 from .reaper import Reaper
-from .scale import scale
+from .scale import possible, scale
 from .table import table
 from .table1 import table1
 from .testbed import BENCH, BUILD, Testbed, TestbedError, parse_cores
-from .timeline import content_change, flash_crowd
+from .timeline import check_phase, content_change, flash_crowd
 from .utilization import utilization
 from .varnish import Variant
-from .vmod import SERIES
+from .vmod import SERIES, build_places, build_vmod, supported
 from .workers import workers
 
 ALL = "all"
-EXPERIMENTS = [ALL, "table1", "pairs", "alone", "overhead", "workers",
+EXPERIMENTS = ["table1", "pairs", "alone", "overhead", "workers",
                "utilization", "latency", "scale", "content-change",
                "flash-crowd", "fetch", *ABUSES, "rate-unknown", "rate-wrong"]
+# Pairs of all but `pairs`, for Varnish 6.0, too
+FEW = [("C1", "C3"), ("C3", "C4")]
+MADE_UP_FEW = MADE_UP_PAIRS[:2]
+# Left out of a quick `all`: they are like others that stay.
+LONG = ("drip-origin", "resets", "rate-unknown", "rate-wrong")
 MAPPED = "random-hosts"  # the experiment that needs a tenant map
 STOCK = "stock"
 SWITCHES = {"sandpaper": "on", "off": "off", "observe": "observe"}
@@ -42,20 +63,32 @@ def as_text(pairs: Sequence[tuple[str, str]]) -> str:
     return ",".join("-".join(pair) for pair in pairs)
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser that ends with one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong."""
+        self.exit(2, f"{self.prog}: {message} (--help shows all)\n")
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     build = BENCH.parent / "build"
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="sandpaper-bench",
         description="Measure how fairly one varnishd serves its tenants.")
-    p.add_argument("experiment", choices=EXPERIMENTS)
+    p.add_argument("experiment", choices=[*EXPERIMENTS, ALL],
+                   metavar="EXPERIMENT", help="all, or one of "
+                   + ", ".join(EXPERIMENTS))
     p.add_argument("--json", type=Path, metavar="FILE",
-                   help="write the results there as JSON; for all: a folder")
+                   help="write the results there as JSON; for all: "
+                   "a folder (default build/bench)")
     p.add_argument("--quick", action="store_true",
                    help="fewer pairs and customers, short turns")
     p.add_argument("--pairs", metavar="A-B,..",
-                   help=f"pairs of customers (default {as_text(PAIRS)}; for "
-                   f"another Varnish than {SERIES} {as_text(MADE_UP_PAIRS)})")
+                   help=f"pairs of customers (default {as_text(FEW)}; for "
+                   f"pairs: {as_text(PAIRS)}; for another Varnish than "
+                   f"{SERIES} made-up ones)")
     p.add_argument("--customers", metavar="A,..",
                    default=",".join(CUSTOMERS),
                    help="for alone and overhead; the first for utilization "
@@ -83,7 +116,7 @@ def parser() -> argparse.ArgumentParser:
                    help="varnishd -p for all variants but stock")
     p.add_argument("--prelude", type=Path, metavar="FILE",
                    help="VCL for all variants but stock: imports, vcl_init")
-    p.add_argument("--seconds", type=float, default=6, metavar="S",
+    p.add_argument("--seconds", type=float, default=4.5, metavar="S",
                    help="per measurement (default %(default)s)")
     p.add_argument("--warmup", type=float, default=1, metavar="S",
                    help="before each (default %(default)s)")
@@ -128,7 +161,11 @@ def make_variants(
     """Return the variants that the user asked for."""
     prelude = tenant_map() if args.experiment == MAPPED else ""
     if args.prelude:
-        prelude = args.prelude.read_text()
+        try:
+            prelude = args.prelude.read_text()
+        except OSError as error:
+            raise TestbedError(f"--prelude {args.prelude}: "
+                               f"{error.strerror}") from error
     found = []
     for name in args.variants.split(","):
         if name == STOCK:
@@ -150,10 +187,14 @@ def make_bed(args: argparse.Namespace, reaper: Reaper) -> Testbed:
     allowed = os.sched_getaffinity(0)
     proxy = parse_cores(args.proxy_cores)
     load = (parse_cores(args.load_cores) if args.load_cores
-            else sorted(allowed - set(proxy)) or proxy)
+            else sorted(allowed - set(proxy)))
     if not set(proxy + load) <= allowed:
         raise TestbedError(f"cores {proxy + load}: this process may use "
                            f"{sorted(allowed)}")
+    if not load:
+        raise TestbedError(
+            f"cores {sorted(allowed)} are too few: varnishd and the load need "
+            "one each; to share them say --load-cores, too")
     bed = Testbed(reaper, proxy, load, args.rate, args.cc, args.loopback)
     progress(f"testbed: {bed.mode}"
              + ("" if bed.shaped else " (no shaping: NIC-bound tenants are "
@@ -162,12 +203,22 @@ def make_bed(args: argparse.Namespace, reaper: Reaper) -> Testbed:
     return bed
 
 
-def make_lab(args: argparse.Namespace, reaper: Reaper) -> Lab:
-    """Return the laboratory that the arguments describe."""
-    bed = make_bed(args, reaper)
-    plan = Plan(args.seconds, args.warmup, args.turns, args.max_turns,
+def make_plan(args: argparse.Namespace) -> Plan:
+    """Return the plan, of numbers that make sense."""
+    for name, least in (("seconds", 0.1), ("warmup", 0), ("turns", 1),
+                        ("connections", 1), ("rate", 1e6), ("flood", 1)):
+        if getattr(args, name) < least:
+            raise TestbedError(f"--{name} {getattr(args, name):g}: at least "
+                               f"{least:g}")
+    return Plan(args.seconds, args.warmup, args.turns, args.max_turns,
                 args.connections, args.target, args.seed)
-    return Lab(bed, reaper, make_variants(args, bed.shaped), plan,
+
+
+def make_lab(
+    args: argparse.Namespace, bed: Testbed, reaper: Reaper
+) -> Lab:
+    """Return the laboratory that the arguments describe."""
+    return Lab(bed, reaper, make_variants(args, bed.shaped), make_plan(args),
                args.load == "wrk", args.unit_us)
 
 
@@ -178,17 +229,28 @@ def chosen_pairs(text: str) -> list[tuple[str, str]]:
         a, dash, b = item.partition("-")
         if not dash or a == b:
             raise TestbedError(f"'{item}' is no pair such as c1-c3")
+        check_names([a, b])
         found.append((a, b))
     return found
 
 
+def serves_publishers(args: argparse.Namespace) -> bool:
+    """Can C1 to C4 run?  A Varnish that is not there is refused later."""
+    roots = {v.root for v in make_variants(args, shaped=False)}
+    return all(supported(root) for root in roots if root.exists())
+
+
 def wanted_pairs(
-    text: str | None, lab: Lab
+    name: str, args: argparse.Namespace
 ) -> Sequence[tuple[str, str]]:
     """Return the pairs that --pairs names, or those that can run here."""
-    if text is not None:
-        return chosen_pairs(text)
-    return PAIRS if lab.has_publishers else MADE_UP_PAIRS
+    if args.pairs is not None:
+        return chosen_pairs(args.pairs)
+    every, few = ((PAIRS, FEW) if serves_publishers(args)
+                  else (MADE_UP_PAIRS, MADE_UP_FEW))
+    if args.quick:
+        return few[:1]
+    return every if name == "pairs" else few
 
 
 def chosen_sizes(option: str, text: str) -> list[int]:
@@ -201,65 +263,172 @@ def chosen_sizes(option: str, text: str) -> list[int]:
 
 
 def shorten(args: argparse.Namespace) -> None:
-    """Take less of everything: ten minutes instead of an hour or two."""
+    """Take less of everything: minutes instead of an hour or two."""
     args.seconds, args.turns = min(args.seconds, 2.0), min(args.turns, 3)
-    args.pairs, args.customers = "c1-c3,k0-k1", "c1,k0"
-    args.tenants, args.slots = "1,200", "10,100"
+    args.warmup = min(args.warmup, 0.3)
+    args.customers = "c1,k0"
+    args.tenants, args.slots = "200", "10,100"
     args.clients = "1,10,100"
-    args.flood = min(args.flood, 100_000)
+    args.flood = min(args.flood, 10_000)
 
 
-def experiment(
-    name: str, args: argparse.Namespace, lab: Lab
-) -> dict[str, Any]:
-    """Run one experiment; return its report."""
-    args.experiment = name
-    lab.variants = make_variants(args, lab.bed.shaped)
-    lab.prepare([])  # C1 to C4's VCL only where they are named
+@dataclass(frozen=True)
+class Job:
+    """An experiment that can run: how long its turns take, and how."""
+
+    name: str
+    schedule: Schedule
+    run: Callable[[Lab], dict[str, Any]]
+    customers: Sequence[str] = ()
+
+    @property
+    def seconds(self) -> float:
+        """Return how long it takes, undisturbed."""
+        return sum(self.schedule)
+
+
+def named(chosen: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the customers of pairs."""
+    return [name for pair in chosen for name in pair]
+
+
+def make_job(name: str, args: argparse.Namespace, shaped: bool) -> Job:
+    """Return the experiment as a job; an error if it can't run so."""
+    plan, variants = make_plan(args), args.variants.split(",")
+    many = len(variants)
+    if name in ("alone", "scale") and many != 2:
+        raise TestbedError(f"{name} compares two variants: --variants a,b")
+    if name in ("content-change", "flash-crowd"):
+        check_phase(plan.seconds)
     if name == "table1":
-        return table1(lab)
+        return Job(name, [], table1, list(PUBLISHERS))
+    customers = args.customers.split(",")
+    check_names(customers)
     if name == "alone":
-        return alone(lab, args.customers.split(","))
+        return Job(name, schedule.alone(plan, len(customers)),
+                   partial(alone, names=customers), customers)
     if name == "overhead":
-        return overhead(lab, args.customers.split(","))
+        return Job(name, [], partial(overhead, names=customers), customers)
     if name == "utilization":
-        return utilization(lab, args.customers.split(",")[0],
-                           chosen_sizes("--clients", args.clients))
+        clients = chosen_sizes("--clients", args.clients)
+        return Job(name, [], partial(utilization, name=customers[0],
+                                     clients=clients), customers[:1])
     if name == "fetch":
-        return fetch(lab)
-    if name == "workers":
-        return workers(lab, wanted_pairs(args.pairs, lab)[0],
-                       chosen_sizes("--slots", args.slots))
-    if name == "latency":
-        return latency(lab, wanted_pairs(args.pairs, lab))
-    if name == "content-change":
-        return content_change(lab)
-    if name == "flash-crowd":
-        return flash_crowd(lab)
+        return Job(name, [], fetch)
     if name == "scale":
-        return scale(lab, chosen_sizes("--tenants", args.tenants))
+        sizes = possible(chosen_sizes("--tenants", args.tenants))
+        return Job(name, schedule.scale(plan, sizes),
+                   partial(scale, sizes=sizes))
+    if name == "content-change":
+        if not shaped:
+            raise TestbedError("content-change needs a shaped link, which "
+                               "loopback is not: run it as root")
+        return Job(name, schedule.content_change(plan, many), content_change)
+    if name == "flash-crowd":
+        return Job(name, schedule.flash_crowd(plan, many), flash_crowd)
     if name in ABUSES:
-        return abuse(lab, name, args.victim, args.flood)
-    return pairs(lab, wanted_pairs(args.pairs, lab), name)
+        check_names([args.victim])
+        return Job(name, schedule.abuse(plan, many, name, args.flood),
+                   partial(abuse, name=name, victim=args.victim,
+                           flood=args.flood), [args.victim])
+    chosen = wanted_pairs(name, args)
+    if name == "workers":
+        if set(variants) <= {STOCK}:
+            raise TestbedError("workers is about Sandpaper's slots, not "
+                               "stock's threads: --variants sandpaper")
+        slots = chosen_sizes("--slots", args.slots)
+        return Job(name, schedule.workers(plan, len(slots)),
+                   partial(workers, pair=chosen[0], slots=slots), chosen[0])
+    if name == "latency":
+        return Job(name, schedule.latency(plan, many, len(chosen)),
+                   partial(latency, chosen=chosen), named(chosen))
+    return Job(name, schedule.pairs(plan, many, len(chosen)),
+               partial(pairs, chosen=chosen, experiment=name),
+               named(chosen))
 
 
-def finish(report: dict[str, Any], path: Path | None) -> None:
-    """Print the report's table and write its JSON."""
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(dump(report))
-    print(table(report), flush=True)
+def make_jobs(args: argparse.Namespace, shaped: bool) -> list[Job]:
+    """Return what to run, and say how long it takes."""
+    names = [args.experiment]
+    if args.experiment == ALL:
+        names = [n for n in EXPERIMENTS
+                 if (shaped or n != "content-change")
+                 and not (args.quick and n in LONG)]
+        if args.quick:
+            progress(f"left out of the short form: {', '.join(LONG)}")
+        if not shaped:
+            progress("content-change is left out: it needs a shaped link; "
+                     "run as root for it")
+    jobs = [make_job(name, args, shaped) for name in names]
+    for job in jobs if len(jobs) > 1 else []:
+        progress(f"  {job.name:<15} {len(job.schedule):4} turns  "
+                 f"{duration(job.seconds):>10}")
+    progress(f"about {duration(sum(job.seconds for job in jobs))}, longer "
+             "where windows are disturbed and measured again")
+    return jobs
 
 
-def run_all(args: argparse.Namespace, lab: Lab) -> None:
-    """Run every experiment, one after the other."""
-    folder = args.json or BUILD
-    for name in EXPERIMENTS[1:]:
-        if name == "table1" and not lab.has_publishers:
-            continue
-        print(f"\n== {name}", flush=True)
-        finish(experiment(name, args, lab), folder / f"{name}.json")
-    print(f"\nThe figures are in {folder}/*.json")
+def build_publishers(args: argparse.Namespace, jobs: Sequence[Job]) -> None:
+    """Build what C1 to C4 need, if a job names one: it may be missing."""
+    if any(publisher(name) for job in jobs for name in job.customers):
+        for variant in make_variants(args, shaped=False):
+            _ = variant.varnishd
+            build_vmod(variant.root)
+        build_places()
+
+
+def run_job(job: Job, args: argparse.Namespace, lab: Lab) -> dict[str, Any]:
+    """Run one experiment; return its report."""
+    args.experiment = job.name
+    lab.variants = make_variants(args, lab.bed.shaped)
+    lab.prepare(job.customers)
+    lab.begin(job.schedule)
+    return job.run(lab)
+
+
+def outputs(args: argparse.Namespace, jobs: Sequence[Job]) -> list[Path]:
+    """Return where each job's results go, if anywhere; it is writable."""
+    if args.experiment == ALL:
+        folder = args.json or BUILD
+        found = [folder / f"{job.name}.json" for job in jobs]
+    elif args.json is None:
+        return []
+    else:
+        folder, found = args.json.parent, [args.json]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TestbedError(f"--json {args.json}: {error.strerror}") from error
+    for path in found:
+        if path.is_dir() or not os.access(
+                path if path.exists() else folder, os.W_OK):
+            raise TestbedError(f"--json: {path} can't be written")
+    return found
+
+
+def run_jobs(
+    args: argparse.Namespace, jobs: Sequence[Job], lab: Lab,
+    files: Sequence[Path],
+) -> None:
+    """Run one experiment after the other; print and write each."""
+    for number, job in enumerate(jobs):
+        if len(jobs) > 1:
+            left = sum(j.seconds for j in jobs[number:])
+            print(f"\n== {job.name}: {number + 1} of {len(jobs)}, all that "
+                  f"is left takes about {duration(left)}", flush=True)
+        found = run_job(job, args, lab)
+        if files:
+            files[number].write_text(dump(found))
+        print(table(found), flush=True)
+
+
+def run(args: argparse.Namespace, reaper: Reaper) -> None:
+    """Run what was asked for."""
+    bed = make_bed(args, reaper)
+    jobs = make_jobs(args, bed.shaped)
+    files = outputs(args, jobs)
+    build_publishers(args, jobs)
+    run_jobs(args, jobs, make_lab(args, bed, reaper), files)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -269,14 +438,10 @@ def main(argv: list[str] | None = None) -> int:
         shorten(args)
     reaper = Reaper(args.nice)
     try:
-        lab = make_lab(args, reaper)
-        if args.experiment == ALL:
-            run_all(args, lab)
-        else:
-            finish(experiment(args.experiment, args, lab), args.json)
+        run(args, reaper)
     except TestbedError as error:
         print(f"sandpaper-bench: {error}", file=sys.stderr)
-        return 1
+        return 2
     except KeyboardInterrupt:
         return 130
     finally:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from .cli import chosen_pairs, make_lab, parser
+from . import schedule
+from .cli import chosen_pairs, make_bed, make_lab, named, parser
 from .customers import CUSTOMERS
 from .pairs import pairs
 from .reaper import Reaper
@@ -129,14 +130,18 @@ def outro(report: dict[str, Any]) -> str:
 def main(argv: list[str]) -> int:
     """Run the demo; return the exit status."""
     args = parser().parse_args([*SHORT, *argv])
-    chosen = chosen_pairs(args.pairs)
-    print(introduction(chosen), flush=True)
     reaper = Reaper(args.nice)
     try:
-        report = pairs(make_lab(args, reaper), chosen, with_control=False)
+        chosen = chosen_pairs(args.pairs)
+        print(introduction(chosen), flush=True)
+        lab = make_lab(args, make_bed(args, reaper), reaper)
+        lab.prepare(named(chosen))
+        lab.begin(schedule.pairs(lab.plan, len(lab.variants), len(chosen),
+                                 with_control=False))
+        report = pairs(lab, chosen, with_control=False)
     except TestbedError as error:
         print(f"demo: {error}", file=sys.stderr)
-        return 1
+        return 2
     except KeyboardInterrupt:
         return 130
     finally:

@@ -109,7 +109,6 @@ def latency_result(
 
 def latency(lab: Lab, chosen: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Run every chosen pair as open loops under every variant."""
-    lab.prepare([name for pair in chosen for name in pair])
     results, controls = [], {}
     for number, (a, b) in enumerate(chosen, 1):
         progress(f"pair {number} of {len(chosen)}: {a} {b}")

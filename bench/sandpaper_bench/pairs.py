@@ -25,7 +25,6 @@ from .estimate import (
 )
 from .lab import Lab, in_turns, progress
 from .load import Interleaved, Measurement, Seen
-from .testbed import TestbedError
 from .varnish import Variant
 
 FAIR_CONNECTION = 0.5  # slowest over mean, for the stretch to count
@@ -188,7 +187,6 @@ def pairs(
     with_control: bool = True,
 ) -> dict[str, Any]:
     """Run every chosen pair under every variant."""
-    lab.prepare([name for pair in chosen for name in pair])
     seed, target = lab.plan.seed, lab.plan.target
 
     results = []
@@ -295,9 +293,6 @@ def alone_turn(lab: Lab, name: str) -> AloneTurn:
 
 def alone(lab: Lab, names: list[str]) -> dict[str, Any]:
     """Compare each customer alone under the second variant and the first."""
-    lab.prepare(names)
-    if len(lab.variants) != 2:
-        raise TestbedError("alone compares two variants: --variants a,b")
     stock, ours = (v.name for v in lab.variants)
     results, controls = [], {}
     for name in names:

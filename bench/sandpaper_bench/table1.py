@@ -87,7 +87,6 @@ def result(
 
 def table1(lab: Lab) -> dict[str, Any]:
     """Measure each of C1 to C4 alone under each variant."""
-    lab.prepare(list(PUBLISHERS))
     results = []
     for name in PUBLISHERS:
         found = in_turns(lab.variants, lab.plan,

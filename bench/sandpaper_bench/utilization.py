@@ -81,7 +81,6 @@ def utilization(
     lab: Lab, name: str, clients: Sequence[int]
 ) -> dict[str, Any]:
     """Run each variant with each number of connections."""
-    lab.prepare([name])
     bed, planned = lab.bed, lab.bed.proxy_cores
     cores = planned if len(planned) >= CORES else sorted(bed.cores)
     if len(cores) < CORES:

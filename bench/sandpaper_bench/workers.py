@@ -37,7 +37,6 @@ def workers(
     lab: Lab, pair: tuple[str, str], slots: Sequence[int]
 ) -> dict[str, Any]:
     """Run the pair with each number of slots, for each of CLIENTS."""
-    lab.prepare(pair)
     a, b = pair
     ours = [v for v in lab.variants if v.parameters]
     variants = [with_slots(ours[-1], n) for n in slots]

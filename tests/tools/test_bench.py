@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import json
 import math
+import os
 import socket
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
@@ -18,10 +21,14 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
 from sandpaper_bench.cli import (
+    ALL,
     chosen_pairs,
     chosen_sizes,
+    main,
+    make_jobs,
     make_variants,
     parser,
+    shorten,
 )
 from sandpaper_bench.customers import (
     CUSTOMERS,
@@ -42,16 +49,18 @@ from sandpaper_bench.lab import Plan, in_turns
 from sandpaper_bench.latency import LatencyTurn, offered
 from sandpaper_bench.load import Group, Seen, build_loadgen
 from sandpaper_bench.publishers import PUBLISHERS
-from sandpaper_bench.reaper import start_time
+from sandpaper_bench.reaper import Reaper, start_time
 from sandpaper_bench.testbed import (
     Proxy,
+    Testbed,
     TestbedError,
     core_mask,
     free_port,
+    one_line,
     parse_cores,
 )
 from sandpaper_bench.timeline import Line, check_phase
-from sandpaper_bench.varnish import Variant
+from sandpaper_bench.varnish import Variant, Varnish
 
 TIMEOUT = 60  # seconds, for what should take one
 
@@ -156,6 +165,8 @@ class CommandLine(unittest.TestCase):
         for text in ("c1", "c1-c1", ""):
             with self.assertRaisesRegex(TestbedError, "no pair"):
                 chosen_pairs(text)
+        with self.assertRaisesRegex(TestbedError, "no customer c9: there"):
+            chosen_pairs("c1-c9")
 
     def test_stock_gets_no_parameter_of_sandpaper(self) -> None:
         args = parser().parse_args(["pairs", "--param", "sandpaper_mtu=9000"])
@@ -176,6 +187,106 @@ class CommandLine(unittest.TestCase):
         args = parser().parse_args(["pairs", "--variants", "stock,other"])
         with self.assertRaisesRegex(TestbedError, "no variant other"):
             make_variants(args, shaped=True)
+
+
+class Durations(unittest.TestCase):
+    """What the plan takes is known before, and within what is promised."""
+
+    def seconds(self, shaped: bool, *more: str) -> dict[str, float]:
+        args = parser().parse_args([ALL, *more])
+        if args.quick:
+            shorten(args)
+        with contextlib.redirect_stderr(io.StringIO()):
+            return {job.name: job.seconds for job in make_jobs(args, shaped)}
+
+    def test_all_takes_under_three_hours_and_quick_a_quarter(self) -> None:
+        # A third as much again is for windows that are measured twice.
+        self.assertLess(4 / 3 * sum(self.seconds(True).values()), 3 * 3600)
+        self.assertLess(4 / 3 * sum(self.seconds(True, "--quick").values()),
+                        15 * 60)
+
+    def test_what_needs_a_link_is_left_out_without(self) -> None:
+        self.assertEqual(set(self.seconds(True)) - set(self.seconds(False)),
+                         {"content-change"})
+
+
+class Refusals(unittest.TestCase):
+    """What can't run ends in one line that names it, and status 2."""
+
+    def refused(self, what: str, *arguments: str) -> None:
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            try:
+                status: object = main(list(arguments))
+            except SystemExit as end:
+                status = end.code
+        lines = [line for line in said.getvalue().splitlines()
+                 if line.startswith("sandpaper-bench: ")]
+        self.assertEqual(status, 2, said.getvalue())
+        self.assertRegex("\n".join(lines), f"^.*{what}.*$")
+        self.assertEqual(said.getvalue().splitlines()[-1:], lines)
+
+    def test_arguments(self) -> None:
+        for arguments, what in (
+                ("fairness", "'fairness'"),
+                ("pairs --seconds two", "'two'"),
+                ("pairs --turns 0", "--turns 0: at least 1"),
+                ("pairs --pairs c1-c9", "no customer c9"),
+                ("alone --customers c9", "no customer c9"),
+                ("alone --variants stock", "two variants"),
+                ("slow-readers --victim c9", "no customer c9"),
+                ("workers --variants stock", "--variants sandpaper"),
+                ("pairs --proxy-cores x", "cores 'x'"),
+                ("pairs --proxy-cores 4095", "may use"),
+                ("pairs --json /proc/none/a.json", "/proc/none"),
+                ("pairs --prelude /none.vcl", "/none.vcl"),
+                ("pairs --stock /none", "no /none/sbin/varnishd.*--stock"),
+                ("content-change --loopback", "run it as root")):
+            with self.subTest(arguments):
+                self.refused(what, *arguments.split())
+
+    def test_too_few_cores(self) -> None:
+        every = ",".join(map(str, os.sched_getaffinity(0)))
+        self.refused("are too few: .* --load-cores", "pairs",
+                     "--proxy-cores", every)
+
+    def test_what_a_program_says_is_one_line(self) -> None:
+        self.assertEqual(one_line("Error: a\n\n  b\n"), "Error: a; b")
+        self.assertEqual(len(one_line("x" * 9000)), 502)
+
+
+VARNISHD = """#!/bin/sh
+echo "Error: Could not get socket $8: Address already in use" >&2
+echo "(-? gives usage)" >&2
+exit 2
+"""
+
+
+class Starting(unittest.TestCase):
+    """A varnishd that does not start says why."""
+
+    def test_a_port_in_use_is_named(self) -> None:
+        with tempfile.TemporaryDirectory() as tmp:
+            program = Path(tmp) / "sbin" / "varnishd"
+            program.parent.mkdir()
+            program.write_text(VARNISHD)
+            program.chmod(0o755)
+            (Path(tmp) / "bin").mkdir()
+            (Path(tmp) / "bin" / "varnishadm").symlink_to("/bin/false")
+            reaper = Reaper()
+            try:
+                core = [min(os.sched_getaffinity(0))]
+                bed = Testbed(reaper, core, core, loopback=True)
+                proxy = Proxy("proxy", "127.0.0.1", 80, "127.0.0.1", 81, 82)
+                varnish = Varnish(Variant("stock", Path(tmp)), bed, reaper,
+                                  "", proxy)
+                with (self.assertRaisesRegex(
+                        TestbedError, "varnishd did not start: Error: .*"
+                        "Address already in use; .*usage.$"), varnish):
+                    pass
+                self.assertFalse(varnish._folder.exists())
+            finally:
+                reaper.close()
 
 
 class Customers(unittest.TestCase):

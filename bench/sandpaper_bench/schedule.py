@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The seconds that each turn of an experiment takes, from the plan alone.
+
+One function for each shape of experiment, beside the experiment's own loop:
+windows, and phases that are rounded up to whole turns, each with its warm-up,
+plus what it takes to start a varnishd and a load generator.  FLOOD_RPS, START
+and RUN were measured on two cores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from .abuse import ABUSES, flood_plan
+from .lab import Plan
+from .load import PHASE_SECONDS
+from .pace import Schedule
+from .scale import CONNECT_RATE, CONNECTIONS
+from .timeline import CROWDS, UNCHANGED
+from .workers import CLIENTS
+
+START = 1.2  # a varnishd, until its pages are in the cache, and its end
+RUN = 0.1  # a load generator, beyond its window
+FLOOD_RPS = 4000.0  # of a flood, beside its victim
+
+
+def window(plan: Plan, share: float = 1.0) -> float:
+    """Return the seconds of a window."""
+    return plan.warmup + share * plan.seconds + RUN
+
+
+def phases(plan: Plan, number: int, warmup: float | None = None) -> float:
+    """Return the seconds of phases that take turns."""
+    turn = number * PHASE_SECONDS
+    warm = plan.warmup if warmup is None else warmup
+    return RUN + turn * sum(
+        math.ceil(round(s / turn, 6)) for s in (warm, plan.seconds))
+
+
+def pair(plan: Plan) -> float:
+    """Return the seconds of a turn of a pair."""
+    return START + phases(plan, 3) + 3 * window(plan, 1 / 2)
+
+
+def control(plan: Plan) -> Schedule:
+    """Return the turns of a customer against its twin."""
+    return [window(plan)] * plan.turns
+
+
+def pairs(
+    plan: Plan, variants: int, number: int, with_control: bool = True
+) -> Schedule:
+    """Return the schedule of so many pairs."""
+    turns = [pair(plan)] * (variants * plan.turns * number)
+    return turns + (control(plan) if with_control else [])
+
+
+def workers(plan: Plan, slots: int) -> Schedule:
+    """Return the schedule of `workers`."""
+    return pairs(plan, slots, len(CLIENTS))
+
+
+def latency(plan: Plan, variants: int, number: int) -> Schedule:
+    """Return the schedule of open loops for so many pairs."""
+    turn = START + 2 * window(plan, 1 / 2) + 4 * window(plan)
+    return [turn] * (variants * plan.turns * number)
+
+
+def alone(plan: Plan, customers: int) -> Schedule:
+    """Return the schedule of `alone`."""
+    return [2 * START + phases(plan, 4)] * (plan.turns * customers)
+
+
+def scale(plan: Plan, sizes: Sequence[int]) -> Schedule:
+    """Return the schedule of `scale`; its control is of the first size."""
+    return [2 * START + phases(
+        plan, 2, plan.warmup + 2 * size * CONNECTIONS / CONNECT_RATE)
+        for size in [*sizes, sizes[0]] for _ in range(plan.turns)]
+
+
+def content_change(plan: Plan, variants: int) -> Schedule:
+    """Return the schedule of `content-change`."""
+    quiet = START + UNCHANGED * plan.seconds + RUN
+    turn = START + 2 * window(plan, 1 / 2) + quiet
+    return [turn] * (variants * plan.turns) + [quiet] * plan.turns
+
+
+def flash_crowd(plan: Plan, variants: int) -> Schedule:
+    """Return the schedule of `flash-crowd`."""
+    turn, quiet = (START + n * plan.seconds + RUN
+                   for n in (len(CROWDS), UNCHANGED))
+    return [turn] * (variants * plan.turns) + [quiet] * plan.turns
+
+
+def abuse(plan: Plan, variants: int, name: str, flood: int) -> Schedule:
+    """Return the schedule of a kind of abuse."""
+    if ABUSES[name].flood:
+        plan = flood_plan(plan)
+        floods = math.ceil(flood / (FLOOD_RPS * (plan.seconds + plan.warmup)))
+        turn = START + (3 + floods) * window(plan)
+    else:
+        turn = 2 * START + phases(plan, 4)
+    return [turn] * (variants * plan.turns)
