@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import schedule
+from . import report, schedule
 from .abuse import ABUSES, abuse
 from .customers import (
     CUSTOMERS,
@@ -44,7 +44,7 @@ from .varnish import Variant
 from .vmod import SERIES, build_places, build_vmod, supported
 from .workers import workers
 
-ALL = "all"
+ALL, REPORT = "all", "report"
 EXPERIMENTS = ["table1", "pairs", "alone", "overhead", "workers",
                "utilization", "latency", "scale", "content-change",
                "flash-crowd", "fetch", *ABUSES, "rate-unknown", "rate-wrong"]
@@ -77,12 +77,12 @@ def parser() -> argparse.ArgumentParser:
     p = Parser(
         prog="sandpaper-bench",
         description="Measure how fairly one varnishd serves its tenants.")
-    p.add_argument("experiment", choices=[*EXPERIMENTS, ALL],
-                   metavar="EXPERIMENT", help="all, or one of "
-                   + ", ".join(EXPERIMENTS))
+    p.add_argument("experiment", choices=[*EXPERIMENTS, ALL, REPORT],
+                   metavar="EXPERIMENT", help="all, report (a page from "
+                   "earlier results), or one of " + ", ".join(EXPERIMENTS))
     p.add_argument("--json", type=Path, metavar="FILE",
-                   help="write the results there as JSON; for all: "
-                   "a folder (default build/bench)")
+                   help="write the results there as JSON; for all and "
+                   "report: a folder (default build/bench)")
     p.add_argument("--quick", action="store_true",
                    help="fewer pairs and customers, short turns")
     p.add_argument("--pairs", metavar="A-B,..",
@@ -423,12 +423,17 @@ def run_jobs(
 
 
 def run(args: argparse.Namespace, reaper: Reaper) -> None:
-    """Run what was asked for."""
+    """Run what was asked for; `all` ends with a page."""
+    whole = args.experiment == ALL
+    if whole:
+        report.check_plots()
     bed = make_bed(args, reaper)
     jobs = make_jobs(args, bed.shaped)
     files = outputs(args, jobs)
     build_publishers(args, jobs)
     run_jobs(args, jobs, make_lab(args, bed, reaper), files)
+    if whole:
+        print(f"\n{report.write(files[0].parent, files)}")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -436,14 +441,19 @@ def main(argv: list[str] | None = None) -> int:
     args = parser().parse_args(argv)
     if args.quick:
         shorten(args)
-    reaper = Reaper(args.nice)
+    reaper = None
     try:
-        run(args, reaper)
+        if args.experiment == REPORT:
+            print(report.write(args.json or BUILD))
+        else:
+            reaper = Reaper(args.nice)
+            run(args, reaper)
     except TestbedError as error:
         print(f"sandpaper-bench: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
     finally:
-        reaper.close()
+        if reaper is not None:
+            reaper.close()
     return 0

@@ -8,6 +8,7 @@ faster or slower favours none.
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -226,6 +227,7 @@ class Lab:
                 "unit_us": round(self.unit_us, 3),
                 "variants": {v.name: list(v.parameters)
                              for v in self.variants},
+                "source": source_version(),
                 "versions": {v.name: v.version() for v in self.variants}},
             "seed": self.plan.seed,
             "plan": dict(vars(self.plan)),
@@ -239,6 +241,17 @@ class Lab:
 def controls(control: dict[str, Any]) -> list[dict[str, Any]]:
     """Return an experiment's controls: one, or one for each part."""
     return [control] if "what" in control else list(control.values())
+
+
+def source_version() -> str | None:
+    """Return the commit of this tree, if git knows it."""
+    try:
+        said = subprocess.run(
+            ["git", "-C", str(BENCH), "describe", "--always", "--dirty"],
+            capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return said.stdout.strip() or None
 
 
 def dump(report: dict[str, Any]) -> str:

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reports as tables for a terminal."""
+"""Reports as tables: for a terminal, and for the page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from .abuse import ABUSES
+from .lab import controls
+
 Row = Sequence[str]
+Table = tuple[Row, list[Row]]  # head, rows
 
 
 def align(head: Row, rows: Sequence[Row]) -> str:
@@ -51,17 +55,17 @@ def pair_rows(result: dict[str, Any]) -> list[Row]:
     return rows
 
 
-def pairs_table(results: Sequence[dict[str, Any]]) -> str:
+def pairs_table(results: Sequence[dict[str, Any]]) -> Table:
     """Return the table of pairs."""
-    return align(
+    return (
         ["tenant", "variant", "alone/s", "both/s", "norm.", "min/max",
          "95 %", "p50 ms", "p99 ms", "str.alone", "stretch", "slowest"],
         [row for r in results for row in pair_rows(r)])
 
 
-def alone_table(results: Sequence[dict[str, Any]]) -> str:
+def alone_table(results: Sequence[dict[str, Any]]) -> Table:
     """Return the table of `alone`."""
-    return align(
+    return (
         ["customer", "base/s", "ours/s", "ratio", "95 %", "base us",
          "ours us", "base slowest", "ours slowest"],
         [[" ".join(r[k] for k in ("customer", "setting") if k in r),
@@ -73,9 +77,9 @@ def alone_table(results: Sequence[dict[str, Any]]) -> str:
           f"{r['slowest_to_mean_variant']:.2f}"] for r in results])
 
 
-def abuse_table(results: Sequence[dict[str, Any]]) -> str:
+def abuse_table(results: Sequence[dict[str, Any]]) -> Table:
     """Return the table of an abuse."""
-    return align(
+    return (
         ["abuse", "victim", "variant", "alone/s", "beside/s", "kept",
          "95 %", "fair", "p99 ms", "p99 ms beside", "memory MB", "asked"],
         [[r["abuse"], r["victim"], r["variant"], f"{r['rps_alone']:.0f}",
@@ -86,9 +90,9 @@ def abuse_table(results: Sequence[dict[str, Any]]) -> str:
          for r in results])
 
 
-def scale_table(results: Sequence[dict[str, Any]]) -> str:
+def scale_table(results: Sequence[dict[str, Any]]) -> Table:
     """Return the table of `scale`."""
-    return align(
+    return (
         ["tenants", "connections", "base/s", "ours/s", "ratio", "95 %",
          "base us", "ours us", "errors"],
         [[str(r["tenants"]), str(r["connections"]),
@@ -99,9 +103,9 @@ def scale_table(results: Sequence[dict[str, Any]]) -> str:
          for r in results])
 
 
-def latency_table(results: Sequence[dict[str, Any]]) -> str:
+def latency_table(results: Sequence[dict[str, Any]]) -> Table:
     """Return the table of `latency`."""
-    return align(
+    return (
         ["tenant", "variant", "offered/s", "answered/s", "p99 alone ms",
          "p50 ms", "p99 ms", "max ms", "times", "95 %", "waiting", "errors"],
         [[f"{r['tenant']} with {r['beside']}", r["variant"],
@@ -112,9 +116,9 @@ def latency_table(results: Sequence[dict[str, Any]]) -> str:
           str(r["waiting"]), str(r["errors"])] for r in results])
 
 
-def timeline_table(results: Sequence[dict[str, Any]]) -> str:
+def timeline_table(results: Sequence[dict[str, Any]]) -> Table:
     """Return the table of `content-change` or `flash-crowd`."""
-    return align(
+    return (
         ["phase", "variant", "before/s", "static/s", "kept", "fair",
          "of fair", "95 %"],
         [[r["phase"], r["variant"], f"{r['rps_before']:.0f}",
@@ -123,9 +127,9 @@ def timeline_table(results: Sequence[dict[str, Any]]) -> str:
          for r in results])
 
 
-def utilization_table(results: Sequence[dict[str, Any]]) -> str:
+def utilization_table(results: Sequence[dict[str, Any]]) -> Table:
     """Return the table of `utilization`."""
-    return align(
+    return (
         ["customer", "variant", "connections", "answered/s", "busy", "us",
          "p99 ms", "errors"],
         [[r["customer"], r["variant"], str(r["connections"]),
@@ -133,9 +137,9 @@ def utilization_table(results: Sequence[dict[str, Any]]) -> str:
           f"{r['p99_s'] * 1e3:.1f}", str(r["errors"])] for r in results])
 
 
-def fetch_table(results: Sequence[dict[str, Any]]) -> str:
+def fetch_table(results: Sequence[dict[str, Any]]) -> Table:
     """Return the table of `fetch`."""
-    return align(
+    return (
         ["misses", "fetch s", "variant", "expected", "lent", "95 %",
          "threads", "answered/s", "errors"],
         [[f"{r['p_miss']:.0%}", f"{r['fetch_s']:g}", r["variant"],
@@ -144,9 +148,9 @@ def fetch_table(results: Sequence[dict[str, Any]]) -> str:
           f"{r['rps']:.0f}", str(r["errors"])] for r in results])
 
 
-def table1_table(results: Sequence[dict[str, Any]]) -> str:
+def table1_table(results: Sequence[dict[str, Any]]) -> Table:
     """Return the table of `table1`; (sd) beside the means."""
-    return align(
+    return (
         ["customer", "variant", "CPU us (sd)", "paper x8", "link us (sd)",
          "paper x8", "bytes", "bound by", "errors"],
         [[r["publisher"], r["variant"],
@@ -159,30 +163,37 @@ def table1_table(results: Sequence[dict[str, Any]]) -> str:
 
 def control_lines(control: dict[str, Any]) -> list[str]:
     """Return a line for each A/A control."""
-    many = [control] if "what" in control else list(control.values())
     return [f"A/A control: {c['what']}: {c['ratio']:.3f} "
-            f"({interval(c['ratio_ci'])})" for c in many]
+            f"({interval(c['ratio_ci'])})"
+            + ("" if c["covers_one"] else ": INVALID, does not cover 1")
+            for c in controls(control)]
+
+
+def any_table(results: Sequence[dict[str, Any]]) -> Table:
+    """Return the table of an experiment that has none of its own."""
+    head = [k for k, v in results[0].items()
+            if isinstance(v, str | int | float)]
+    return head, [[str(r.get(k, "")) for k in head] for r in results]
+
+
+TABLES: dict[str, Callable[[Sequence[dict[str, Any]]], Table]] = {
+    "pairs": pairs_table, "workers": pairs_table,
+    "rate-unknown": pairs_table, "rate-wrong": pairs_table,
+    "alone": alone_table, "overhead": alone_table, "scale": scale_table,
+    "latency": latency_table, "table1": table1_table,
+    "utilization": utilization_table, "fetch": fetch_table,
+    "content-change": timeline_table, "flash-crowd": timeline_table,
+    **dict.fromkeys(ABUSES, abuse_table),
+}
+
+
+def body(report: dict[str, Any]) -> Table:
+    """Return the table of the report's results."""
+    make = TABLES.get(report["experiment"], any_table)
+    return make(report["results"])
 
 
 def table(report: dict[str, Any]) -> str:
-    """Return the report's table and its controls."""
-    results = report["results"]
-    if "abuse" in results[0]:
-        body = abuse_table(results)
-    elif "publisher" in results[0]:
-        body = table1_table(results)
-    elif "series" in results[0]:
-        body = timeline_table(results)
-    elif "times" in results[0]:
-        body = latency_table(results)
-    elif "tenants" in results[0]:
-        body = scale_table(results)
-    elif "busy" in results[0]:
-        body = utilization_table(results)
-    elif "expected" in results[0]:
-        body = fetch_table(results)
-    elif "customer" in results[0]:
-        body = alone_table(results)
-    else:
-        body = pairs_table(results)
-    return "\n".join([body, *control_lines(report["control"])])
+    """Return the report's table and its controls, as text."""
+    return "\n".join([align(*body(report)),
+                      *control_lines(report["control"])])

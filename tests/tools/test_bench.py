@@ -241,7 +241,8 @@ class Refusals(unittest.TestCase):
                 ("pairs --json /proc/none/a.json", "/proc/none"),
                 ("pairs --prelude /none.vcl", "/none.vcl"),
                 ("pairs --stock /none", "no /none/sbin/varnishd.*--stock"),
-                ("content-change --loopback", "run it as root")):
+                ("content-change --loopback", "run it as root"),
+                ("report --json /none", "/none: no such folder")):
             with self.subTest(arguments):
                 self.refused(what, *arguments.split())
 

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The report: one HTML page from the JSON files of the experiments.
+
+First what is claimed, beside the paper's figures, then a section for each
+experiment: what the paper says, plots, table, controls, circumstances, the
+JSON itself.  An experiment without an entry in SECTIONS gets the same, but
+plots and explanations; see also TABLES (table.py) and CLAIMS (claims.py).
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .abuse import ABUSES, KEPT
+from .claims import (
+    FAIR,
+    LOST_MANY,
+    LOST_NOOP,
+    LOST_REALISTIC,
+    NONE,
+    Report,
+    claims,
+)
+from .lab import controls
+from .pace import duration
+from .page import VERDICTS, facts, page, raw, text
+from .page import table as html_table
+from .table import body, control_lines
+from .testbed import TestbedError
+
+NAME = "report.html"
+TITLE = "Sandpaper: measured"
+NEEDED = ("experiment", "began", "seconds", "machine", "seed", "plan",
+          "windows_disturbed", "valid", "control", "results")
+
+Plots = Callable[[ModuleType, Report], list[str]]
+
+
+@dataclass(frozen=True)
+class Section:
+    """What a section says beside its figures."""
+
+    title: str
+    about: str  # what is measured, and the paper's own words on it
+    columns: str  # of the table
+    plots: Plots = lambda _plots, _report: []
+
+
+PAIR_COLUMNS = (
+    "alone/s, both/s: requests/s of the tenant alone and together; norm.: "
+    "both over alone; min/max: of the two norm., with its 95 % interval; p50, "
+    "p99: ms, of whole windows together; str.alone, stretch: p99 over "
+    "connections/throughput, alone and together; slowest: requests of the "
+    "slowest connection over the mean's.")
+LINE_COLUMNS = (
+    "before/s, static/s: the static tenant's requests/s in the phase before "
+    "and in this one; kept: their quotient; fair: what multi-resource "
+    "fairness gives; of fair: kept over fair, with its 95 % interval.")
+ABUSE_COLUMNS = (
+    "alone/s, beside/s: the victim's requests/s; kept: beside over alone, "
+    "with its 95 % interval; fair: what it can claim; p99: ms, alone and "
+    "beside; memory: MB that varnishd grew by; asked: requests of the "
+    "abuser.")
+RATE_ABOUT = (
+    "The pairs again, each turn a new process, with the rate of the link {}. "
+    "The paper's prototype is told the rate (section 3.2).")
+
+SECTIONS = {
+    "pairs": Section(
+        "Pairs: two tenants alone and together",
+        "Paper, figures 3 and 9: min/max of normalised throughput; 1 is fair. "
+        "The text gives stock's of four pairs: C1 and C2 0.62 and 0.72, C1 "
+        "and C3 0.55 and 0.74, C1 and C4 0.50 and 0.61, C3 and C4 0.68 and "
+        "0.31; with Sandpaper “nearly all ratios moved towards 1”, without "
+        "figures. Section 6.2: C1's p99 beside C3 from 39.42 to 101.85 ms, "
+        "C3's beside C1 from 4.83 s to 19.89 ms, the longest of all, C2's "
+        "beside C1, from 5.77 s to 411.80 ms.",
+        PAIR_COLUMNS,
+        lambda plots, r: [plots.fairness(r, FAIR), plots.p99(r)]),
+    "alone": Section(
+        "Alone: what Sandpaper costs one tenant",
+        "Paper, section 6.4: a no-op VCL and 1 KB lose 17 % of stock's "
+        "throughput, realistic customers less than 9 %.",
+        "base: stock, ours: Sandpaper, side by side; /s: requests/s; ratio: "
+        "ours over base, with its 95 % interval; us: CPU microseconds a "
+        "request; slowest: requests of the slowest connection over the "
+        "mean's. A loss below 0 is a gain.",
+        lambda plots, r: [
+            plots.lost(r, LOST_REALISTIC, LOST_NOOP), plots.cpu(r)]),
+    "workers": Section(
+        "Workers: fairness by pool size",
+        "Paper, figure 4: as the number of workers approaches the number of "
+        "requests, a scheduler has less to decide and fairness falls; no "
+        "figures in the text. Sandpaper has 10 workers a core, so has ours.",
+        PAIR_COLUMNS + " The number after the tenants: connections each.",
+        lambda plots, r: [plots.workers(r, FAIR)]),
+    "latency": Section(
+        "Latency: open loops",
+        "Requests come at random times, 80 % of what is fair. The paper's "
+        "latencies are of closed loops: see pairs.",
+        "offered/s, answered/s: requests/s; p99 alone, p50, p99, max: ms; "
+        "times: p99 together over (p99 alone / share), with its 95 % "
+        "interval; waiting: requests without an answer at the end.",
+        lambda plots, r: [plots.latency(r)]),
+    "scale": Section(
+        "Scale: what many tenants cost",
+        "Paper, section 6.4: from about 5 % of stock's throughput with a "
+        "handful of customers to 8.6 % with 2000 and 20,000 connections.",
+        "base: stock, ours: Sandpaper, side by side; /s: requests/s; ratio: "
+        "ours over base, with its 95 % interval; us: CPU microseconds a "
+        "request.",
+        lambda plots, r: [plots.scale(r, LOST_MANY)]),
+    "content-change": Section(
+        "Content change: a tenant puts up a larger page",
+        "Paper, figure 12: under stock “both customers' throughputs drop "
+        "precipitously”; with Sandpaper the static one's “is isolated from "
+        "the changes”, it even increases. Its phases take 20 s.",
+        LINE_COLUMNS,
+        lambda plots, r: [plots.timeline(r), plots.of_fair(r)]),
+    "flash-crowd": Section(
+        "Flash crowd: a tenant's connections double, then triple",
+        "Paper, figure 13: a spike of 1 s has a “negligible effect on "
+        "Sandpaper”, one of 5 s is “substantial for mainline Varnish and "
+        "noticeable in Sandpaper”, one to three times almost the same.",
+        LINE_COLUMNS,
+        lambda plots, r: [plots.timeline(r), plots.of_fair(r)]),
+    **{name: Section(
+        f"Abuse: {name}", "What a victim keeps; not in the paper.",
+        ABUSE_COLUMNS, lambda plots, r: [plots.kept(r, KEPT)])
+       for name in ABUSES},
+    **{name: Section(
+        f"Pairs, the link's rate {what}", RATE_ABOUT.format(what),
+        PAIR_COLUMNS,
+        lambda plots, r: [plots.fairness(r, r["plan"]["target"])])
+       for name, what in (("rate-unknown", "not told"),
+                          ("rate-wrong", "told twice too high"))},
+}
+
+
+def check_plots() -> None:
+    """The plots need a library that nothing else needs."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise TestbedError(
+            f"the report's plots need matplotlib, which {sys.executable} "
+            "has not: apt-get install python3-matplotlib, or run make bench")
+
+
+def read(path: Path) -> Report:
+    """Return an experiment's report; an error if the file holds none."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise TestbedError(f"{path}: no JSON ({error})") from error
+    lacks = [key for key in NEEDED
+             if not isinstance(found, dict) or key not in found]
+    if lacks or not found["results"]:
+        raise TestbedError(f"{path}: no experiment's results, lacks "
+                           f"{', '.join(lacks) or 'any'}")
+    return dict(found)
+
+
+def order(path: Path) -> tuple[int, str]:
+    """Return where in the page a file's experiment stands."""
+    known = list(SECTIONS)
+    name = path.stem
+    return known.index(name) if name in known else len(known), name
+
+
+def clock(when: datetime) -> str:
+    """Return a time as the page has it."""
+    return when.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def bits(rate: float | None) -> str:
+    """Return a link's rate."""
+    return f"{rate / 1e9:g} Gbit/s (tbf)" if rate else "not shaped"
+
+
+def circumstances(report: Report) -> list[tuple[str, str]]:
+    """Return what a reader has to know of the machine."""
+    m = report["machine"]
+    rows = [
+        ("machine", f"{m['cpu']}, {m['cores']} cores, Linux {m['kernel']}"),
+        ("testbed", f"{m['mode']}; varnishd on cores {listed(m, 'proxy')}, "
+         f"load and origin on {listed(m, 'load')}; nice {m['nice']}"),
+        ("client-facing link", bits(m["link_bits_per_second"])),
+        ("TCP congestion control", str(m["congestion_control"])),
+        ("source", m["source"] or "not a git checkout"),
+    ]
+    for name, parameters in m["variants"].items():
+        words = " ".join(parameters) or "no parameters of Sandpaper"
+        version = m["versions"].get(name)
+        rows.append((name, f"{version}; {words}" if version else words))
+    return rows
+
+
+def listed(machine: dict[str, Any], role: str) -> str:
+    """Return the cores of a role."""
+    return ",".join(map(str, machine[f"{role}_cores"]))
+
+
+def run_facts(report: Report) -> list[tuple[str, str]]:
+    """Return what may differ from experiment to experiment."""
+    plan, machine = report["plan"], report["machine"]
+    began = datetime.fromisoformat(report["began"])
+    return [
+        ("began", f"{clock(began)}, took {duration(report['seconds'])}; "
+         "load average at start "
+         f"{machine['load_average_at_start']:.1f}"),
+        ("plan", f"{plan['turns']} to "
+         f"{max(plan['turns'], plan['max_turns'])} turns, windows of "
+         f"{plan['seconds']:g} s after {plan['warmup']:g} s, "
+         f"{plan['connections']} connections a tenant"),
+        ("seed", str(report["seed"])),
+        ("a unit of VCL work", f"{machine['unit_us']:.2f} µs of CPU"),
+        ("windows disturbed", f"{report['windows_disturbed']}, measured "
+         "again: a hypervisor took 2 % of the testbed's cores away"),
+    ]
+
+
+def headline(reports: dict[Path, Report]) -> list[str]:
+    """Return the table of all claims, and how many are met."""
+    rows, count = [], dict.fromkeys(VERDICTS, 0)
+    for path, report in reports.items():
+        for c in checked(path, claims, report):
+            rows.append([c.what, c.paper, c.stock, c.ours, c.interval,
+                         c.target, c.verdict])
+            count[c.verdict] += 1
+    if not rows:
+        return []
+    return [
+        text(", ".join(f"{n} {v}" for v, n in count.items() if n)
+             + f", of {len(rows)} claims. A claim is met or missed if its "
+             "whole 95 % interval is, unresolved if the interval covers the "
+             "target, invalid if its A/A control does not cover 1. “×” is "
+             f"times, “% lost” is of stock's; “{NONE}”: the paper has no "
+             "number, or stock is what it is compared to."),
+        html_table(["claim", "paper", "stock", "Sandpaper", "95 % interval",
+                    "target", "verdict"], rows, "claims")]
+
+
+def checked(
+    path: Path, make: Callable[..., list[Any]], *arguments: Any
+) -> list[Any]:
+    """Return what is made of a file's results; an error if they lack it."""
+    try:
+        return make(*arguments)
+    except (KeyError, TypeError, ValueError, IndexError,
+            AttributeError) as error:
+        raise TestbedError(f"{path}: the results lack or garble "
+                           f"{error}") from error
+
+
+def control_list(report: Report) -> list[str]:
+    """Return the A/A controls, and an alarm if one does not cover 1."""
+    pieces = []
+    bad = [c["what"] for c in controls(report["control"])
+           if not c["covers_one"]]
+    if not report["valid"]:
+        pieces.append('<p class="alarm"><strong>INVALID</strong>: '
+                      + escape(f"what is the same did not measure the same: "
+                               f"{'; '.join(bad)}") + "</p>")
+    lines = control_lines(report["control"]) or ["no A/A control"]
+    return [*pieces, '<ul class="control">'
+            + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"]
+
+
+def section(plots: ModuleType, path: Path, report: Report) -> list[str]:
+    """Return an experiment's part of the page."""
+    known = SECTIONS.get(report["experiment"],
+                         Section(report["experiment"], "", ""))
+    badge = "" if report["valid"] else ' <span class="invalid">invalid</span>'
+    pieces = [f'<h2 id="{escape(path.stem)}">{escape(known.title)}{badge}'
+              "</h2>", text(known.about)]
+    pieces += control_list(report)
+    pieces += [f"<figure>{plot}</figure>"
+               for plot in known.plots(plots, report)]
+    return [*pieces, html_table(*body(report)), text(known.columns, "quiet"),
+            facts(run_facts(report)), raw(path.name, path.read_text())]
+
+
+def contents(reports: dict[Path, Report]) -> str:
+    """Return the table of contents."""
+    entries = [("claims", "Claims"), ("circumstances", "Circumstances")]
+    entries += [(path.stem, r["experiment"] + ("" if r["valid"]
+                                               else " (invalid)"))
+                for path, r in reports.items()]
+    return "<nav><ol>" + "".join(
+        f'<li><a href="#{escape(i)}">{escape(t)}</a></li>'
+        for i, t in entries) + "</ol></nav>"
+
+
+def machines(reports: dict[Path, Report]) -> list[str]:
+    """Return each different machine, and what was measured on it."""
+    found: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for path, report in reports.items():
+        rows = checked(path, circumstances, report)
+        found.setdefault(tuple(rows), []).append(report["experiment"])
+    return [facts([*rows, ("experiments", ", ".join(names))])
+            for rows, names in found.items()]
+
+
+def build(paths: Sequence[Path]) -> str:
+    """Return the page of these files."""
+    check_plots()
+    plots = importlib.import_module(".plots", __package__)
+    reports = {path: read(path) for path in sorted(paths, key=order)}
+    pieces = [
+        f"<h1>{TITLE}</h1>",
+        text(f"How fairly and at what cost one varnishd serves its tenants: "
+             f"stock Varnish and Sandpaper in turns on one machine, beside "
+             f"the figures of the paper (SEC '19). Written "
+             f"{clock(datetime.now(UTC))}.",
+             "quiet"),
+        contents(reports), '<h2 id="claims">Claims</h2>',
+        *headline(reports),
+        '<h2 id="circumstances">Circumstances</h2>', *machines(reports)]
+    with plots.style():
+        for path, report in reports.items():
+            pieces += checked(path, section, plots, path, report)
+    return page(TITLE, pieces)
+
+
+def write(folder: Path, paths: Sequence[Path] = ()) -> Path:
+    """Write the page of these files, else of all in the folder."""
+    if not folder.is_dir():
+        raise TestbedError(f"{folder}: no such folder; run make bench")
+    found = paths or list(folder.glob("*.json"))
+    if not found:
+        raise TestbedError(f"{folder}: no results (*.json) here; run make "
+                           "bench, or an experiment with --json FILE")
+    page_file = folder / NAME
+    page_file.write_text(build(found))
+    return page_file

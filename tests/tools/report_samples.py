@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Results of every experiment, small, made by the experiments' own functions.
+
+No varnishd runs: turns are made of figures, and what the testbed says of
+itself is made up.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+sys.path.insert(0, str(BENCH))
+
+from sandpaper_bench.abuse import ABUSES, AbuseTurn, abuse_result
+from sandpaper_bench.lab import Lab, Plan, dump
+from sandpaper_bench.latency import LatencyTurn, latency_result
+from sandpaper_bench.load import Interleaved, Measurement, Seen
+from sandpaper_bench.pairs import (
+    AloneTurn,
+    PairTurn,
+    alone_result,
+    control,
+    pair_result,
+)
+from sandpaper_bench.scale import NAME, scale_result
+from sandpaper_bench.testbed import Testbed
+from sandpaper_bench.timeline import Line, result
+from sandpaper_bench.varnish import Variant
+
+Report = dict[str, Any]
+
+TURNS = 4
+VARIANTS = ("stock", "sandpaper")
+GOOD, BAD = (1.0, 1.01, 0.99, 1.0), (1.2, 1.21, 1.22, 1.23)
+
+
+class SampleBed:
+    """A testbed that is not there."""
+
+    def describe(self) -> dict[str, object]:
+        """Return what a real one says of itself."""
+        return {
+            "mode": "namespaces", "cpu": "a CPU <of 3 & more>", "cores": 4,
+            "nice": -10, "kernel": "6.1", "proxy_cores": [0],
+            "load_cores": [1, 2], "link_bits_per_second": 1.25e9,
+            "congestion_control": "reno", "load_average_at_start": 0.5}
+
+
+class SampleVariant(Variant):
+    """A varnishd that is not installed."""
+
+    def version(self) -> str:
+        """Return what a real one says of itself."""
+        return "varnish-7.7.0"
+
+
+class SampleLab(Lab):
+    """A laboratory that measures nothing."""
+
+    def __init__(self) -> None:
+        self.bed = cast("Testbed", SampleBed())
+        self.plan = Plan(seconds=2, turns=TURNS)
+        self.variants = [
+            SampleVariant("stock", Path()),
+            SampleVariant("sandpaper", Path(), ("sandpaper=on",))]
+        self.unit_us = 4.5
+        self.begin([])
+
+
+def seen(rps: float, p99_s: float = 0.02, slowest: int = 90) -> Seen:
+    """Return what a group of 100 connections saw."""
+    return Seen("it", 100, rps, p99_s / 2, p99_s, 2 * p99_s, 0, 0, 0, 1,
+                slowest, 110, 100.0, 9, 9, [])
+
+
+def pair_turns(variant: str) -> list[PairTurn]:
+    """Return turns in which stock favours c3."""
+    found = []
+    for n in range(TURNS):
+        a, b = (500, 900) if variant == "stock" else (600, 590)
+        sets = [{"c1": seen(1000 + n)},
+                {"c1": seen(a + n, 0.15), "c3": seen(b - n, 0.11)},
+                {"c3": seen(1000 - n)}]
+        windows = [Measurement(2.0, 1.0, 0.1, 0.0, s) for s in sets]
+        found.append(PairTurn(
+            Interleaved(2.0, 0.0, sets, [400.0] * 3, {}),
+            (windows[0], windows[1], windows[2])))
+    return found
+
+
+def pair_results(lab: Lab, more: Report | None = None) -> list[Report]:
+    """Return the pair c1 and c3 under both variants."""
+    return [(more or {}) | pair_result(lab, "c1", "c3", v, pair_turns(v))
+            for v in VARIANTS]
+
+
+def worker_results(lab: Lab) -> list[Report]:
+    """Return two sizes of the pool with two numbers of connections."""
+    return [{"slots": n, "connections": c}
+            | pair_result(lab, "c1", "c3", f"{n} slots", pair_turns(v))
+            for c in (25, 100) for n, v in ((10, "sandpaper"),
+                                            (100, "stock"))]
+
+
+def alone_results(lab: Lab) -> list[Report]:
+    """Return a no-op and a realistic customer."""
+    return [alone_result(lab, name, [AloneTurn(Interleaved(
+        2.0, 0.0, [{name: seen(rps)} for rps in (1000, 985, 990, 1000 + n)],
+        [400.0, 405.0], {}), name) for n in range(TURNS)])
+        for name in ("c1", "k0")]
+
+
+def scale_results(lab: Lab) -> list[Report]:
+    """Return two numbers of tenants."""
+    return [scale_result(lab, tenants, [Interleaved(
+        2.0, 0.0, [{NAME: seen(1000)}, {NAME: seen(980 + n)}],
+        [40.0, 41.0], {}) for n in range(TURNS)]) for tenants in (1, 200)]
+
+
+def latency_results(lab: Lab) -> list[Report]:
+    """Return the two tenants of a pair under both variants."""
+    found = []
+    for variant, p99 in (("stock", 0.9), ("sandpaper", 0.05)):
+        turns = [LatencyTurn(
+            {"c1": 1000.0, "c3": 900.0},
+            {"c1": seen(800), "c3": seen(700)}, seen(800),
+            {"c1": seen(400, p99), "c3": seen(350, 0.04 + n / 1000)})
+            for n in range(TURNS)]
+        found += [latency_result(lab, a, b, variant, turns)
+                  for a, b in (("c1", "c3"), ("c3", "c1"))]
+    return found
+
+
+def line_results(lab: Lab, phase: str) -> list[Report]:
+    """Return the second of three phases under both variants."""
+    found = []
+    for variant, kept in (("stock", 40), ("sandpaper", 98)):
+        static = [100] * 20 + [kept] * 20 + [100] * 20
+        found.append(result(lab, phase, 1, variant, [
+            Line(static, [static], 3, 1.0)] * TURNS))
+    return found
+
+
+def abuse_results(lab: Lab, name: str) -> list[Report]:
+    """Return a victim that suffers under stock."""
+    return [abuse_result(lab, name, "k0", v, [AbuseTurn(
+        [seen(1000), seen(1000 + n)], [seen(rps), seen(rps)], 1000, 0, 4096)
+        for n in range(TURNS)])
+        for v, rps in (("stock", 300), ("sandpaper", 960))]
+
+
+def samples(invalid: str = "") -> dict[str, Report]:
+    """Return each experiment's report; one may have a bad control."""
+    lab = SampleLab()
+    results = {
+        "pairs": pair_results(lab), "alone": alone_results(lab),
+        "workers": worker_results(lab), "latency": latency_results(lab),
+        "scale": scale_results(lab),
+        "content-change": line_results(lab, "larger page"),
+        "flash-crowd": line_results(lab, "2 x connections"),
+        **{name: abuse_results(lab, name) for name in ABUSES},
+        "rate-unknown": pair_results(lab), "rate-wrong": pair_results(lab),
+        "of-tomorrow": [{"customer": "c1", "cpu_us": 39.9, "list": [1]}],
+    }
+    return {
+        name: lab.report(name, control(
+            f"{name} against itself",
+            [(q, 1.0) for q in (BAD if name == invalid else GOOD)], 1), found)
+        for name, found in results.items()}
+
+
+def save(folder: Path, invalid: str = "") -> None:
+    """Write each as the experiments do."""
+    for name, report in samples(invalid).items():
+        (folder / f"{name}.json").write_text(dump(report))
