@@ -155,9 +155,10 @@ def rate_claims(report: Report) -> list[Claim]:
     worst = min(ours(report), key=lambda r: float(r["ratio"]))
     told = {"rate-unknown": "is not told", "rate-wrong": "is told twice too "
             "high"}.get(report["experiment"], "")
-    return [fair_pair(report, worst, f"fairness of the worst pair ({worst['a']}"
-                      f" and {worst['b']}), if the link's rate {told}",
-                      report["plan"]["target"])]
+    return [fair_pair(
+        report, worst, f"fairness of the worst pair ({worst['a']} and "
+        f"{worst['b']}), if the link's rate {told}",
+        report["plan"]["target"])]
 
 
 def lost(

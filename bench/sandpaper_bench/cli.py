@@ -51,8 +51,9 @@ EXPERIMENTS = ["table1", "pairs", "alone", "overhead", "workers",
 # Pairs of all but `pairs`, for Varnish 6.0, too
 FEW = [("C1", "C3"), ("C3", "C4")]
 MADE_UP_FEW = MADE_UP_PAIRS[:2]
-# Left out of a quick `all`: they are like others that stay.
-LONG = ("drip-origin", "resets", "rate-unknown", "rate-wrong")
+# Left out of a quick `all`: like others that stay, or nothing when short.
+LONG = ("drip-origin", "resets", "random-hosts", "rate-unknown",
+        "rate-wrong")
 MAPPED = "random-hosts"  # the experiment that needs a tenant map
 STOCK = "stock"
 SWITCHES = {"sandpaper": "on", "off": "off", "observe": "observe"}

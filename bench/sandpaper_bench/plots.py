@@ -463,7 +463,6 @@ def kept(report: Report, share: float) -> str:
     bars(axes, [f"{results[0]['victim']} beside {results[0]['abuse']}"],
          series)
     level(axes, share * fair, f"{share * fair:.2f}")
-    axes.set_xlim(-1.5, 1.5)
     axes.set_ylabel("kept, of alone")
     axes.set_title(f"The victim's throughput, beside over alone "
                    f"(fair: {fair:g})")

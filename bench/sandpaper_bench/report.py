@@ -213,14 +213,15 @@ def run_facts(report: Report) -> list[tuple[str, str]]:
     """Return what may differ from experiment to experiment."""
     plan, machine = report["plan"], report["machine"]
     began = datetime.fromisoformat(report["began"])
+    turns = str(plan["turns"])
+    if plan["max_turns"] > plan["turns"]:
+        turns += f" to {plan['max_turns']}"
     return [
         ("began", f"{clock(began)}, took {duration(report['seconds'])}; "
          "load average at start "
          f"{machine['load_average_at_start']:.1f}"),
-        ("plan", f"{plan['turns']} to "
-         f"{max(plan['turns'], plan['max_turns'])} turns, windows of "
-         f"{plan['seconds']:g} s after {plan['warmup']:g} s, "
-         f"{plan['connections']} connections a tenant"),
+        ("plan", f"{turns} turns, windows of {plan['seconds']:g} s after "
+         f"{plan['warmup']:g} s, {plan['connections']} connections a tenant"),
         ("seed", str(report["seed"])),
         ("a unit of VCL work", f"{machine['unit_us']:.2f} µs of CPU"),
         ("windows disturbed", f"{report['windows_disturbed']}, measured "

@@ -20,8 +20,8 @@ from .scale import CONNECT_RATE, CONNECTIONS
 from .timeline import CROWDS, UNCHANGED
 from .workers import CLIENTS
 
-START = 1.2  # a varnishd, until its pages are in the cache, and its end
-RUN = 0.1  # a load generator, beyond its window
+START = 2.0  # a varnishd, until its pages are in the cache, and its end
+RUN = 0.05  # a load generator, beyond its window
 FLOOD_RPS = 4000.0  # of a flood, beside its victim
 
 

@@ -158,7 +158,8 @@ def content_change(lab: Lab) -> dict[str, Any]:
         return line(lab, variant, always=[static],
                     phases=[[usual], [large], [usual]], fair=fair)
 
-    found = in_turns(lab.variants, lab.plan, turn, note=lab.counted(partial(note, [1])))
+    found = in_turns(lab.variants, lab.plan, turn,
+                     note=lab.counted(partial(note, [1])))
     return lab.report("content-change", unchanged(lab), [
         result(lab, "larger page", 1, variant, turns)
         for variant, turns in found.items()])
