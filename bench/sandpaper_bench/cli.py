@@ -48,12 +48,9 @@ ALL, REPORT = "all", "report"
 EXPERIMENTS = ["table1", "pairs", "alone", "overhead", "workers",
                "utilization", "latency", "scale", "content-change",
                "flash-crowd", "fetch", *ABUSES, "rate-unknown", "rate-wrong"]
-# Pairs of all but `pairs`, for Varnish 6.0, too
-FEW = [("C1", "C3"), ("C3", "C4")]
-MADE_UP_FEW = MADE_UP_PAIRS[:2]
 # Left out of a quick `all`: like others that stay, or nothing when short.
-LONG = ("drip-origin", "resets", "random-hosts", "rate-unknown",
-        "rate-wrong")
+LONG = ("alone", "workers", "utilization", "flash-crowd", "drip-origin",
+        "resets", "random-hosts", "rate-unknown", "rate-wrong")
 MAPPED = "random-hosts"  # the experiment that needs a tenant map
 STOCK = "stock"
 SWITCHES = {"sandpaper": "on", "off": "off", "observe": "observe"}
@@ -87,9 +84,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--quick", action="store_true",
                    help="fewer pairs and customers, short turns")
     p.add_argument("--pairs", metavar="A-B,..",
-                   help=f"pairs of customers (default {as_text(FEW)}; for "
-                   f"pairs: {as_text(PAIRS)}; for another Varnish than "
-                   f"{SERIES} made-up ones)")
+                   help=f"pairs of customers (default {as_text(PAIRS)}; "
+                   f"for another Varnish than {SERIES} "
+                   f"{as_text(MADE_UP_PAIRS)}; the first, for all but pairs)")
     p.add_argument("--customers", metavar="A,..",
                    default=",".join(CUSTOMERS),
                    help="for alone and overhead; the first for utilization "
@@ -98,13 +95,13 @@ def parser() -> argparse.ArgumentParser:
                    metavar="N,..",
                    help="for scale, 10 connections each, as far as ulimit "
                    "-Hn allows (default %(default)s)")
-    p.add_argument("--clients", default="1,2,5,10,20,50,100", metavar="N,..",
+    p.add_argument("--clients", default="1,5,20,50,100", metavar="N,..",
                    help="for utilization, connections (default %(default)s)")
-    p.add_argument("--slots", default="5,10,20,50,100", metavar="N,..",
+    p.add_argument("--slots", default="5,10,30,100", metavar="N,..",
                    help="for workers, a core (default %(default)s)")
     p.add_argument("--victim", default="k0", metavar="A",
                    help="for abuse (default %(default)s)")
-    p.add_argument("--flood", type=int, default=1_000_000, metavar="N",
+    p.add_argument("--flood", type=int, default=300_000, metavar="N",
                    help="requests of random-hosts (default %(default)s)")
     p.add_argument("--stock", type=Path, default=build / "stock-7.7" / "root",
                    metavar="DIR", help="where stock Varnish is installed")
@@ -247,11 +244,8 @@ def wanted_pairs(
     """Return the pairs that --pairs names, or those that can run here."""
     if args.pairs is not None:
         return chosen_pairs(args.pairs)
-    every, few = ((PAIRS, FEW) if serves_publishers(args)
-                  else (MADE_UP_PAIRS, MADE_UP_FEW))
-    if args.quick:
-        return few[:1]
-    return every if name == "pairs" else few
+    every = PAIRS if serves_publishers(args) else MADE_UP_PAIRS
+    return every if name == "pairs" and not args.quick else every[:1]
 
 
 def chosen_sizes(option: str, text: str) -> list[int]:
@@ -268,8 +262,7 @@ def shorten(args: argparse.Namespace) -> None:
     args.seconds, args.turns = min(args.seconds, 2.0), min(args.turns, 3)
     args.warmup = min(args.warmup, 0.3)
     args.customers = "c1,k0"
-    args.tenants, args.slots = "200", "10,100"
-    args.clients = "1,10,100"
+    args.tenants, args.slots, args.clients = "200", "10,100", "10,100"
     args.flood = min(args.flood, 10_000)
 
 
