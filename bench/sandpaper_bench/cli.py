@@ -39,7 +39,7 @@ from .table import table
 from .table1 import table1
 from .testbed import BENCH, BUILD, Testbed, TestbedError, parse_cores
 from .timeline import check_phase, content_change, flash_crowd
-from .utilization import utilization
+from .utilization import CORES, own_cores, utilization
 from .varnish import Variant
 from .vmod import SERIES, build_places, build_vmod, supported
 from .workers import workers
@@ -51,6 +51,7 @@ EXPERIMENTS = ["table1", "pairs", "alone", "overhead", "workers",
 # Left out of a quick `all`: like others that stay, or nothing when short.
 LONG = ("alone", "workers", "utilization", "flash-crowd", "drip-origin",
         "resets", "random-hosts", "rate-unknown", "rate-wrong")
+NOOP = "k0"
 MAPPED = "random-hosts"  # the experiment that needs a tenant map
 STOCK = "stock"
 SWITCHES = {"sandpaper": "on", "off": "off", "observe": "observe"}
@@ -88,9 +89,9 @@ def parser() -> argparse.ArgumentParser:
                    f"for another Varnish than {SERIES} "
                    f"{as_text(MADE_UP_PAIRS)}; the first, for all but pairs)")
     p.add_argument("--customers", metavar="A,..",
-                   default=",".join(CUSTOMERS),
-                   help="for alone and overhead; the first for utilization "
-                   "(default %(default)s)")
+                   help="for alone (default the made-up ones) and overhead "
+                   "(default C1,C2,C3,C4,k0); the first for utilization "
+                   "(default C1)")
     p.add_argument("--tenants", default="1,10,100,200,1000,2000",
                    metavar="N,..",
                    help="for scale, 10 connections each, as far as ulimit "
@@ -248,6 +249,23 @@ def wanted_pairs(
     return every if name == "pairs" and not args.quick else every[:1]
 
 
+def wanted_customers(name: str, args: argparse.Namespace) -> list[str]:
+    """Return the customers that --customers names, or those of the plan."""
+    if args.customers is not None and name != "table1":
+        found: list[str] = args.customers.split(",")
+        check_names(found)
+        return found
+    if name == "alone":
+        return ["c1", NOOP] if args.quick else [*CUSTOMERS]
+    realistic = PUBLISHERS if serves_publishers(args) else CUSTOMERS
+    found = [n for n in realistic if n[0] in "Cc"]
+    if name == "table1":
+        return found[::2] if args.quick else found
+    if name == "overhead" and args.quick:
+        return [NOOP]
+    return [*found, NOOP]
+
+
 def chosen_sizes(option: str, text: str) -> list[int]:
     """Parse "1,10,100"."""
     sizes = [int(n) if n.isdigit() else 0 for n in text.split(",")]
@@ -261,7 +279,6 @@ def shorten(args: argparse.Namespace) -> None:
     """Take less of everything: minutes instead of an hour or two."""
     args.seconds, args.turns = min(args.seconds, 2.0), min(args.turns, 3)
     args.warmup = min(args.warmup, 0.3)
-    args.customers = "c1,k0"
     args.tenants, args.slots, args.clients = "200", "10,100", "10,100"
     args.flood = min(args.flood, 10_000)
 
@@ -286,37 +303,70 @@ def named(chosen: Sequence[tuple[str, str]]) -> list[str]:
     return [name for pair in chosen for name in pair]
 
 
-def make_job(name: str, args: argparse.Namespace, shaped: bool) -> Job:
+def obstacle(
+    name: str, args: argparse.Namespace, bed: Testbed
+) -> str | None:
+    """Return what the experiment lacks on this machine, if anything."""
+    if name == "table1" and not serves_publishers(args):
+        return f"C1 to C4, which need Varnish {SERIES}"
+    if name == "content-change" and not bed.shaped:
+        return "a shaped link, which loopback is not: run it as root"
+    if name == "utilization" and len(own_cores(bed)) < CORES:
+        return f"{CORES} cores, not {own_cores(bed)}"
+    return None
+
+
+def check_variants(name: str, variants: Sequence[str]) -> None:
+    """What is compared has to be there."""
+    if name in ("alone", "overhead", "scale") and len(variants) != 2:
+        raise TestbedError(f"{name} compares two variants: --variants a,b")
+    if set(variants) <= {STOCK} and name in ("workers", "utilization"):
+        raise TestbedError(f"{name} is about Sandpaper's "
+                           + ("slots, not stock's threads: "
+                              if name == "workers" else "policies, too: ")
+                           + "--variants stock,sandpaper")
+
+
+def customers_job(
+    name: str, args: argparse.Namespace, plan: Plan, many: int
+) -> Job:
+    """Return an experiment of customers that are each alone, as a job."""
+    names = wanted_customers(name, args)
+    number = len(names)
+    if name == "table1":
+        return Job(name, schedule.table1(plan, many, number),
+                   partial(table1, names=names), names)
+    if name == "alone":
+        return Job(name, schedule.alone(plan, number),
+                   partial(alone, names=names), names)
+    if name == "overhead":
+        return Job(name, schedule.overhead(plan, number),
+                   partial(overhead, names=names), names)
+    clients = chosen_sizes("--clients", args.clients)
+    return Job(name, schedule.utilization(plan, many, len(clients)),
+               partial(utilization, name=names[0], clients=clients),
+               names[:1])
+
+
+def make_job(name: str, args: argparse.Namespace, bed: Testbed) -> Job:
     """Return the experiment as a job; an error if it can't run so."""
     plan, variants = make_plan(args), args.variants.split(",")
     many = len(variants)
-    if name in ("alone", "scale") and many != 2:
-        raise TestbedError(f"{name} compares two variants: --variants a,b")
+    check_variants(name, variants)
+    lacks = obstacle(name, args, bed)
+    if lacks:
+        raise TestbedError(f"{name} needs {lacks}")
     if name in ("content-change", "flash-crowd"):
         check_phase(plan.seconds)
-    if name == "table1":
-        return Job(name, [], table1, list(PUBLISHERS))
-    customers = args.customers.split(",")
-    check_names(customers)
-    if name == "alone":
-        return Job(name, schedule.alone(plan, len(customers)),
-                   partial(alone, names=customers), customers)
-    if name == "overhead":
-        return Job(name, [], partial(overhead, names=customers), customers)
-    if name == "utilization":
-        clients = chosen_sizes("--clients", args.clients)
-        return Job(name, [], partial(utilization, name=customers[0],
-                                     clients=clients), customers[:1])
+    if name in ("table1", "alone", "overhead", "utilization"):
+        return customers_job(name, args, plan, many)
     if name == "fetch":
-        return Job(name, [], fetch)
+        return Job(name, schedule.fetch(plan, many), fetch)
     if name == "scale":
         sizes = possible(chosen_sizes("--tenants", args.tenants))
         return Job(name, schedule.scale(plan, sizes),
                    partial(scale, sizes=sizes))
     if name == "content-change":
-        if not shaped:
-            raise TestbedError("content-change needs a shaped link, which "
-                               "loopback is not: run it as root")
         return Job(name, schedule.content_change(plan, many), content_change)
     if name == "flash-crowd":
         return Job(name, schedule.flash_crowd(plan, many), flash_crowd)
@@ -327,9 +377,6 @@ def make_job(name: str, args: argparse.Namespace, shaped: bool) -> Job:
                            flood=args.flood), [args.victim])
     chosen = wanted_pairs(name, args)
     if name == "workers":
-        if set(variants) <= {STOCK}:
-            raise TestbedError("workers is about Sandpaper's slots, not "
-                               "stock's threads: --variants sandpaper")
         slots = chosen_sizes("--slots", args.slots)
         return Job(name, schedule.workers(plan, len(slots)),
                    partial(workers, pair=chosen[0], slots=slots), chosen[0])
@@ -341,19 +388,26 @@ def make_job(name: str, args: argparse.Namespace, shaped: bool) -> Job:
                named(chosen))
 
 
-def make_jobs(args: argparse.Namespace, shaped: bool) -> list[Job]:
+def experiments(args: argparse.Namespace, bed: Testbed) -> list[str]:
+    """Return the names of what `all` runs here; say what it leaves out."""
+    names = []
+    for name in EXPERIMENTS:
+        lacks = obstacle(name, args, bed)
+        if lacks:
+            progress(f"{name} is left out: it needs {lacks}")
+        elif not (args.quick and name in LONG):
+            names.append(name)
+    if args.quick:
+        progress(f"left out of the short form: {', '.join(LONG)}")
+    return names
+
+
+def make_jobs(args: argparse.Namespace, bed: Testbed) -> list[Job]:
     """Return what to run, and say how long it takes."""
     names = [args.experiment]
     if args.experiment == ALL:
-        names = [n for n in EXPERIMENTS
-                 if (shaped or n != "content-change")
-                 and not (args.quick and n in LONG)]
-        if args.quick:
-            progress(f"left out of the short form: {', '.join(LONG)}")
-        if not shaped:
-            progress("content-change is left out: it needs a shaped link; "
-                     "run as root for it")
-    jobs = [make_job(name, args, shaped) for name in names]
+        names = experiments(args, bed)
+    jobs = [make_job(name, args, bed) for name in names]
     for job in jobs if len(jobs) > 1 else []:
         progress(f"  {job.name:<15} {len(job.schedule):4} turns  "
                  f"{duration(job.seconds):>10}")
@@ -422,7 +476,7 @@ def run(args: argparse.Namespace, reaper: Reaper) -> None:
     if whole:
         report.check_plots()
     bed = make_bed(args, reaper)
-    jobs = make_jobs(args, bed.shaped)
+    jobs = make_jobs(args, bed)
     files = outputs(args, jobs)
     build_publishers(args, jobs)
     run_jobs(args, jobs, make_lab(args, bed, reaper), files)

@@ -5,7 +5,9 @@ Requests come at random times (Poisson, LAMBDA a second); a part `p` misses
 and takes an exponential time with mean `1/mu` at the origin.  The paper
 expects LAMBDA x p / mu workers beyond the usual.  `lent` is the mean of the
 slots that are lent for a wait, looked at ten times a second, `threads` of all
-of varnishd's, which starts with few of them here.
+of varnishd's, which starts with few of them here.  Each turn has arrivals of
+its own, as one of them is not at LAMBDA a second but about so.  The control is
+the rate answered under the last variant over LAMBDA.
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ from .customers import CUSTOMERS
 from .estimate import bootstrap
 from .lab import Lab, in_turns, progress
 from .load import Group
+from .pairs import control
 from .varnish import Variant, Varnish
 
 LAMBDA = 800.0  # requests/s
 CASES = ((0.05, 0.1), (0.15, 0.1), (0.15, 0.4))  # (p, 1/mu in seconds)
+SETTLE = 5  # mean times at the origin, until as many wait as will
 LOOK_SECONDS = 0.1
 LENT, THREADS = "SANDPAPER.lent", "MAIN.threads"
 FEW_THREADS = "thread_pool_min=5"  # or all of them would be there already
@@ -76,6 +80,7 @@ def fetch_turn(
 ) -> Look:
     """Watch one window."""
     asked = groups(miss, seconds)
+    lab.load.seed += 1
     names = [LENT, THREADS] if variant.parameters else [THREADS]
     variant = replace(variant, parameters=(*variant.parameters, FEW_THREADS))
     with lab.varnish(variant) as varnish:
@@ -84,7 +89,7 @@ def fetch_turn(
         watcher.start()
         try:
             m = lab.load.measure(varnish, asked, lab.plan.seconds,
-                                 lab.plan.warmup + 5 * seconds)
+                                 lab.plan.warmup + SETTLE * seconds)
         finally:
             seen = watcher.stop()
     # The window is the last part of what was watched
@@ -93,6 +98,12 @@ def fetch_turn(
                 mean(s[THREADS] for s in seen),
                 sum(g.rps for g in m.groups.values()),
                 sum(g.failures for g in m.groups.values()))
+
+
+def note(text: str, look: Look) -> None:
+    """Print one turn's figures."""
+    progress(f"  {text} lent {look.lent:.1f}, threads {look.threads:.1f}, "
+             f"{look.rps:.0f}/s")
 
 
 def result(
@@ -116,7 +127,8 @@ def result(
 
 def fetch(lab: Lab) -> dict[str, Any]:
     """Watch every case under every variant."""
-    results = []
+    results, controls = [], {}
+    last, seed = lab.variants[-1].name, lab.load.seed
     for miss, seconds in CASES:
         expected = LAMBDA * miss * seconds
         progress(f"{miss:.0%} of {LAMBDA:.0f}/s miss for {seconds:g} s: "
@@ -124,9 +136,12 @@ def fetch(lab: Lab) -> dict[str, Any]:
         found = in_turns(
             lab.variants, lab.plan,
             partial(fetch_turn, lab, miss=miss, seconds=seconds),
-            note=lambda text, look: progress(
-                f"  {text} lent {look.lent:.1f}, threads "
-                f"{look.threads:.1f}, {look.rps:.0f}/s"))
+            note=lab.counted(note))
         results += [result(lab, miss, seconds, name, turns)
                     for name, turns in found.items()]
-    return lab.report("fetch", {}, results)
+        case = f"{miss:.0%}, {seconds:g} s"
+        controls[case] = control(
+            f"answered over offered, {case}, {last}",
+            [(look.rps, LAMBDA) for look in found[last]], lab.plan.seed)
+    lab.load.seed = seed
+    return lab.report("fetch", controls, results)

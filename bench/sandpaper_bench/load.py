@@ -200,7 +200,7 @@ class Load:
     ) -> None:
         self._bed = bed
         self._reaper = reaper
-        self._seed = seed
+        self.seed = seed  # of what is random, in the runs to come
         self._wrk = wrk
         self._loadgen_program = build_loadgen()
         if wrk and not shutil.which("wrk"):
@@ -299,7 +299,7 @@ class Load:
         first = next(i for i, a in enumerate(arguments) if "=" in a)
         process = self._reaper.popen(self._bed.command("client", [
             str(self._loadgen_program), "-w", str(warmup),
-            "-t", str(seconds), "-s", str(self._seed), *arguments[:first],
+            "-t", str(seconds), "-s", str(self.seed), *arguments[:first],
             varnish.proxy.listen, *arguments[first:]]))
         try:
             assert process.stdout is not None

@@ -13,10 +13,13 @@ import math
 from collections.abc import Sequence
 
 from .abuse import ABUSES, flood_plan
+from .fetch import CASES, SETTLE
 from .lab import Plan
 from .load import PHASE_SECONDS
+from .overhead import SETTINGS
 from .pace import Schedule
 from .scale import CONNECT_RATE, CONNECTIONS
+from .table1 import WINDOWS
 from .timeline import CROWDS, UNCHANGED
 from .workers import CLIENTS
 
@@ -56,6 +59,12 @@ def pairs(
     return turns + (control(plan) if with_control else [])
 
 
+def table1(plan: Plan, variants: int, customers: int) -> Schedule:
+    """Return the schedule of `table1`."""
+    turn = START + WINDOWS * window(plan)
+    return [turn] * (variants * plan.turns * customers)
+
+
 def workers(plan: Plan, slots: int) -> Schedule:
     """Return the schedule of `workers`."""
     return pairs(plan, slots, len(CLIENTS))
@@ -70,6 +79,23 @@ def latency(plan: Plan, variants: int, number: int) -> Schedule:
 def alone(plan: Plan, customers: int) -> Schedule:
     """Return the schedule of `alone`."""
     return [2 * START + phases(plan, 4)] * (plan.turns * customers)
+
+
+def overhead(plan: Plan, customers: int) -> Schedule:
+    """Return the schedule of `overhead`."""
+    return alone(plan, customers) * len(SETTINGS)
+
+
+def utilization(plan: Plan, variants: int, sizes: int) -> Schedule:
+    """Return the schedule of `utilization`, with policy mr3 and control."""
+    turn, same = START + sizes * window(plan), 2 * (START + window(plan))
+    return [turn] * ((variants + 1) * plan.turns) + [same] * plan.turns
+
+
+def fetch(plan: Plan, variants: int) -> Schedule:
+    """Return the schedule of `fetch`."""
+    return [START + window(plan) + SETTLE * seconds
+            for _, seconds in CASES for _ in range(variants * plan.turns)]
 
 
 def scale(plan: Plan, sizes: Sequence[int]) -> Schedule:

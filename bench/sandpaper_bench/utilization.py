@@ -5,7 +5,8 @@ One tenant's throughput and varnishd's part of its cores, by connections, for
 each variant and for Sandpaper with policy `mr3`, which releases a turn only
 when the one before has begun service on the link.  With one core nothing can
 stand idle beside it: varnishd gets two at least, if need be those of the load,
-and `load_beside` says so.
+and `load_beside` says so.  The control is the first variant against itself,
+each with a varnishd of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 from .lab import Lab, in_turns, progress
 from .load import Measurement
 from .pairs import control
-from .testbed import TestbedError
+from .testbed import Testbed
 from .varnish import Variant
 
 POLICY = "sandpaper_policy=mr3"
@@ -29,11 +30,14 @@ CORES = 2  # at least
 def with_mr3(variants: Sequence[Variant]) -> list[Variant]:
     """Return the variants and, after them, the last with policy mr3."""
     ours = [v for v in variants if v.parameters]
-    if not ours:
-        raise TestbedError("utilization is about Sandpaper's policies, too: "
-                           "--variants stock,sandpaper")
     return [*variants, replace(ours[-1], name="mr3", parameters=(
         *ours[-1].parameters, POLICY))]
+
+
+def own_cores(bed: Testbed) -> list[int]:
+    """Return the planned cores of varnishd; all, if those are too few."""
+    planned = bed.proxy_cores
+    return planned if len(planned) >= CORES else sorted(bed.cores)
 
 
 def turn(
@@ -77,14 +81,26 @@ def result(
     }
 
 
+def itself(lab: Lab, name: str, conns: int) -> dict[str, Any]:
+    """Run the control, with so many connections."""
+    variant = lab.variants[0]
+    turns: list[tuple[float, float]] = []
+    while len(turns) < lab.plan.turns:
+        first, second = (
+            turn(lab, variant, name=name, clients=[conns])[conns][name].rps
+            for _ in range(2))
+        turns.append((second, first))
+        lab.tick()
+    return control(f"{variant.name} against itself, {conns} connections",
+                   turns, lab.plan.seed)
+
+
 def utilization(
     lab: Lab, name: str, clients: Sequence[int]
 ) -> dict[str, Any]:
     """Run each variant with each number of connections."""
     bed, planned = lab.bed, lab.bed.proxy_cores
-    cores = planned if len(planned) >= CORES else sorted(bed.cores)
-    if len(cores) < CORES:
-        raise TestbedError(f"cores {cores}: utilization needs {CORES}")
+    cores = own_cores(bed)
     beside = sorted(set(cores) & set(bed.load_cores))
     if beside:
         progress(f"  varnishd on cores {cores}, the load beside it on "
@@ -95,15 +111,11 @@ def utilization(
         found = in_turns(
             lab.variants, lab.plan,
             partial(turn, lab, name=name, clients=clients),
-            note=partial(note, name))
+            note=lab.counted(partial(note, name)))
+        checked = itself(lab, name, max(clients))
     finally:
         bed.proxy_cores = planned
-    first, last = found[lab.variants[0].name], max(clients)
-    halves = list(zip(first[::2], first[1::2], strict=False))
-    return lab.report("utilization", control(
-        f"{lab.variants[0].name} against itself, {last} connections",
-        [(b[last][name].rps, a[last][name].rps) for a, b in halves],
-        lab.plan.seed) if halves else {}, [
+    return lab.report("utilization", checked, [
         result(name, variant, conns, len(cores), [t[conns] for t in turns])
         | {"load_beside": bool(beside)}
         for variant, turns in found.items() for conns in clients])

@@ -16,6 +16,7 @@ import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock, patch
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
@@ -189,25 +190,38 @@ class CommandLine(unittest.TestCase):
             make_variants(args, shaped=True)
 
 
+def bed(shaped: bool = True, cores: int = 2) -> Testbed:
+    """Return a testbed, not up, that has so many cores."""
+    load = list(range(1, cores)) or [0]
+    found = Testbed(MagicMock(), [0], load, loopback=True)
+    found.mode = "namespaces" if shaped else "loopback"
+    return found
+
+
 class Durations(unittest.TestCase):
     """What the plan takes is known before, and within what is promised."""
 
-    def seconds(self, shaped: bool, *more: str) -> dict[str, float]:
+    def seconds(self, where: Testbed, *more: str) -> dict[str, float]:
         args = parser().parse_args([ALL, *more])
         if args.quick:
             shorten(args)
         with contextlib.redirect_stderr(io.StringIO()):
-            return {job.name: job.seconds for job in make_jobs(args, shaped)}
+            return {job.name: job.seconds for job in make_jobs(args, where)}
 
     def test_all_takes_under_three_hours_and_quick_a_quarter(self) -> None:
         # A third as much again is for windows that are measured twice.
-        self.assertLess(4 / 3 * sum(self.seconds(True).values()), 3 * 3600)
-        self.assertLess(4 / 3 * sum(self.seconds(True, "--quick").values()),
-                        15 * 60)
+        self.assertLess(4 / 3 * sum(self.seconds(bed()).values()), 3 * 3600)
+        self.assertLess(
+            4 / 3 * sum(self.seconds(bed(), "--quick").values()), 15 * 60)
 
-    def test_what_needs_a_link_is_left_out_without(self) -> None:
-        self.assertEqual(set(self.seconds(True)) - set(self.seconds(False)),
-                         {"content-change"})
+    def test_what_the_machine_lacks_is_left_out(self) -> None:
+        every = set(self.seconds(bed()))
+        for where, what in ((bed(shaped=False), "content-change"),
+                            (bed(cores=1), "utilization")):
+            self.assertEqual(every - set(self.seconds(where)), {what})
+        with patch("sandpaper_bench.cli.supported", return_value=False):
+            left = self.seconds(bed(), "--stock", "/", "--sandpaper", "/")
+        self.assertEqual(every - set(left), {"table1"})
 
 
 class Refusals(unittest.TestCase):
@@ -234,8 +248,12 @@ class Refusals(unittest.TestCase):
                 ("pairs --pairs c1-c9", "no customer c9"),
                 ("alone --customers c9", "no customer c9"),
                 ("alone --variants stock", "two variants"),
+                ("overhead --customers C9", "no customer C9"),
+                ("overhead --variants sandpaper", "overhead compares two"),
+                ("utilization --variants stock", "--variants stock,sandpap"),
+                ("utilization --clients 0", "--clients '0'"),
                 ("slow-readers --victim c9", "no customer c9"),
-                ("workers --variants stock", "--variants sandpaper"),
+                ("workers --variants stock", "--variants stock,sandpaper"),
                 ("pairs --proxy-cores x", "cores 'x'"),
                 ("pairs --proxy-cores 4095", "may use"),
                 ("pairs --json /proc/none/a.json", "/proc/none"),
@@ -250,6 +268,9 @@ class Refusals(unittest.TestCase):
         every = ",".join(map(str, os.sched_getaffinity(0)))
         self.refused("are too few: .* --load-cores", "pairs",
                      "--proxy-cores", every)
+
+        self.refused("utilization needs 2 cores", "utilization",
+                     "--proxy-cores", "0", "--load-cores", "0")
 
     def test_what_a_program_says_is_one_line(self) -> None:
         self.assertEqual(one_line("Error: a\n\n  b\n"), "Error: a; b")
