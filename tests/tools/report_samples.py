@@ -8,12 +8,15 @@ itself is made up.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any, ClassVar, cast
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
+from sandpaper_bench import fetch, table1, utilization
 from sandpaper_bench.abuse import ABUSES, AbuseTurn, abuse_result
 from sandpaper_bench.lab import Lab, Plan, dump
 from sandpaper_bench.latency import LatencyTurn, latency_result
@@ -25,6 +28,7 @@ from sandpaper_bench.pairs import (
     control,
     pair_result,
 )
+from sandpaper_bench.publishers import PUBLISHERS, Publishers
 from sandpaper_bench.scale import NAME, scale_result
 from sandpaper_bench.testbed import Testbed
 from sandpaper_bench.timeline import Line, result
@@ -39,6 +43,11 @@ GOOD, BAD = (1.0, 1.01, 0.99, 1.0), (1.2, 1.21, 1.22, 1.23)
 
 class SampleBed:
     """A testbed that is not there."""
+
+    shaped = True
+    proxy_cores: ClassVar = [0]
+    load_cores: ClassVar = [1, 2]
+    cores: ClassVar = {0, 1, 2}
 
     def describe(self) -> dict[str, object]:
         """Return what a real one says of itself."""
@@ -67,6 +76,8 @@ class SampleLab(Lab):
             SampleVariant("stock", Path()),
             SampleVariant("sandpaper", Path(), ("sandpaper=on",))]
         self.unit_us = 4.5
+        self.publishers = cast("Publishers", SimpleNamespace(
+            items=dict.fromkeys(PUBLISHERS, 100)))
         self.begin([])
 
 
@@ -74,6 +85,13 @@ def seen(rps: float, p99_s: float = 0.02, slowest: int = 90) -> Seen:
     """Return what a group of 100 connections saw."""
     return Seen("it", 100, rps, p99_s / 2, p99_s, 2 * p99_s, 0, 0, 0, 1,
                 slowest, 110, 100.0, 9, 9, [])
+
+
+class Anyone:
+    """A window in which each group saw the same."""
+
+    def __getitem__(self, _: str) -> Seen:
+        return seen(100)
 
 
 def pair_turns(variant: str) -> list[PairTurn]:
@@ -105,58 +123,135 @@ def worker_results(lab: Lab) -> list[Report]:
                                             (100, "stock"))]
 
 
+def alone_turn(name: str, n: int) -> AloneTurn:
+    """Return a turn of a customer, which loses a little."""
+    return AloneTurn(Interleaved(
+        2.0, 0.0, [{name: seen(rps)} for rps in (1000, 985, 990, 1000 + n)],
+        [400.0, 405.0], {}), name)
+
+
 def alone_results(lab: Lab) -> list[Report]:
     """Return a no-op and a realistic customer."""
-    return [alone_result(lab, name, [AloneTurn(Interleaved(
-        2.0, 0.0, [{name: seen(rps)} for rps in (1000, 985, 990, 1000 + n)],
-        [400.0, 405.0], {}), name) for n in range(TURNS)])
-        for name in ("c1", "k0")]
+    return [alone_result(lab, name, [alone_turn(name, n)
+                                     for n in range(TURNS)])
+            for name in ("c1", "k0")]
+
+
+def overhead_results(lab: Lab) -> list[Report]:
+    """Return both customers under two settings."""
+    return [{"setting": setting} | r | {"variant": setting}
+            for setting in ("off", "sampled") for r in alone_results(lab)]
+
+
+def table1_turn(name: str) -> list[table1.Sample]:
+    """Return windows in which a request took what the paper says, or so."""
+    p = PUBLISHERS[name]
+    return [table1.Sample(8.2 * p.cpu_us + n, 8 * p.link_us, p.size, 0)
+            for n in range(2)]
+
+
+def table1_results(lab: Lab) -> list[Report]:
+    """Return C1 to C4 under both variants."""
+    return [table1.result(lab, name, v, table1_turn(name))
+            for name in PUBLISHERS for v in VARIANTS]
+
+
+def utilization_turn(
+    name: str, clients: Sequence[int], rps: float = 1000
+) -> dict[int, Measurement]:
+    """Return windows with each number of connections."""
+    return {n: Measurement(2.0, 0.4 + n / 50, 0.1, 0.0,
+                           {name: seen(rps * n / (n + 9))}) for n in clients}
+
+
+def utilization_results(lab: Lab) -> list[Report]:
+    """Return three variants, of which one leaves cores idle."""
+    return [
+        utilization.result("C1", v, n, 2, [m] * TURNS)
+        for v, rps in (("stock", 2000), ("sandpaper", 1980), ("mr3", 900))
+        for n, m in utilization_turn("C1", (1, 10, 100), rps).items()]
+
+
+def look(lent: float, n: int = 0) -> fetch.Look:
+    """Return a turn in which so many slots were lent."""
+    return fetch.Look(lent + n, 20 + lent, 795 + n, 0)
+
+
+def fetch_results(lab: Lab) -> list[Report]:
+    """Return every case under both variants."""
+    return [
+        fetch.result(lab, miss, seconds, v, [
+            look(share * fetch.LAMBDA * miss * seconds, n)
+            for n in range(TURNS)])
+        for miss, seconds in fetch.CASES
+        for v, share in (("stock", 0), ("sandpaper", 1))]
+
+
+def scale_turn(n: int) -> Interleaved:
+    """Return a turn of many tenants, which lose a little."""
+    return Interleaved(
+        2.0, 0.0, [{NAME: seen(1000)}, {NAME: seen(980 + n)}],
+        [40.0, 41.0], {})
 
 
 def scale_results(lab: Lab) -> list[Report]:
     """Return two numbers of tenants."""
-    return [scale_result(lab, tenants, [Interleaved(
-        2.0, 0.0, [{NAME: seen(1000)}, {NAME: seen(980 + n)}],
-        [40.0, 41.0], {}) for n in range(TURNS)]) for tenants in (1, 200)]
+    return [scale_result(lab, tenants, [scale_turn(n) for n in range(TURNS)])
+            for tenants in (1, 200)]
+
+
+def latency_turn(p99: float, n: int) -> LatencyTurn:
+    """Return a turn of open loops in which c1 had that p99."""
+    return LatencyTurn(
+        {"c1": 1000.0, "c3": 900.0}, {"c1": seen(800), "c3": seen(700)},
+        seen(800), {"c1": seen(400, p99), "c3": seen(350, 0.04 + n / 1000)})
 
 
 def latency_results(lab: Lab) -> list[Report]:
     """Return the two tenants of a pair under both variants."""
     found = []
     for variant, p99 in (("stock", 0.9), ("sandpaper", 0.05)):
-        turns = [LatencyTurn(
-            {"c1": 1000.0, "c3": 900.0},
-            {"c1": seen(800), "c3": seen(700)}, seen(800),
-            {"c1": seen(400, p99), "c3": seen(350, 0.04 + n / 1000)})
-            for n in range(TURNS)]
+        turns = [latency_turn(p99, n) for n in range(TURNS)]
         found += [latency_result(lab, a, b, variant, turns)
                   for a, b in (("c1", "c3"), ("c3", "c1"))]
     return found
+
+
+def line(kept: int, phases: int) -> Line:
+    """Return a time line; what counts is its second phase."""
+    static = ([100] * 20 + [kept] * 20 + [100] * 40)[:20 * phases]
+    return Line(static, [static], phases, 1.0)
 
 
 def line_results(lab: Lab, phase: str) -> list[Report]:
     """Return the second of three phases under both variants."""
     found = []
     for variant, kept in (("stock", 40), ("sandpaper", 98)):
-        static = [100] * 20 + [kept] * 20 + [100] * 20
-        found.append(result(lab, phase, 1, variant, [
-            Line(static, [static], 3, 1.0)] * TURNS))
+        found.append(result(lab, phase, 1, variant,
+                            [line(kept, 3)] * TURNS))
     return found
+
+
+def abuse_turn(rps: float, n: int) -> AbuseTurn:
+    """Return a turn in which the victim kept so many requests/s."""
+    return AbuseTurn([seen(1000), seen(1000 + n)], [seen(rps), seen(rps)],
+                     1000, 0, 4096)
 
 
 def abuse_results(lab: Lab, name: str) -> list[Report]:
     """Return a victim that suffers under stock."""
-    return [abuse_result(lab, name, "k0", v, [AbuseTurn(
-        [seen(1000), seen(1000 + n)], [seen(rps), seen(rps)], 1000, 0, 4096)
-        for n in range(TURNS)])
-        for v, rps in (("stock", 300), ("sandpaper", 960))]
+    return [abuse_result(lab, name, "k0", v,
+                         [abuse_turn(rps, n) for n in range(TURNS)])
+            for v, rps in (("stock", 300), ("sandpaper", 960))]
 
 
 def samples(invalid: str = "") -> dict[str, Report]:
     """Return each experiment's report; one may have a bad control."""
     lab = SampleLab()
     results = {
-        "pairs": pair_results(lab), "alone": alone_results(lab),
+        "table1": table1_results(lab), "pairs": pair_results(lab),
+        "alone": alone_results(lab), "overhead": overhead_results(lab),
+        "utilization": utilization_results(lab), "fetch": fetch_results(lab),
         "workers": worker_results(lab), "latency": latency_results(lab),
         "scale": scale_results(lab),
         "content-change": line_results(lab, "larger page"),
