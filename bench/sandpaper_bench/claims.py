@@ -162,8 +162,7 @@ def rate_claims(report: Report) -> list[Claim]:
 
 
 def lost(
-    report: Report, part: str, r: Result, what: str, told: float | None,
-    limit: float,
+    report: Report, part: str, r: Result, what: str, told: str, limit: float
 ) -> Claim:
     """Return the claim that little throughput is lost."""
     low, high = r["ratio_ci"]
@@ -179,7 +178,8 @@ def alone_claims(report: Report) -> list[Claim]:
     return [
         lost(report, name, r, f"throughput lost by {name} alone "
              + ("(no-op VCL, 1 KB)" if name == "k0" else "(realistic VCL)"),
-             paper.lost(name),
+             f"{100 * paper.LOST_NOOP:.0f} %" if name == "k0"
+             else f"under {100 * paper.LOST_REALISTIC:.0f} %",
              LOST_NOOP if name == "k0" else LOST_REALISTIC)
         for r in report["results"]
         if (name := r["customer"]) == "k0" or name.startswith("c")]
@@ -190,7 +190,8 @@ def scale_claims(report: Report) -> list[Claim]:
     r = max(report["results"], key=lambda r: int(r["tenants"]))
     return [lost(report, "", r, f"throughput lost with {r['tenants']} tenants"
                  f" and {r['connections']} connections",
-                 paper.LOST_MANY, LOST_MANY)]
+                 f"{PERCENT.text(paper.LOST_MANY)} at {paper.MANY}",
+                 LOST_MANY)]
 
 
 def worker_claims(report: Report) -> list[Claim]:

@@ -294,6 +294,8 @@ class Html(unittest.TestCase):
                                    write(Path(tmp)).read_text())
                             for _ in range(2))
         self.assertEqual(first, again)
+        self.assertIn("Not measured: alone, ", first)
+        self.assertNotIn("Not measured", self.text)
 
 
 if __name__ == "__main__":
