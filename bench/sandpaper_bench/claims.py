@@ -182,7 +182,7 @@ def alone_claims(report: Report) -> list[Claim]:
              else f"under {100 * paper.LOST_REALISTIC:.0f} %",
              LOST_NOOP if name == "k0" else LOST_REALISTIC)
         for r in report["results"]
-        if (name := r["customer"]) == "k0" or name.startswith("c")]
+        if (name := r["customer"]) == "k0" or name[0] in "Cc"]
 
 
 def scale_claims(report: Report) -> list[Claim]:
@@ -209,8 +209,9 @@ def latency_claims(report: Report) -> list[Claim]:
     """What the worst tenant's p99 grows by, beside what is fair."""
     r = max(ours(report), key=lambda r: float(r["times"]))
     same = {"tenant": r["tenant"], "beside": r["beside"]}
-    pair = next((k for k in report["control"] if set(k.split("-"))
-                 == {r["tenant"], r["beside"]}), "")
+    names = r["tenant"], r["beside"]
+    pair = next((k for k in report["control"]
+                 if k in ("-".join(names), "-".join(names[::-1]))), "")
     return [claim(
         report, pair, f"worst p99 of open loops ({r['tenant']} beside "
         f"{r['beside']}), over p99 alone / share", TIMES,

@@ -12,17 +12,17 @@ SCALE = 8.0  # one core and 1.25 Gbit/s for 8 and 10: times are as much longer
 
 # Figure 3, section 3.2: normalised throughputs under stock Varnish.
 NORMALISED = {
-    ("c1", "c2"): (0.62, 0.72),
-    ("c1", "c3"): (0.55, 0.74),
-    ("c1", "c4"): (0.50, 0.61),
-    ("c3", "c4"): (0.68, 0.31),
+    ("C1", "C2"): (0.62, 0.72),
+    ("C1", "C3"): (0.55, 0.74),
+    ("C1", "C4"): (0.50, 0.61),
+    ("C3", "C4"): (0.68, 0.31),
 }
 
 # Section 6.2: p99 of the first beside the second, (stock, Sandpaper), s.
 P99_S = {
-    ("c1", "c3"): (0.03942, 0.10185),
-    ("c3", "c1"): (4.83, 0.01989),
-    ("c2", "c1"): (5.77, 0.41180),
+    ("C1", "C3"): (0.03942, 0.10185),
+    ("C3", "C1"): (4.83, 0.01989),
+    ("C2", "C1"): (5.77, 0.41180),
 }
 
 # Section 6.4: throughput lost, of stock's.
@@ -51,4 +51,4 @@ def lost(customer: str) -> float | None:
     """Return what a customer alone lost, at most."""
     if customer == "k0":
         return LOST_NOOP
-    return LOST_REALISTIC if customer.startswith("c") else None
+    return LOST_REALISTIC if customer[0] in "Cc" else None

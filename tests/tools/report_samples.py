@@ -77,7 +77,7 @@ class SampleLab(Lab):
             SampleVariant("sandpaper", Path(), ("sandpaper=on",))]
         self.unit_us = 4.5
         self.publishers = cast("Publishers", SimpleNamespace(
-            items=dict.fromkeys(PUBLISHERS, 100)))
+            items=dict.fromkeys(PUBLISHERS, 100), readers=Path))
         self.begin([])
 
 
@@ -95,13 +95,13 @@ class Anyone:
 
 
 def pair_turns(variant: str) -> list[PairTurn]:
-    """Return turns in which stock favours c3."""
+    """Return turns in which stock favours C3."""
     found = []
     for n in range(TURNS):
         a, b = (500, 900) if variant == "stock" else (600, 590)
-        sets = [{"c1": seen(1000 + n)},
-                {"c1": seen(a + n, 0.15), "c3": seen(b - n, 0.11)},
-                {"c3": seen(1000 - n)}]
+        sets = [{"C1": seen(1000 + n)},
+                {"C1": seen(a + n, 0.15), "C3": seen(b - n, 0.11)},
+                {"C3": seen(1000 - n)}]
         windows = [Measurement(2.0, 1.0, 0.1, 0.0, s) for s in sets]
         found.append(PairTurn(
             Interleaved(2.0, 0.0, sets, [400.0] * 3, {}),
@@ -110,15 +110,15 @@ def pair_turns(variant: str) -> list[PairTurn]:
 
 
 def pair_results(lab: Lab, more: Report | None = None) -> list[Report]:
-    """Return the pair c1 and c3 under both variants."""
-    return [(more or {}) | pair_result(lab, "c1", "c3", v, pair_turns(v))
+    """Return the pair C1 and C3 under both variants."""
+    return [(more or {}) | pair_result(lab, "C1", "C3", v, pair_turns(v))
             for v in VARIANTS]
 
 
 def worker_results(lab: Lab) -> list[Report]:
     """Return two sizes of the pool with two numbers of connections."""
     return [{"slots": n, "connections": c}
-            | pair_result(lab, "c1", "c3", f"{n} slots", pair_turns(v))
+            | pair_result(lab, "C1", "C3", f"{n} slots", pair_turns(v))
             for c in (25, 100) for n, v in ((10, "sandpaper"),
                                             (100, "stock"))]
 
@@ -134,7 +134,7 @@ def alone_results(lab: Lab) -> list[Report]:
     """Return a no-op and a realistic customer."""
     return [alone_result(lab, name, [alone_turn(name, n)
                                      for n in range(TURNS)])
-            for name in ("c1", "k0")]
+            for name in ("C1", "k0")]
 
 
 def overhead_results(lab: Lab) -> list[Report]:
@@ -164,7 +164,7 @@ def utilization_turn(
                            {name: seen(rps * n / (n + 9))}) for n in clients}
 
 
-def utilization_results(lab: Lab) -> list[Report]:
+def utilization_results() -> list[Report]:
     """Return three variants, of which one leaves cores idle."""
     return [
         utilization.result("C1", v, n, 2, [m] * TURNS)
@@ -201,10 +201,10 @@ def scale_results(lab: Lab) -> list[Report]:
 
 
 def latency_turn(p99: float, n: int) -> LatencyTurn:
-    """Return a turn of open loops in which c1 had that p99."""
+    """Return a turn of open loops in which C1 had that p99."""
     return LatencyTurn(
-        {"c1": 1000.0, "c3": 900.0}, {"c1": seen(800), "c3": seen(700)},
-        seen(800), {"c1": seen(400, p99), "c3": seen(350, 0.04 + n / 1000)})
+        {"C1": 1000.0, "C3": 900.0}, {"C1": seen(800), "C3": seen(700)},
+        seen(800), {"C1": seen(400, p99), "C3": seen(350, 0.04 + n / 1000)})
 
 
 def latency_results(lab: Lab) -> list[Report]:
@@ -213,7 +213,7 @@ def latency_results(lab: Lab) -> list[Report]:
     for variant, p99 in (("stock", 0.9), ("sandpaper", 0.05)):
         turns = [latency_turn(p99, n) for n in range(TURNS)]
         found += [latency_result(lab, a, b, variant, turns)
-                  for a, b in (("c1", "c3"), ("c3", "c1"))]
+                  for a, b in (("C1", "C3"), ("C3", "C1"))]
     return found
 
 
@@ -251,14 +251,14 @@ def samples(invalid: str = "") -> dict[str, Report]:
     results = {
         "table1": table1_results(lab), "pairs": pair_results(lab),
         "alone": alone_results(lab), "overhead": overhead_results(lab),
-        "utilization": utilization_results(lab), "fetch": fetch_results(lab),
+        "utilization": utilization_results(), "fetch": fetch_results(lab),
         "workers": worker_results(lab), "latency": latency_results(lab),
         "scale": scale_results(lab),
         "content-change": line_results(lab, "larger page"),
         "flash-crowd": line_results(lab, "2 x connections"),
         **{name: abuse_results(lab, name) for name in ABUSES},
         "rate-unknown": pair_results(lab), "rate-wrong": pair_results(lab),
-        "of-tomorrow": [{"customer": "c1", "cpu_us": 39.9, "list": [1]}],
+        "of-tomorrow": [{"customer": "C1", "cpu_us": 39.9, "list": [1]}],
     }
     return {
         name: lab.report(name, control(

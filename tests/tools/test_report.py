@@ -125,7 +125,7 @@ class Claims(unittest.TestCase):
 
     def test_a_control_of_its_own_judges_alone(self) -> None:
         good, bad = samples()["alone"], samples(invalid="alone")["alone"]
-        good["control"] = {"c1": good["control"], "k0": bad["control"]}
+        good["control"] = {"C1": good["control"], "k0": bad["control"]}
         self.assertEqual([c.verdict for c in claims(good)],
                          ["missed", "invalid"])
 
@@ -153,7 +153,7 @@ class Progress(unittest.TestCase):
     """What is left is the schedule, as fast as it went so far."""
 
     def test_an_experiment_has_as_many_turns_as_its_schedule(self) -> None:
-        args = parser().parse_args(["all", "--pairs", "c1-c3"])
+        args = parser().parse_args(["all", "--pairs", "C1-C3"])
         for name in EXPERIMENTS:
             lab = SampleLab()
             lab.plan.turns = args.turns
