@@ -30,6 +30,7 @@ LOST_NOOP = 0.03
 LOST_REALISTIC = 0.01
 LOST_MANY = 0.02
 SLOTS = 10  # a core, the default
+SAMPLED = "sampled"  # the setting of costs that is the default
 NONE = "–"
 
 
@@ -185,6 +186,19 @@ def alone_claims(report: Report) -> list[Claim]:
         if (name := r["customer"]) == "k0" or name[0] in "Cc"]
 
 
+def overhead_claims(report: Report) -> list[Claim]:
+    """What the no-op and C1 to C4 lose alone, with costs as by default."""
+    return [
+        lost(report, f"{name}, {SAMPLED}", r, f"throughput lost by {name} "
+             + ("alone (no-op VCL, 1 KB), costs sampled" if name == "k0"
+                else "alone (the paper's VCL), costs sampled"),
+             f"{100 * paper.LOST_NOOP:.0f} %" if name == "k0"
+             else f"under {100 * paper.LOST_REALISTIC:.0f} %",
+             LOST_NOOP if name == "k0" else LOST_REALISTIC)
+        for r in report["results"] if r["setting"] == SAMPLED
+        and ((name := r["customer"]) == "k0" or name[0] in "Cc")]
+
+
 def scale_claims(report: Report) -> list[Claim]:
     """What the most tenants lose."""
     r = max(report["results"], key=lambda r: int(r["tenants"]))
@@ -250,7 +264,8 @@ def abuse_claims(report: Report) -> list[Claim]:
 
 
 CLAIMS: dict[str, Callable[[Report], list[Claim]]] = {
-    "pairs": pair_claims, "alone": alone_claims, "workers": worker_claims,
+    "pairs": pair_claims, "alone": alone_claims,
+    "overhead": overhead_claims, "workers": worker_claims,
     "latency": latency_claims, "scale": scale_claims,
     "content-change": line_claims, "flash-crowd": line_claims,
     **dict.fromkeys(ABUSES, abuse_claims),

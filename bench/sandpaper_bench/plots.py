@@ -32,10 +32,15 @@ WIDTH = 9.0  # inches
 FONT = "DejaVu Sans"  # is wider than what a browser takes instead
 INK, FAINT, GREY = "#222222", "#d9d9d9", "#bbbbbb"
 COLOURS = {"stock": "#d55e00", "sandpaper": "#0072b2", "off": "#e69f00",
-           "observe": "#009e73"}
+           "observe": "#009e73", "mr3": "#cc79a7", "sampled": "#0072b2",
+           "every request": "#56b4e9"}
 OTHER = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
-MARKERS = {"stock": "D", "sandpaper": "o", "off": "s", "observe": "^"}
+MARKERS = {"stock": "D", "sandpaper": "o", "off": "s", "observe": "^",
+           "mr3": "v", "sampled": "o", "every request": "^"}
+DASHES = {"stock": "--", "mr3": ":"}
 WIDEST = 0.09  # bar, of the whole width
+NARROW = 0.045  # bar, in which a value stands upright
+MANY = 6  # pairs, beside each other or in a plot of rows
 SMOOTH = 5  # slices of a time line
 
 STYLE = {
@@ -142,6 +147,7 @@ def bars(
                 text.format(value), (x, 0), (0, 4 if value >= 0 else -4),
                 textcoords="offset points", ha="center",
                 va="bottom" if value >= 0 else "top", fontsize=8, zorder=5,
+                rotation=90 if width < NARROW * len(places) else 0,
                 color=INK if s.of_paper else "white", bbox={
                     "facecolor": "white" if s.of_paper else s.colour,
                     "edgecolor": "none", "pad": 1})
@@ -236,7 +242,8 @@ def fairness(report: Report, target: float) -> str:
         series.insert(0, Series("paper, stock", told, [None] * len(told),
                                 GREY, of_paper=True))
     made, (axes,) = figure(3.6)
-    bars(axes, [f"{a} and {b}" for a, b in pairs], series)
+    join = "\n" if len(pairs) > MANY else " and "
+    bars(axes, [join.join(pair) for pair in pairs], series)
     level(axes, target, f"{target:.2f}")
     axes.set_ylim(0, 1.05)
     axes.set_ylabel("min/max, 1 is fair")
@@ -262,13 +269,46 @@ def p99(report: Report) -> str:
                 f"paper × {paper.SCALE:g}, {title(name)}",
                 [t * 1e3 if t else None for t in told], [None] * len(told),
                 colour(name), MARKERS[name], of_paper=True))
-    made, (axes,) = figure(1.5 + 0.42 * len(places))
+    row = 0.42 if len(places) <= 2 * MANY else 0.32
+    made, (axes,) = figure(1.5 + row * len(places))
     dots(axes, [f"{a} beside {b}" for a, b in places], series)
     axes.set_xlabel("p99, ms (logarithmic)")
     axes.set_title("Closed loop: p99 of each tenant beside the other")
     legend(axes)
     return svg(made, report["experiment"] + "-p99",
                "Dots: p99 of each tenant by variant")
+
+
+def table1(report: Report) -> str:
+    """Draw what a request takes of CPU and link (Table 1)."""
+    results = report["results"]
+    names = list(dict.fromkeys(r["publisher"] for r in results))
+    made, plots = figure(5.6, rows=2)
+    for axes, what, of in zip(plots, ("cpu", "link"), (
+            "of varnishd's CPU", "of the link"), strict=True):
+        told = {r["publisher"]: r for r in results}
+        series = [Series(
+            f"paper × {paper.SCALE:g}",
+            [told[n][f"paper_{what}_us"] for n in names],
+            [spread(told[n], f"paper_{what}") for n in names], GREY,
+            of_paper=True)]
+        series += by_variant(
+            results, names, lambda r: r["publisher"],
+            lambda r, what=what: r[f"{what}_us"],
+            lambda r, what=what: spread(r, what))
+        bars(axes, names, series, "{:.0f}")
+        axes.set_ylabel("µs")
+        axes.set_title(f"A request alone: time {of}", pad=None
+                       if what == "cpu" else 12)
+        axes.tick_params(axis="x", labelbottom=True)
+    legend(plots[0])
+    return svg(made, "table1", "Bars: CPU and link time by customer")
+
+
+def spread(result: Report, what: str) -> Interval:
+    """Return the mean less and plus a standard deviation, if known."""
+    mean, sd = result[f"{what}_us"], result.get(f"{what}_sd_us")
+    return None if sd is None else (mean - sd, mean + sd)
 
 
 def workers(report: Report, target: float) -> str:
@@ -348,6 +388,105 @@ def cpu(report: Report) -> str:
     axes.set_title("A tenant alone: CPU time a request")
     legend(axes)
     return svg(made, "alone-cpu", "Bars: CPU time a request by customer")
+
+
+def overhead(report: Report, realistic: float, noop: float) -> str:
+    """Draw throughput over stock's, by setting and customer (6.4)."""
+    results = report["results"]
+    names = list(dict.fromkeys(r["customer"] for r in results))
+    settings = list(dict.fromkeys(r["setting"] for r in results))
+    made, (axes,) = figure(3.8)
+    for number, setting in enumerate(settings):
+        shift = (number - (len(settings) - 1) / 2) * 0.22
+        mine = {r["customer"]: r for r in results if r["setting"] == setting}
+        for first, r in enumerate(mine.values()):
+            axes.errorbar(
+                names.index(r["customer"]) + shift, r["ratio"],
+                yerr=whisker(r["ratio"], r["ratio_ci"]),
+                fmt=MARKERS.get(setting, "o"), color=colour(setting),
+                markersize=7, capsize=3, linewidth=1.3,
+                label=setting if first == 0 else None)
+    for number, name in enumerate(names):
+        least = 1 - (paper.lost(name) or 0)
+        if least < 1:
+            axes.bar(number, 1 - least, 0.84, bottom=least, color="white",
+                     hatch="////", edgecolor=GREY, zorder=0.5,
+                     label="paper: lost, at most" if number == 0 else None)
+    limits = [1 - (noop if n == "k0" else realistic) for n in names]
+    axes.hlines(limits, [i - 0.42 for i in range(len(names))],
+                [i + 0.42 for i in range(len(names))], color=INK,
+                linestyle=(0, (1, 2)), linewidth=1.2,
+                label=f"claimed: lost at most {100 * realistic:g} %, "
+                f"no-op {100 * noop:g} %")
+    level(axes, 1, results[0]["baseline"])
+    axes.margins(y=0.08)
+    axes.set_xticks(range(len(names)), names)
+    axes.set_xlim(-0.6, len(names) - 0.4)
+    axes.grid(visible=False, axis="x")
+    axes.set_ylabel(f"throughput over {results[0]['baseline']}'s")
+    axes.set_title("A tenant alone: throughput by what is switched on")
+    legend(axes)
+    return svg(made, "overhead", "Dots: throughput by setting and customer")
+
+
+def utilization(report: Report) -> str:
+    """Draw throughput and CPU time by connections (Figure 6)."""
+    results = report["results"]
+    made, plots = figure(5.4, rows=2)
+    for axes, what in zip(plots, ("rps", "busy"), strict=True):
+        for name in variants(results):
+            mine = [r for r in results if r["variant"] == name]
+            axes.plot([r["connections"] for r in mine],
+                      [r[what] * (100 if what == "busy" else 1)
+                       for r in mine],
+                      DASHES.get(name, "-"), color=colour(name),
+                      marker=MARKERS.get(name, "o"), markersize=7,
+                      linewidth=1.6, label=title(name))
+        axes.set_ylim(bottom=0)
+    plots[0].set_ylabel("requests/s")
+    plots[0].set_title(f"{results[0]['customer']} alone: throughput")
+    plots[1].set_ylabel("% of its cores")
+    plots[1].set_ylim(top=105)
+    plots[1].set_title(f"varnishd's CPU time, of {results[0]['cores']} cores",
+                       pad=6)
+    plots[1].set_xscale("log")
+    plots[1].xaxis.set_major_locator(FixedLocator(
+        sorted({r["connections"] for r in results})))
+    plots[1].xaxis.set_minor_locator(NullLocator())
+    plots[1].xaxis.set_major_formatter(ScalarFormatter())
+    plots[1].set_xlabel("connections (logarithmic)")
+    legend(plots[0])
+    return svg(made, "utilization",
+               "Curves: throughput and CPU time by connections")
+
+
+def fetch(report: Report) -> str:
+    """Draw the slots lent beside what the paper expects (appendix B)."""
+    results = [r for r in report["results"] if r["variant"] != "stock"]
+    made, (axes,) = figure(3.8)
+    most = max(max(r["expected"], r["lent"]) for r in results) * 1.1
+    axes.plot([0, most], [0, most], "--", color="#777777", linewidth=1.2,
+              label="expected (paper): λp/µ")
+    for name in variants(results):
+        for number, r in enumerate(
+                r for r in results if r["variant"] == name):
+            axes.errorbar(
+                r["expected"], r["lent"], color=colour(name), capsize=3,
+                yerr=whisker(r["lent"], r["lent_ci"]), markersize=7,
+                fmt=MARKERS.get(name, "o"), linewidth=1.3,
+                label=title(name) if number == 0 else None)
+            axes.annotate(
+                f"{r['p_miss']:.0%} miss, {r['fetch_s']:g} s",
+                (r["expected"], r["lent"]), (10, -4), fontsize=8.5,
+                textcoords="offset points")
+    axes.set_xlim(0, most * 1.12)
+    axes.set_ylim(0, most)
+    axes.set_xlabel("λp/µ: requests/s × part that misses × mean time of a "
+                    "fetch")
+    axes.set_ylabel("slots lent, mean")
+    axes.set_title("Slots lent to requests that wait for the origin")
+    legend(axes)
+    return svg(made, "fetch", "Dots: slots lent by what is expected")
 
 
 def scale(report: Report, target: float) -> str:

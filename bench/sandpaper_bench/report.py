@@ -76,6 +76,16 @@ RATE_ABOUT = (
     "The paper's prototype is told the rate (section 3.2).")
 
 SECTIONS = {
+    "table1": Section(
+        "Table 1: what a request of the paper's customers takes",
+        "Paper, table 1, on 8 cores and 10 Gbit/s: times 8, it is beside one "
+        "core and 1.25 Gbit/s. The customers' work and pages are made to "
+        "take as long; what binds each has to be the same. Whiskers are "
+        "standard deviations here, not intervals.",
+        "CPU us (sd): varnishd's CPU microseconds a request, mean and "
+        "standard deviation over windows; link us: of its bytes on the link; "
+        "bytes: of an answer; bound by: the longer of the two.",
+        lambda plots, r: [plots.table1(r)]),
     "pairs": Section(
         "Pairs: two tenants alone and together",
         "Paper, figures 3 and 9: min/max of normalised throughput; 1 is fair. "
@@ -97,6 +107,19 @@ SECTIONS = {
         "mean's. A loss below 0 is a gain.",
         lambda plots, r: [
             plots.lost(r, LOST_REALISTIC, LOST_NOOP), plots.cpu(r)]),
+    "overhead": Section(
+        "Overhead: what a tenant alone pays, and for which part",
+        "Paper, section 6.4: with the no-op VCL and 1 KB, measuring every "
+        "request costs 20 % of stock's throughput, every fifth 17 %; "
+        "realistic customers lose less than 9 %. off: Sandpaper's varnishd, "
+        "switched off; sampled: on, costs measured as by default; every "
+        "request: on, each one's cost measured.",
+        "The setting follows the customer. base: stock, ours: the setting, "
+        "side by side; /s: requests/s; ratio: ours over base, with its 95 % "
+        "interval; us: CPU microseconds a request; slowest: requests of the "
+        "slowest connection over the mean's.",
+        lambda plots, r: [
+            plots.overhead(r, LOST_REALISTIC, LOST_NOOP)]),
     "workers": Section(
         "Workers: fairness by pool size",
         "Paper, figure 4: as the number of workers approaches the number of "
@@ -104,6 +127,15 @@ SECTIONS = {
         "figures in the text. Sandpaper has 10 workers a core, so has ours.",
         PAIR_COLUMNS + " The number after the tenants: connections each.",
         lambda plots, r: [plots.workers(r, FAIR)]),
+    "utilization": Section(
+        "Utilization: what end-to-end synchronisation leaves idle",
+        "Paper, figure 6: with MR3 as published (policy mr3), throughput and "
+        "CPU utilisation of 8 cores “cease to scale with the number of "
+        "concurrent connections”; no figures in the text. Two cores show "
+        "less of it, the more so if the load runs beside varnishd.",
+        "answered/s: requests/s; busy: varnishd's CPU time over its cores'; "
+        "us: CPU microseconds a request; p99: ms.",
+        lambda plots, r: [plots.utilization(r)]),
     "latency": Section(
         "Latency: open loops",
         "Requests come at random times, 80 % of what is fair. The paper's "
@@ -134,6 +166,16 @@ SECTIONS = {
         "noticeable in Sandpaper”, one to three times almost the same.",
         LINE_COLUMNS,
         lambda plots, r: [plots.timeline(r), plots.of_fair(r)]),
+    "fetch": Section(
+        "Fetch: slots for requests that wait for the origin",
+        "Paper, section 5.2 and theorem B.2: with requests at a Poisson rate "
+        "λ, of which a part p misses, and exponential fetches of a mean 1/µ, "
+        "λp/µ workers more than usual are expected. Sandpaper lends their "
+        "slots to others meanwhile.",
+        "misses: p; fetch s: 1/µ; expected: λp/µ; lent: slots, mean of a "
+        "window, with its 95 % interval; threads: all of varnishd's; "
+        "answered/s: requests/s.",
+        lambda plots, r: [plots.fetch(r)]),
     **{name: Section(
         f"Abuse: {name}", "What a victim keeps; not in the paper.",
         ABUSE_COLUMNS, lambda plots, r: [plots.kept(r, KEPT)])
