@@ -16,7 +16,7 @@ from typing import Any
 
 from . import paper
 from .abuse import ABUSES, KEPT
-from .estimate import verdict
+from .estimate import known, verdict
 from .lab import controls
 from .latency import LIMIT
 from .timeline import CLAIM
@@ -63,7 +63,7 @@ class Unit:
 
     def interval(self, ends: Sequence[float]) -> str:
         """Return a 95 % interval with its unit."""
-        if ends[1] >= 1e6:
+        if not known(ends):
             return "unknown"
         low, high = (f"{e * self.times:.{self.digits}f}" for e in ends)
         return f"{low} .. {high}{self.what}"

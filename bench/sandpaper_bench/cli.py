@@ -51,6 +51,9 @@ EXPERIMENTS = ["table1", "pairs", "alone", "overhead", "workers",
 # Left out of a quick `all`: like others that stay, or nothing when short.
 LONG = ("alone", "workers", "utilization", "flash-crowd", "drip-origin",
         "resets", "random-hosts", "rate-unknown", "rate-wrong")
+# What stock has not
+OURS = {"workers": "slots, not stock's threads", "fetch": "slots",
+        "utilization": "policies, too"}
 NOOP = "k0"
 MAPPED = "random-hosts"  # the experiment that needs a tenant map
 STOCK = "stock"
@@ -320,11 +323,9 @@ def check_variants(name: str, variants: Sequence[str]) -> None:
     """What is compared has to be there."""
     if name in ("alone", "overhead", "scale") and len(variants) != 2:
         raise TestbedError(f"{name} compares two variants: --variants a,b")
-    if set(variants) <= {STOCK} and name in ("workers", "utilization"):
-        raise TestbedError(f"{name} is about Sandpaper's "
-                           + ("slots, not stock's threads: "
-                              if name == "workers" else "policies, too: ")
-                           + "--variants stock,sandpaper")
+    if set(variants) <= {STOCK} and name in OURS:
+        raise TestbedError(f"{name} is about Sandpaper's {OURS[name]}: "
+                           "--variants stock,sandpaper")
 
 
 def customers_job(

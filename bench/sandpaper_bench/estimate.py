@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 RESAMPLES = 2000
 MIN_TURNS = 3
+WHOLE = 1e6  # and more: the end of an interval that is not known
 
 
 def bootstrap(
@@ -56,6 +57,11 @@ def fold_interval(low: float, high: float) -> tuple[float, float]:
     """
     ends = sorted((fold(low), 0.0 if math.isinf(high) else fold(high)))
     return (ends[0], 1.0 if low <= 1 <= high else ends[1])
+
+
+def known(interval: Sequence[float]) -> bool:
+    """Is it an interval, or the whole range, folded or not?"""
+    return interval[1] < WHOLE and tuple(interval) != (0.0, 1.0)
 
 
 def verdict(interval: tuple[float, float], target: float) -> str:

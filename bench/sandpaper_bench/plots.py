@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from . import paper
+from .estimate import known
 from .latency import LIMIT
 from .timeline import CLAIM, SLICES
 
@@ -85,11 +86,6 @@ def colour(variant: str) -> str:
     return COLOURS.get(variant, OTHER[0])
 
 
-def known(interval: Interval) -> bool:
-    """Is it an interval, or that of too few turns?"""
-    return interval is not None and interval[1] < 1e6
-
-
 def whisker(value: float, interval: Interval) -> list[list[float]]:
     """Return how far the interval reaches to both sides of the value."""
     if interval is None or not known(interval):
@@ -140,7 +136,7 @@ def bars(
                      color="white" if s.of_paper else s.colour,
                      hatch="////" if s.of_paper else None,
                      edgecolor="#777777" if s.of_paper else s.colour)
-            if known(interval):
+            if interval and known(interval):
                 axes.errorbar(x, value, yerr=whisker(value, interval),
                               color=INK, capsize=3, linewidth=1.2)
             axes.annotate(
@@ -477,7 +473,7 @@ def fetch(report: Report) -> str:
                 label=title(name) if number == 0 else None)
             axes.annotate(
                 f"{r['p_miss']:.0%} miss, {r['fetch_s']:g} s",
-                (r["expected"], r["lent"]), (10, -4), fontsize=8.5,
+                (r["expected"], r["lent"]), (8, -14), fontsize=8.5,
                 textcoords="offset points")
     axes.set_xlim(0, most * 1.12)
     axes.set_ylim(0, most)

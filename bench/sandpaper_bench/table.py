@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .abuse import ABUSES
+from .estimate import known
 from .lab import controls
 
 Row = Sequence[str]
@@ -29,7 +30,7 @@ def align(head: Row, rows: Sequence[Row]) -> str:
 
 def interval(ends: Sequence[float]) -> str:
     """Return a 95 % interval as text."""
-    return f"{ends[0]:.2f}..{ends[1]:.2f}" if ends[1] < 1e6 else "unknown"
+    return f"{ends[0]:.2f}..{ends[1]:.2f}" if known(ends) else "unknown"
 
 
 def pair_rows(result: dict[str, Any]) -> list[Row]:

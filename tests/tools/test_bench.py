@@ -43,6 +43,7 @@ from sandpaper_bench.estimate import (
     bootstrap,
     fold,
     fold_interval,
+    known,
     median_quotient,
     verdict,
 )
@@ -87,6 +88,8 @@ class Estimates(unittest.TestCase):
         interval = bootstrap([(1.0, 1.0)] * 2, median_quotient, seed=1)
         self.assertEqual(interval, (0.0, math.inf))
         self.assertEqual(fold_interval(*interval), (0.0, 1.0))
+        self.assertFalse(known(interval) or known(fold_interval(*interval)))
+        self.assertTrue(known((0.0, 0.9)))
         self.assertEqual(verdict(fold_interval(*interval), 0.9),
                          "unresolved")
 
@@ -251,6 +254,7 @@ class Refusals(unittest.TestCase):
                 ("overhead --customers C9", "no customer C9"),
                 ("overhead --variants sandpaper", "overhead compares two"),
                 ("utilization --variants stock", "--variants stock,sandpap"),
+                ("fetch --variants stock", "--variants stock,sandpaper"),
                 ("utilization --clients 0", "--clients '0'"),
                 ("slow-readers --victim c9", "no customer c9"),
                 ("workers --variants stock", "--variants stock,sandpaper"),
