@@ -37,8 +37,10 @@ def overhead(lab: Lab, names: Sequence[str]) -> dict[str, Any]:
                 parameters=(*ours.parameters, *parameters))]
             found = alone(lab, list(names))
             results += [{"setting": setting} | r for r in found["results"]]
-            controls |= {f"{name}, {setting}": c
-                         for name, c in found["control"].items()}
+            controls |= {
+                f"{name}, {setting}":
+                c | {"what": f"{c['what']}, beside {setting}"}
+                for name, c in found["control"].items()}
     finally:
         lab.variants = planned
     return lab.report("overhead", controls, results)
