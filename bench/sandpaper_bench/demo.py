@@ -11,7 +11,7 @@ from typing import Any
 
 from . import schedule
 from .cli import chosen_pairs, make_bed, make_lab, named, parser
-from .customers import CUSTOMERS
+from .customers import CUSTOMERS, TWIN
 from .pairs import pairs
 from .reaper import Reaper
 from .table import Row, align
@@ -35,13 +35,19 @@ def label(name: str) -> str:
     return f"{name} ({NICKNAMES.get(name, 'tenant')})"
 
 
+def work(name: str) -> str:
+    """Return what a tenant's requests take."""
+    customer = CUSTOMERS.get(name.removesuffix(TWIN))
+    if customer is None:
+        return "as in the paper's Table 1"
+    return (f"{customer.size / 1000:6.1f} kB pages, {customer.work_us:.0f} us "
+            "of VCL work a request")
+
+
 def introduction(chosen: Sequence[tuple[str, str]]) -> str:
     """Say what will happen."""
     names = dict.fromkeys(n for pair in chosen for n in pair)
-    tenants = "\n".join(
-        f"  {label(n):<20} {CUSTOMERS[n].size / 1000:6.1f} kB pages, "
-        f"{CUSTOMERS[n].work_us:.0f} us of VCL work a request"
-        for n in names)
+    tenants = "\n".join(f"  {label(n):<20} {work(n)}" for n in names)
     return (
         paint("Several tenants, one varnishd: does one hurt the other?",
               "1") + "\n" + tenants + "\n"

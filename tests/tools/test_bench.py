@@ -39,6 +39,7 @@ from sandpaper_bench.customers import (
     host,
     vcl,
 )
+from sandpaper_bench.demo import introduction
 from sandpaper_bench.estimate import (
     bootstrap,
     fold,
@@ -330,6 +331,10 @@ class Customers(unittest.TestCase):
         for name in ("c9", "C1-twin-twin", "-twin", ""):
             with self.assertRaisesRegex(TestbedError, "no customer"):
                 check_names([name])
+
+    def test_the_demo_knows_all(self) -> None:
+        text = introduction([("C1", "c1-twin")])
+        self.assertRegex(text, r"C1 .*Table 1\n *c1-twin .* 440 us of VCL")
 
     def test_all_pairs_of_the_paper(self) -> None:
         apart = {frozenset(p) for p in PAIRS if "-twin" not in p[1]}
