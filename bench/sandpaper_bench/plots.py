@@ -407,13 +407,12 @@ def overhead(report: Report, realistic: float, noop: float) -> str:
         if least < 1:
             axes.bar(number, 1 - least, 0.84, bottom=least, color="white",
                      hatch="////", edgecolor=GREY, zorder=0.5,
-                     label="paper: lost, at most" if number == 0 else None)
+                     label="paper, at least" if number == 0 else None)
     limits = [1 - (noop if n == "k0" else realistic) for n in names]
     axes.hlines(limits, [i - 0.42 for i in range(len(names))],
                 [i + 0.42 for i in range(len(names))], color=INK,
                 linestyle=(0, (1, 2)), linewidth=1.2,
-                label=f"claimed: lost at most {100 * realistic:g} %, "
-                f"no-op {100 * noop:g} %")
+                label="claimed, at least")
     level(axes, 1, results[0]["baseline"])
     axes.margins(y=0.08)
     axes.set_xticks(range(len(names)), names)
