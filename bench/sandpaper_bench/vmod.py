@@ -42,15 +42,16 @@ def said(
         raise TestbedError(f"{what}: {error}") from error
     if done.returncode != 0:
         words = (done.stderr or done.stdout).strip()
-        raise TestbedError(f"{what}: {words}")
+        raise TestbedError(f"{what}: {words}" if words else what)
     return done.stdout.strip()
 
 
 def varnish_config(root: Path, *question: str) -> str:
     """Ask pkg-config about the Varnish installed in `root`."""
     return said(f"no Varnish to build a VMOD for in {root}",
-                "pkg-config", *question, "varnishapi",
-                PKG_CONFIG_PATH=str(root / "lib" / "pkgconfig"))
+                "pkg-config", "--silence-errors", *question, "varnishapi",
+                PKG_CONFIG_LIBDIR=str(root / "lib" / "pkgconfig"),
+                PKG_CONFIG_PATH="")  # not the system's
 
 
 def series(root: Path) -> str:
@@ -69,7 +70,8 @@ def library_flags() -> list[str]:
     flags: list[str] = []
     for library, package in LIBRARIES.items():
         flags += said(f"no {library}: apt-get install {package}",
-                      "pkg-config", "--cflags", "--libs", library).split()
+                      "pkg-config", "--silence-errors", "--cflags", "--libs",
+                      library).split()
     return flags
 
 

@@ -8,13 +8,14 @@ import sys
 import unittest
 import warnings
 from pathlib import Path
+from unittest.mock import patch
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
-from sandpaper_bench.origin import MODULES, Origin
+from sandpaper_bench.origin import MODULES, Origin, apache
 from sandpaper_bench.reaper import Reaper
-from sandpaper_bench.testbed import Testbed
+from sandpaper_bench.testbed import Testbed, TestbedError
 
 TIMEOUT = 60  # seconds, for what should take one
 
@@ -46,6 +47,15 @@ class Apache(unittest.TestCase):
         finally:
             reaper.close()
         self.assertFalse(origin.folder.exists())
+
+
+class Missing(unittest.TestCase):
+    """What is missing is named in one line, with what helps."""
+
+    def test_no_apache(self) -> None:
+        with (patch("sandpaper_bench.origin.MODULES", Path("/nowhere")),
+              self.assertRaisesRegex(TestbedError, "apt-get install apache2")):
+            apache()
 
 
 if __name__ == "__main__":

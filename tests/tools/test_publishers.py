@@ -12,6 +12,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest.mock import patch
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
@@ -37,6 +38,7 @@ from sandpaper_bench.vmod import (
     SOURCES,
     build_places,
     build_vmod,
+    library_flags,
     said,
     supported,
 )
@@ -181,7 +183,17 @@ class Vmod(unittest.TestCase):
 
 
 class Remedies(unittest.TestCase):
-    """What is missing is named, with what helps."""
+    """What is missing is named in one line, with what helps."""
+
+    def test_a_library_that_is_not_there(self) -> None:
+        with (patch.dict(LIBRARIES, {"libnone": "libnone-dev"}, clear=True),
+              self.assertRaisesRegex(
+                  TestbedError, "^no libnone: apt-get install libnone-dev$")):
+            library_flags()
+
+    def test_no_varnish_to_build_for(self) -> None:
+        with self.assertRaisesRegex(TestbedError, "^no Varnish .* /nowhere$"):
+            supported(Path("/nowhere"))
 
     def test_a_program_that_is_not_there(self) -> None:
         with self.assertRaisesRegex(TestbedError, "^no libz: do this: "):
