@@ -70,6 +70,7 @@ struct conn {
 	uint64_t	due;		/* ns: next timed step */
 	uint64_t	body_left;	/* bytes; chunked: of the chunk */
 	uint64_t	chunk;		/* its size, as far as it is read */
+	uint64_t	got;		/* bytes of this answer */
 	int		chunked, last_chunk, ended;
 	uint64_t	count;		/* answers inside the window */
 	unsigned	head_len, dripped;
@@ -292,6 +293,7 @@ conn_ask(struct conn *c, uint64_t asked, uint64_t now)
 
 	l = format_request(c, buf, sizeof buf);
 	c->asked = asked;
+	c->got = 0;
 	c->head_len = 0;
 	c->state = HEAD;
 	g->sent++;
@@ -360,6 +362,7 @@ conn_answered(struct conn *c, uint64_t now)
 	g->answered++;
 	if (in_window(g, now)) {
 		g->done++;
+		g->bytes += c->got;
 		c->count++;
 		g->slices[(now - t_window) / SLICE]++;
 		note_latency(g, now - c->asked);
@@ -513,8 +516,7 @@ conn_read(struct conn *c, size_t max, uint64_t now)
 		conn_fail(c, now);
 		return;
 	}
-	if (in_window(c->group, now))
-		c->group->bytes += (uint64_t)i;
+	c->got += (uint64_t)i;
 	if (c->state != BODY)
 		return;
 	if (c->group->mode == RESET)
