@@ -206,7 +206,8 @@ class Publishers:
         size = {p.name: p.size - HEAD_BYTES for p in PUBLISHERS.values()}
         put("C1/index.html", c1_page(size["C1"], self.items["C1"], now))
         for role in ("visitor", "subscriber", "editor"):
-            put(f"C2/{role}.html", fill([article(0)], size["C2"]))
+            put(f"C2/{role}.html", fill([f"<h1>For a {role}</h1>\n"],
+                                        size["C2"]))
         put("C3/index.html", fill([article(0)], size["C3"]))
         put("C4/index.html", c4_page(size["C4"], self.items["C4"]))
         for number in range(self.items["C4"]):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import os
 import re
 import socket
@@ -11,13 +12,17 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
 from pathlib import Path
 from unittest.mock import patch
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
+from sandpaper_bench.customers import host
+from sandpaper_bench.lab import Lab, Plan
 from sandpaper_bench.load import Measurement, Seen
+from sandpaper_bench.origin import MODULES
 from sandpaper_bench.publishers import (
     HEAD_BYTES,
     PUBLISHERS,
@@ -30,8 +35,10 @@ from sandpaper_bench.publishers import (
     phones,
     token,
 )
+from sandpaper_bench.reaper import Reaper
 from sandpaper_bench.table1 import sample, spread
-from sandpaper_bench.testbed import TestbedError
+from sandpaper_bench.testbed import Testbed, TestbedError
+from sandpaper_bench.varnish import Variant
 from sandpaper_bench.vmod import (
     LIBRARIES,
     PLACES,
@@ -180,6 +187,72 @@ class Vmod(unittest.TestCase):
                 "Name: VarnishAPI\nDescription: none\nVersion: 6.0.16\n")
             with self.assertRaisesRegex(TestbedError, "need Varnish 7.7.*6.0"):
                 build_vmod(Path(folder))
+
+
+@unittest.skipIf(varnish_root() is None, "no VARNISH_ROOT of the right series")
+@unittest.skipIf(missing_libraries() or not PLACES.exists()
+                 or not MODULES.exists(), "make bench-venv has not been run")
+class Served(unittest.TestCase):
+    """What readers of C1 to C4 get, from the experiments' VCL and pages."""
+
+    def setUp(self) -> None:
+        warnings.simplefilter("ignore", ResourceWarning)  # it is the reaper's
+        root, cores = varnish_root(), os.sched_getaffinity(0)
+        assert root is not None
+        self.addCleanup(os.sched_setaffinity, 0, cores)
+        reaper = Reaper()
+        self.addCleanup(reaper.close)
+        bed = Testbed(reaper, [min(cores)], [max(cores)], loopback=True)
+        lab = Lab(bed, reaper, [Variant("stock", root)], Plan(), unit_us=4.0)
+        lab.prepare(["C1"])
+        self.lab = lab
+        self.port = self.enterContext(lab.varnish(lab.variants[0])).proxy.port
+
+    def get(self, name: str, **headers: str) -> tuple[str, str]:
+        """Return X-Varnish and the page that a reader gets."""
+        peer = http.client.HTTPConnection("127.0.0.1", self.port,
+                                          timeout=TIMEOUT)
+        peer.request("GET", PUBLISHERS[name].path, headers={
+            "Host": host(name)} | {
+                k.replace("_", "-"): v for k, v in headers.items()})
+        answer = peer.getresponse()
+        page = answer.read().decode()
+        self.assertEqual(answer.status, 200)
+        self.assertAlmostEqual(len(page), PUBLISHERS[name].size - HEAD_BYTES,
+                               delta=300)
+        peer.close()
+        return answer.headers["X-Varnish"], page
+
+    def hit(self, name: str, **headers: str) -> bool:
+        """Was the page in the cache?"""
+        return len(self.get(name, **headers)[0].split()) == 2
+
+    def test_pages(self) -> None:
+        assert self.lab.publishers is not None
+        items = self.lab.publishers.items
+        _, page = self.get("C1")
+        self.assertEqual(len(re.findall(r"Z\">published .*?</time>", page)),
+                         items["C1"])
+        _, page = self.get("C4")
+        self.assertEqual(page.count('"author": "a reporter"'), items["C4"])
+        self.assertNotIn("esi:include", page)
+        reader = token({"role": "editor", "exp": FAR})
+        for authorization, role in ((f"Bearer {reader}", "editor"),
+                                    (f"Bearer {reader}x", "visitor"),
+                                    ("none", "visitor")):
+            _, page = self.get("C2", Authorization=authorization)
+            self.assertIn(f"For a {role}<", page)
+
+    def test_a_copy_for_each_device_and_country(self) -> None:
+        phone = {"User_Agent": "Nokia (Mobile)"}
+        for again in (False, True):
+            for reader in (
+                {}, phone, phone | {"X_Forwarded_For": "198.18.1.9, 10.0.0.1"},
+                phone | {"X_Forwarded_For": "198.18.2.9"},
+            ):
+                self.assertEqual(self.hit("C3", **reader), again, reader)
+        self.assertTrue(self.hit("C3", User_Agent="iPhone",
+                                 X_Forwarded_For="198.18.5.9"))
 
 
 class Remedies(unittest.TestCase):
