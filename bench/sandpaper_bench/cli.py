@@ -29,6 +29,7 @@ from .customers import (
 from .fetch import fetch
 from .lab import Lab, Plan, dump, progress
 from .latency import latency
+from .nginx import NGINX, PROGRAM, NginxVariant
 from .overhead import overhead
 from .pace import Schedule, duration
 from .pairs import alone, pairs
@@ -112,8 +113,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--sandpaper", type=Path, default=build / "7.7" / "root",
                    metavar="DIR", help="where Sandpaper is installed")
     p.add_argument("--variants", default="stock,sandpaper", metavar="A,..",
-                   help="of stock, sandpaper, off, observe (the last two: "
-                   "Sandpaper's varnishd, switched); default %(default)s")
+                   help="of stock, nginx, sandpaper, off, observe (the last "
+                   "two: Sandpaper's varnishd, switched); default "
+                   "%(default)s")
     p.add_argument("--param", action="append", default=[], metavar="P=V",
                    help="varnishd -p for all variants but stock")
     p.add_argument("--prelude", type=Path, metavar="FILE",
@@ -172,6 +174,8 @@ def make_variants(
     for name in args.variants.split(","):
         if name == STOCK:
             found.append(Variant(STOCK, args.stock.resolve()))
+        elif name == NGINX:
+            found.append(NginxVariant(NGINX, PROGRAM.parent.parent))
         elif name in SWITCHES:
             found.append(Variant(
                 name, args.sandpaper.resolve(),
@@ -179,7 +183,7 @@ def make_variants(
                  *nic_rate(args.experiment, args.rate, shaped),
                  *args.param), prelude))
         else:
-            raise TestbedError(f"no variant {name}: there are stock "
+            raise TestbedError(f"no variant {name}: there are stock nginx "
                                + " ".join(SWITCHES))
     return found
 
@@ -421,7 +425,7 @@ def build_publishers(args: argparse.Namespace, jobs: Sequence[Job]) -> None:
     """Build what C1 to C4 need, if a job names one: it may be missing."""
     if any(publisher(name) for job in jobs for name in job.customers):
         for variant in make_variants(args, shaped=False):
-            _ = variant.varnishd
+            _ = variant.program
             build_vmod(variant.root)
         build_places()
 

@@ -25,6 +25,7 @@ from .customers import (
     vcl,
 )
 from .load import Group, Interleaved, Load, Measurement, tenant
+from .nginx import NGINX, Nginx
 from .origin import Origin, page
 from .pace import Pace, Schedule
 from .publishers import Publishers
@@ -93,7 +94,7 @@ class Lab:
         self._reaper = reaper
         self.begin([])
         for variant in variants:
-            _ = variant.varnishd
+            _ = variant.program
         bed.up()
         self.load = Load(bed, reaper, plan.seed, wrk)
         self._origin = Origin(bed, reaper)
@@ -101,11 +102,28 @@ class Lab:
             self._origin.put(f"bytes/{size}", page(size))
         self.publishers: Publishers | None = None
         self._serves_publishers = False
-        self.unit_us = unit_us or self._calibrate()
+        self.unit_us = self._lua_us = 1.0
+        self.unit_us = unit_us or self._calibrate(self._varnish)
+        for variant in variants:
+            if variant.name == NGINX:
+                self._lua_us = self._calibrate(variant)
+
+    @property
+    def _varnish(self) -> Variant:
+        """Return the first variant that is a Varnish."""
+        for variant in self.variants:
+            if variant.name != NGINX:
+                return variant
+        raise TestbedError(f"{NGINX} is there to compare with Varnish: "
+                           f"--variants {NGINX},stock")
 
     def prepare(self, names: Sequence[str]) -> None:
         """Get C1 to C4 ready if one is named."""
         self._serves_publishers = any(map(publisher, names))
+        if self._serves_publishers and NGINX in [
+                v.name for v in self.variants]:
+            raise TestbedError(f"{NGINX} has no C1 to C4: take made-up "
+                               "customers, such as --pairs c1-c3")
         if self._serves_publishers and self.publishers is None:
             self.publishers = Publishers(
                 self.bed, self._reaper, self._origin,
@@ -132,12 +150,14 @@ class Lab:
         return noted
 
     def varnish(self, variant: Variant, second: bool = False) -> Varnish:
-        """Return a varnishd of `variant`, to be entered as a context.
+        """Return a server of `variant`, to be entered as a context.
 
         Two may run at the same time, on the same cores, each with a link
         of its own.
         """
         proxy, prelude = self.bed.proxies[second], variant.prelude
+        if variant.name == NGINX:
+            return Nginx(variant, self.bed, self._reaper, self._lua_us, proxy)
         if self._serves_publishers and self.publishers is not None:
             prelude += self.publishers.vcl(variant.root)
         return Varnish(variant, self.bed, self._reaper,
@@ -187,12 +207,11 @@ class Lab:
             headers = str(self.publishers.readers(base))
         return tenant(name, self.plan.connections, headers)
 
-    def _calibrate(self) -> float:
-        """Measure what a unit of VCL work costs now, in microseconds."""
-        self.unit_us = 1.0
+    def _calibrate(self, variant: Variant) -> float:
+        """Measure what a unit of work costs now, in microseconds."""
         probe = Group(CALIBRATION, host(CALIBRATION), "/bytes/1000", conns=8)
         idle = replace(tenant("k0"), conns=8)
-        bare = replace(self.variants[0], parameters=(), prelude="")
+        bare = replace(variant, parameters=(), prelude="")
         units, idles = [], []
         with self.varnish(bare) as varnish:
             self.load.prime(varnish, [probe, idle])
@@ -206,8 +225,9 @@ class Lab:
         if unit <= 0:
             raise TestbedError("calibration failed: a request with work took "
                                "no longer than one without")
-        progress(f"calibration: a unit of VCL work takes {unit:.2f} us, a "
-                 f"no-op request {median(idles):.1f} us of CPU")
+        progress(f"calibration: a unit of {variant.name}'s work takes "
+                 f"{unit:.2f} us, a no-op request {median(idles):.1f} us of "
+                 "CPU")
         return unit
 
     def report(

@@ -37,7 +37,7 @@ class Variant:
     prelude: str = ""
 
     @property
-    def varnishd(self) -> Path:
+    def program(self) -> Path:
         """The executable; an error if it is not there."""
         path = self.root / "sbin" / "varnishd"
         if not path.exists():
@@ -49,7 +49,7 @@ class Variant:
     def version(self) -> str:
         """Return what it says it is."""
         said = subprocess.run(
-            [str(self.varnishd), "-V"], capture_output=True, text=True,
+            [str(self.program), "-V"], capture_output=True, text=True,
             check=False)
         line = (said.stderr + said.stdout).partition("\n")[0]
         return line.partition("(")[2].rstrip(")") or line
@@ -67,13 +67,19 @@ def run_folder() -> Path:
                                  dir=memory if usable else None))
 
 
-def child_of(pid: int) -> int | None:
-    """Return the first child process of `pid`."""
+def children_of(pid: int) -> list[int]:
+    """Return the child processes of `pid`, the oldest first."""
     path = Path(f"/proc/{pid}/task/{pid}/children")
     with contextlib.suppress(OSError):
-        children = path.read_text().split()
-        return int(children[0]) if children else None
-    return None
+        return [int(child) for child in path.read_text().split()]
+    return []
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time that a process has used."""
+    stat = Path(f"/proc/{pid}/stat").read_text()
+    fields = stat.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 
 
 class Varnish:
@@ -109,7 +115,7 @@ class Varnish:
 
     def _command(self) -> list[str]:
         command = [
-            str(self.variant.varnishd), "-F", "-j", "none",
+            str(self.variant.program), "-F", "-j", "none",
             "-n", str(self._folder / "n"),
             "-f", str(self._folder / "bench.vcl"),
             "-a", self.proxy.listen,
@@ -127,13 +133,13 @@ class Varnish:
                 break
             with contextlib.suppress(TestbedError):
                 if "running" in self.cli("status"):
-                    child = child_of(self._process.pid)
-                    if child:
-                        return child
+                    children = children_of(self._process.pid)
+                    if children:
+                        return children[0]
             time.sleep(0.05)
         log = (self._folder / "log").read_text()
         raise TestbedError(
-            f"{self.variant.varnishd} did not start: {one_line(log)}")
+            f"{self.variant.program} did not start: {one_line(log)}")
 
     def cli(self, *command: str) -> str:
         """Run a CLI command; return what it printed."""
@@ -163,9 +169,7 @@ class Varnish:
 
     def cpu_seconds(self) -> float:
         """CPU time that the worker process has used."""
-        stat = Path(f"/proc/{self.child}/stat").read_text()
-        fields = stat.rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+        return cpu_seconds(self.child)
 
     def rss_bytes(self) -> int:
         """Resident memory of the worker process, without shared files."""
@@ -177,4 +181,4 @@ class Varnish:
 
     def restarted(self) -> bool:
         """Has the worker process died since the start?"""
-        return child_of(self._process.pid) != self.child
+        return children_of(self._process.pid)[:1] != [self.child]

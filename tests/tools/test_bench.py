@@ -51,6 +51,7 @@ from sandpaper_bench.estimate import (
 from sandpaper_bench.lab import Plan, in_turns
 from sandpaper_bench.latency import LatencyTurn, offered
 from sandpaper_bench.load import Group, Seen, build_loadgen
+from sandpaper_bench.nginx import MODULES, PROGRAM, configuration
 from sandpaper_bench.publishers import PUBLISHERS
 from sandpaper_bench.reaper import Reaper, start_time
 from sandpaper_bench.testbed import (
@@ -347,6 +348,24 @@ class Customers(unittest.TestCase):
         names = [n + twin for n in CUSTOMERS | PUBLISHERS
                  for twin in ("", "-twin")]
         self.assertEqual(len({host(n).lower() for n in names}), len(names))
+
+
+class NginxToo(unittest.TestCase):
+    """The paper's other proxy has the same customers."""
+
+    def test_its_configuration_is_one(self) -> None:
+        proxy = Proxy("proxy", "127.0.0.1", 8080, "127.0.0.1", 8081, 8082)
+        with tempfile.TemporaryDirectory() as folder:
+            text = configuration(proxy, Path(folder), 2, 0.5)
+            conf = Path(folder) / "nginx.conf"
+            conf.write_text(text)
+            if all(m.exists() for m in (PROGRAM, *MODULES)):
+                subprocess.run([str(PROGRAM), "-t", "-q", "-c", str(conf)],
+                               check=True, timeout=60)
+        self.assertIn("worker_processes 2;", text)
+        self.assertIn("server_name c1.example c1-twin.example;", text)
+        self.assertIn("work(880)", text)
+        self.assertEqual(text.count("{"), text.count("}"))
 
 
 class Loadgen(unittest.TestCase):
