@@ -426,6 +426,9 @@ def build_publishers(args: argparse.Namespace, jobs: Sequence[Job]) -> None:
     if any(publisher(name) for job in jobs for name in job.customers):
         for variant in make_variants(args, shaped=False):
             _ = variant.program
+            if variant.name == NGINX:
+                raise TestbedError(f"{NGINX} has no C1 to C4: take made-up "
+                                   "customers, such as --pairs c1-c3")
             build_vmod(variant.root)
         build_places()
 

@@ -120,10 +120,6 @@ class Lab:
     def prepare(self, names: Sequence[str]) -> None:
         """Get C1 to C4 ready if one is named."""
         self._serves_publishers = any(map(publisher, names))
-        if self._serves_publishers and NGINX in [
-                v.name for v in self.variants]:
-            raise TestbedError(f"{NGINX} has no C1 to C4: take made-up "
-                               "customers, such as --pairs c1-c3")
         if self._serves_publishers and self.publishers is None:
             self.publishers = Publishers(
                 self.bed, self._reaper, self._origin,
