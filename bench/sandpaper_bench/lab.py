@@ -96,6 +96,8 @@ class Lab:
         for variant in variants:
             _ = variant.program
         bed.up()
+        for variant in variants:
+            bed.check(bed.proxies[0].role, variant.varnishd)
         self.load = Load(bed, reaper, plan.seed, wrk)
         self._origin = Origin(bed, reaper)
         for size in PAGE_SIZES:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -160,11 +159,14 @@ class Clocks:
     stolen: float
 
 
-def core_seconds(cores: Iterable[int]) -> tuple[float, float]:
-    """CPU time spent on anything, steal included, and the stolen part."""
+def core_seconds(stat: str, cores: Iterable[int]) -> tuple[float, float]:
+    """CPU time spent on anything, steal included, and the stolen part.
+
+    `stat` is what is in /proc/stat.
+    """
     total = stolen = 0
     wanted = {f"cpu{core}" for core in cores}
-    for line in Path("/proc/stat").read_text().splitlines():
+    for line in stat.splitlines():
         name, *ticks = line.split()
         if name in wanted:
             user, nice, system, _idle, _io, irq, soft, steal = map(
@@ -203,8 +205,9 @@ class Load:
         self.seed = seed  # of what is random, in the runs to come
         self._wrk = wrk
         self._loadgen_program = build_loadgen()
-        if wrk and not shutil.which("wrk"):
-            raise TestbedError("no wrk: apt-get install wrk")
+        bed.check("client", self._loadgen_program)
+        if wrk:
+            bed.find("client", "wrk", "wrk")
 
     def measure(
         self, varnish: Varnish, groups: list[Group], seconds: float,
@@ -346,9 +349,10 @@ class Load:
             before, self._clocks(varnish))
 
     def _clocks(self, varnish: Varnish) -> Clocks:
-        return Clocks(varnish.cpu_seconds(),
-                      core_seconds(self._bed.proxy_cores)[0],
-                      core_seconds(self._bed.cores)[1])
+        used = varnish.cpu_seconds()
+        stat = self._bed.read(varnish.proxy.role, Path("/proc/stat"))
+        return Clocks(used, core_seconds(stat, self._bed.proxy_cores)[0],
+                      core_seconds(stat, self._bed.cores)[1])
 
     @staticmethod
     def _seen(

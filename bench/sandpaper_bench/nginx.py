@@ -9,19 +9,14 @@ core, and as many connections as come.  C1 to C4 are VCL and VMODs: it has none.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 
 from .customers import CALIBRATION, CUSTOMERS, PROBE_UNITS, TEXT
 from .reaper import Reaper
 from .testbed import Proxy, Testbed, TestbedError
-from .varnish import (
-    START_TIMEOUT,
-    Variant,
-    Varnish,
-    children_of,
-    cpu_seconds,
-)
+from .varnish import START_TIMEOUT, Variant, Varnish
 
 NGINX = "nginx"
 PROGRAM = Path("/usr/sbin/nginx")
@@ -125,9 +120,9 @@ class Nginx(Varnish):
 
     def _command(self) -> list[str]:
         conf = self._folder / "nginx.conf"
-        conf.write_text(configuration(
+        self._bed.write(self.proxy.role, conf, configuration(
             self.proxy, self._folder, len(self._bed.proxy_cores),
-            self._unit_us))
+            self._unit_us).encode())
         return [str(self.variant.program), "-c", str(conf), "-e",
                 str(self._folder / "log")]
 
@@ -135,13 +130,15 @@ class Nginx(Varnish):
         """Wait until the first worker process runs."""
         deadline = time.monotonic() + START_TIMEOUT
         while time.monotonic() < deadline and self._process.poll() is None:
-            children = children_of(self._process.pid)
-            if len(children) >= len(self._bed.proxy_cores):
-                return children[0]
+            with contextlib.suppress(TestbedError, ValueError):
+                self._manager = int(self._read(self._folder / "pid"))
+                children = self._children()
+                if len(children) >= len(self._bed.proxy_cores):
+                    return children[0]
             time.sleep(0.05)
         log = (self._folder / "log").read_text()[-500:]
         raise TestbedError(f"{PROGRAM} did not start: {log}")
 
     def cpu_seconds(self) -> float:
         """CPU time that all worker processes have used."""
-        return sum(map(cpu_seconds, children_of(self._process.pid)))
+        return sum(map(self._cpu_of, self._children()))

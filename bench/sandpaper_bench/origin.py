@@ -9,15 +9,15 @@ from bench/origin.py.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
 import sys
 import time
 from pathlib import Path
 
 from .reaper import Reaper
 from .testbed import BENCH, Testbed, TestbedError
-from .varnish import START_TIMEOUT, run_folder
+from .varnish import START_TIMEOUT
 
 MODULES = Path("/usr/lib/apache2/modules")  # Debian's
 LINE = b"<li><a href=/news/2019-11-07>An edge proxy serves many</a></li>\n"
@@ -51,57 +51,49 @@ def page(size: int) -> bytes:
     return (LINE * (size // len(LINE) + 1))[:size]
 
 
-def apache() -> str:
-    """Return the executable; an error if it is not there."""
-    path = os.environ.get("PATH", os.defpath) + ":/usr/sbin"
-    found = shutil.which("apache2", path=path)
-    if found is None or not MODULES.exists():
-        raise TestbedError("no Apache for the origin: apt-get install "
-                           "apache2-bin")
-    return found
-
-
 class Origin:
     """A running Apache and, for pages that drip, a running origin.py."""
 
     def __init__(self, bed: Testbed, reaper: Reaper) -> None:
         self._bed, self._reaper = bed, reaper
-        program = apache()
-        self.folder = run_folder()
-        reaper.folder(self.folder)
-        self.folder.chmod(0o755)
-        (self.folder / "pages").mkdir()
+        program = bed.find("origin", "apache2", "apache2-bin")
+        self.folder = bed.folder("origin")
         self._start_apache(program)
         self._start_drip()
 
     def put(self, path: str, body: bytes) -> None:
         """Write a page; /`path` serves it from now on."""
-        file = self.folder / "pages" / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(body)
+        self._bed.write("origin", self.folder / "pages" / path, body)
 
     def _start_apache(self, program: str) -> None:
         proxy = self._bed.proxies[0]
         addr = "0.0.0.0" if self._bed.shaped else "127.0.0.1"
-        root = os.geteuid() == 0  # as which Apache serves no page
-        (self.folder / "apache.conf").write_text(CONFIGURATION.format(
+        root = self._bed.is_root("origin")  # as which it serves no page
+        configuration = CONFIGURATION.format(
             folder=self.folder, listen=f"{addr}:{proxy.origin_port}",
             modules=MODULES,
             user="www-data" if root else f"#{os.geteuid()}",
-            group="www-data" if root else f"#{os.getegid()}"))
+            group="www-data" if root else f"#{os.getegid()}")
+        self.put("index.html", b"")  # Apache wants its DocumentRoot
+        self._bed.write("origin", self.folder / "apache.conf",
+                        configuration.encode())
         process = self._reaper.popen(
             self._bed.command("origin", [
                 program, "-f", str(self.folder / "apache.conf"),
                 "-DFOREGROUND"]), log=self.folder / "start.log")
         deadline = time.monotonic() + START_TIMEOUT
-        while not (self.folder / "pid").exists():  # it listens by then
+        while not self._said("pid"):  # it listens by then
             if process.poll() is not None or time.monotonic() > deadline:
-                said = "".join(
-                    log.read_text() for log in (self.folder / "start.log",
-                                                self.folder / "log")
-                    if log.exists())
+                said = (self.folder / "start.log").read_text()
+                said += self._said("log")
                 raise TestbedError(f"{program} did not start: {said.strip()}")
             time.sleep(0.02)
+
+    def _said(self, name: str) -> str:
+        """Return what is in a file of Apache's, nothing if it is not there."""
+        with contextlib.suppress(TestbedError):
+            return self._bed.read("origin", self.folder / name)
+        return ""
 
     def _start_drip(self) -> None:
         proxy = self._bed.proxies[0]

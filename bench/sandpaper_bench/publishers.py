@@ -25,7 +25,7 @@ from pathlib import Path
 
 from .origin import Origin
 from .reaper import Reaper
-from .testbed import BENCH, Testbed, TestbedError
+from .testbed import BENCH, LOG, Testbed, TestbedError
 from .vmod import build_places, build_vmod
 
 MTU = 1500  # bytes
@@ -195,6 +195,8 @@ class Publishers:
         self._bed, self._reaper, self._origin = bed, reaper, origin
         self._vmods = {root: build_vmod(root) for root in roots}
         self._places = build_places()
+        for file in (self._places, *self._vmods.values()):
+            bed.bring(bed.proxies[0].role, file)
         self.items = {
             p.name: min(p.most, max(1, round(p.items * UNIT_US / unit_us)))
             for p in PUBLISHERS.values()}
@@ -214,17 +216,15 @@ class Publishers:
             put(f"C4/live/{number}.json", c4_object(number))
         for name in PUBLISHERS:
             self.readers(name).write_text(headers(name, now) + "\n")
+            self._bed.bring("client", self.readers(name))
 
     def readers(self, name: str) -> Path:
         """Return the file of the headers that a customer's readers send."""
         return self._origin.folder / f"{name}.headers"
 
-    @property
-    def _log(self) -> Path:
-        return self._origin.folder / "syslog"
-
     def _start_log(self) -> None:
-        process = self._reaper.popen(self._bed.command("origin", [
+        self._log = self._bed.folder(LOG) / "syslog"
+        process = self._reaper.popen(self._bed.command(LOG, [
             sys.executable, str(BENCH / "syslog.py"), str(self._log)]))
         assert process.stdout is not None
         if process.stdout.readline() != "ready\n":

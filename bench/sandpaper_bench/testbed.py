@@ -15,6 +15,8 @@ import platform
 import shutil
 import socket
 import subprocess
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +30,8 @@ CAP_SYS_ADMIN = 21
 BURST_BYTES = 262144
 LATENCY = "50ms"
 PROXIES = 2
+LOG = "log"  # the role of what a varnishd writes to, beside its cores
+ASK_SECONDS = 30.0
 LOG_LINES = 512  # that a log has not read yet, as systemd sets it
 MESSAGE = 500  # characters of what a program says
 
@@ -36,6 +40,7 @@ class TestbedError(Exception):
     """Something the user has to put right; the text says what."""
 
     __test__ = False
+    status = 1  # of the command
 
 
 def one_line(text: str) -> str:
@@ -89,9 +94,21 @@ def free_port() -> int:
         return port
 
 
-def cpu_model() -> str:
+def run_folder() -> Path:
+    """Make a folder for varnishd's files, in memory where possible."""
+    memory = Path("/dev/shm")
+    try:
+        usable = (os.access(memory, os.W_OK)
+                  and not os.statvfs(memory).f_flag & os.ST_NOEXEC)
+    except OSError:
+        usable = False
+    return Path(tempfile.mkdtemp(prefix="sandpaper-bench-",
+                                 dir=memory if usable else None))
+
+
+def cpu_model(cpuinfo: str) -> str:
     """Return the CPU's name as the kernel gives it."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
+    for line in cpuinfo.splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.machine()
@@ -193,8 +210,58 @@ class Testbed:
     def inside(self, role: str, command: list[str]) -> list[str]:
         """Return the command in the network of the machine `role`."""
         if self.shaped:
-            return ["ip", "netns", "exec", self._name(role), *command]
+            return ["ip", "netns", "exec", self._name(
+                "origin" if role == LOG else role), *command]
         return command
+
+    def folder(self, role: str) -> Path:
+        """Make a folder for a program of `role`, which the reaper removes."""
+        folder = run_folder()
+        self.reaper.folder(folder)
+        folder.chmod(0o755)
+        return folder
+
+    def ask(
+        self, role: str, command: Sequence[str]
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command on the machine `role` that soon ends."""
+        return subprocess.run(
+            self.inside(role, list(command)), capture_output=True, text=True,
+            check=False, timeout=ASK_SECONDS)
+
+    def remove(self, role: str, folder: Path) -> None:
+        """Remove a folder that is no longer needed."""
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def write(self, role: str, path: Path, data: bytes) -> None:
+        """Write a file where a program of `role` finds it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+    def read(self, role: str, path: Path) -> str:
+        """Read a file of the machine `role`, such as one in /proc."""
+        try:
+            return path.read_text()
+        except OSError as error:
+            raise TestbedError(f"{role}: {error}") from error
+
+    def check(self, role: str, path: Path) -> None:
+        """Is a file of this machine at the same path of `role`'s, too?"""
+
+    def bring(self, role: str, path: Path) -> None:
+        """Have a file of this machine at the same path of `role`'s."""
+
+    def find(self, role: str, program: str, package: str) -> str:
+        """Return where an installed program is; an error if it is not."""
+        where = os.environ.get("PATH", os.defpath) + ":/usr/sbin"
+        found = shutil.which(program, path=where)
+        if found is None:
+            raise TestbedError(f"no {program}: apt-get install {package}")
+        return found
+
+    def is_root(self, role: str) -> bool:
+        """Do programs of `role` run as root?"""
+        return os.geteuid() == 0
 
     @property
     def cores(self) -> set[int]:
@@ -214,7 +281,7 @@ class Testbed:
         """What a reader of the figures has to know of the machine."""
         return {
             "mode": self.mode,
-            "cpu": cpu_model(),
+            "cpu": cpu_model(Path("/proc/cpuinfo").read_text()),
             "cores": os.cpu_count(),
             "nice": self.reaper.nice,
             "kernel": platform.release(),

@@ -6,9 +6,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
-import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,33 +52,6 @@ class Variant:
         return line.partition("(")[2].rstrip(")") or line
 
 
-def run_folder() -> Path:
-    """Make a folder for varnishd's files, in memory where possible."""
-    memory = Path("/dev/shm")
-    try:
-        usable = (os.access(memory, os.W_OK)
-                  and not os.statvfs(memory).f_flag & os.ST_NOEXEC)
-    except OSError:
-        usable = False
-    return Path(tempfile.mkdtemp(prefix="sandpaper-bench-",
-                                 dir=memory if usable else None))
-
-
-def children_of(pid: int) -> list[int]:
-    """Return the child processes of `pid`, the oldest first."""
-    path = Path(f"/proc/{pid}/task/{pid}/children")
-    with contextlib.suppress(OSError):
-        return [int(child) for child in path.read_text().split()]
-    return []
-
-
-def cpu_seconds(pid: int) -> float:
-    """Return the CPU time that a process has used."""
-    stat = Path(f"/proc/{pid}/stat").read_text()
-    fields = stat.rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
-
-
 class Varnish:
     """A running varnishd; use as a context."""
 
@@ -96,9 +66,9 @@ class Varnish:
         self._vcl = vcl
 
     def __enter__(self) -> Self:
-        self._folder = run_folder()
-        self._reaper.folder(self._folder)
-        (self._folder / "bench.vcl").write_text(self._vcl)
+        self._folder = self._bed.folder(self.proxy.role)
+        self._bed.write(self.proxy.role, self._folder / "bench.vcl",
+                        self._vcl.encode())
         self._process = self._reaper.popen(
             self._bed.command(self.proxy.role, self._command()),
             log=self._folder / "log")
@@ -111,7 +81,7 @@ class Varnish:
 
     def __exit__(self, *_: object) -> None:
         self._reaper.end(self._process)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._bed.remove(self.proxy.role, self._folder)
 
     def _command(self) -> list[str]:
         command = [
@@ -133,7 +103,8 @@ class Varnish:
                 break
             with contextlib.suppress(TestbedError):
                 if "running" in self.cli("status"):
-                    children = children_of(self._process.pid)
+                    self._manager = int(self._read(self._folder / "n/_.pid"))
+                    children = self._children()
                     if children:
                         return children[0]
             time.sleep(0.05)
@@ -143,11 +114,9 @@ class Varnish:
 
     def cli(self, *command: str) -> str:
         """Run a CLI command; return what it printed."""
-        done = subprocess.run(
-            self._bed.inside(self.proxy.role, [
-                str(self.variant.root / "bin" / "varnishadm"),
-                "-n", str(self._folder / "n"), "-t", "10", *command]),
-            capture_output=True, text=True, check=False, timeout=30)
+        done = self._bed.ask(self.proxy.role, [
+            str(self.variant.root / "bin" / "varnishadm"),
+            "-n", str(self._folder / "n"), "-t", "10", *command])
         if done.returncode != 0:
             raise TestbedError(
                 f"varnishadm {' '.join(command)}: "
@@ -156,11 +125,10 @@ class Varnish:
 
     def gauges(self, names: Sequence[str]) -> dict[str, int]:
         """Return counters by name; the worker process has to run."""
-        done = subprocess.run(
-            [str(self.variant.root / "bin" / "varnishstat"), "-j",
-             "-n", str(self._folder / "n"),
-             *(a for name in names for a in ("-f", name))],
-            capture_output=True, text=True, check=False, timeout=30)
+        done = self._bed.ask(self.proxy.role, [
+            str(self.variant.root / "bin" / "varnishstat"), "-j",
+            "-n", str(self._folder / "n"),
+            *(a for name in names for a in ("-f", name))])
         if done.returncode != 0:
             raise TestbedError(f"varnishstat: {done.stderr.strip()}")
         found = json.loads(done.stdout)
@@ -169,11 +137,11 @@ class Varnish:
 
     def cpu_seconds(self) -> float:
         """CPU time that the worker process has used."""
-        return cpu_seconds(self.child)
+        return self._cpu_of(self.child)
 
     def rss_bytes(self) -> int:
         """Resident memory of the worker process, without shared files."""
-        status = Path(f"/proc/{self.child}/status").read_text()
+        status = self._read(Path(f"/proc/{self.child}/status"))
         for line in status.splitlines():
             if line.startswith("RssAnon:"):
                 return int(line.split()[1]) * 1024
@@ -181,4 +149,21 @@ class Varnish:
 
     def restarted(self) -> bool:
         """Has the worker process died since the start?"""
-        return children_of(self._process.pid)[:1] != [self.child]
+        return self._children()[:1] != [self.child]
+
+    def _children(self) -> list[int]:
+        """Return the manager's child processes, the oldest first."""
+        with contextlib.suppress(TestbedError):
+            return [int(child) for child in self._read(Path(
+                f"/proc/{self._manager}/task/{self._manager}/children"
+            )).split()]
+        return []
+
+    def _cpu_of(self, pid: int) -> float:
+        """Return the CPU time that a process has used."""
+        fields = self._read(Path(f"/proc/{pid}/stat")).rpartition(
+            ")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+
+    def _read(self, path: Path) -> str:
+        return self._bed.read(self.proxy.role, path)
