@@ -27,6 +27,7 @@ from .customers import (
     tenant_map,
 )
 from .fetch import fetch
+from .hosts import Hosts
 from .lab import Lab, Plan, dump, progress
 from .latency import latency
 from .nginx import NGINX, PROGRAM, NginxVariant
@@ -143,6 +144,11 @@ def parser() -> argparse.ArgumentParser:
                    help="default: all the others")
     p.add_argument("--loopback", action="store_true",
                    help="no namespaces, no shaping, even if allowed")
+    p.add_argument("--inventory", type=Path, metavar="FILE",
+                   help="Ansible's, of the machines client, proxy, origin; "
+                   "--rate is what the proxy's link has")
+    p.add_argument("--shape", action="store_true",
+                   help="with --inventory: limit that link to --rate by tbf")
     p.add_argument("--unit-us", type=float, metavar="US",
                    help="cost of a unit of VCL work, instead of measuring")
     p.add_argument("--nice", type=int, default=-10, metavar="N",
@@ -190,6 +196,11 @@ def make_variants(
 
 def make_bed(args: argparse.Namespace, reaper: Reaper) -> Testbed:
     """Return the testbed, not yet up."""
+    if args.inventory:
+        hosts = Hosts(reaper, args.inventory, args.rate, args.cc, args.shape)
+        progress("testbed: " + ", ".join(map(str, hosts.hosts.values()))
+                 + "".join(f"; {name} stays idle" for name in hosts.idle))
+        return hosts
     allowed = os.sched_getaffinity(0)
     proxy = parse_cores(args.proxy_cores)
     load = (parse_cores(args.load_cores) if args.load_cores

@@ -6,6 +6,10 @@ undo.  When the pipe closes, because the experiment ended or died (SIGKILL
 included), it ends the listed processes by pid, then removes namespaces and
 directories.  A pid is only ended while it has the start time it was listed
 with, so a recycled pid is safe.
+
+On another machine, `reaper.py NICE COMMAND ..` guards one program in the same
+way: the pipe is an ssh connection's, on which hold.py sends a beat, as a
+connection that is cut closes nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -22,6 +27,7 @@ from pathlib import Path
 from types import FrameType
 
 PATIENCE = 5.0  # seconds between SIGTERM and SIGKILL
+SILENCE = 20.0  # seconds without a beat after which a guard gives up
 
 
 def start_time(pid: int) -> str | None:
@@ -88,6 +94,25 @@ def watch() -> None:
                        stderr=subprocess.DEVNULL)
     for path in folders:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def guard(nice: int, command: list[str]) -> int:
+    """Run a command while beats come from stdin; return its status."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
+                               start_new_session=True)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    if nice:
+        favour(process.pid, nice)
+    started = start_time(process.pid)
+    over = os.pidfd_open(process.pid)
+    while True:
+        ready, _, _ = select.select([0, over], [], [], SILENCE)
+        if over in ready or not ready or not os.read(0, 4096):
+            break
+    if started is not None:
+        end_processes({process.pid: started})
+    return process.wait()
 
 
 class Reaper:
@@ -158,4 +183,6 @@ class Reaper:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        sys.exit(guard(int(sys.argv[1]), sys.argv[2:]))
     watch()

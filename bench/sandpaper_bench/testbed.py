@@ -40,7 +40,6 @@ class TestbedError(Exception):
     """Something the user has to put right; the text says what."""
 
     __test__ = False
-    status = 1  # of the command
 
 
 def one_line(text: str) -> str:

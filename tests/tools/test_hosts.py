@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The testbed over several machines, which are network namespaces here.
+
+Each has an sshd of its own, with keys that last as long as the test; the
+experiment runs in the client's.  A varnishd for both variants is in
+VARNISH_ROOT.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+sys.path.insert(0, str(BENCH))
+
+from sandpaper_bench.hosts import inventory, last_line, members
+from sandpaper_bench.load import build_loadgen
+from sandpaper_bench.reaper import Reaper, start_time
+from sandpaper_bench.testbed import TestbedError, may_make_namespaces, run
+
+ROOT = os.environ.get("VARNISH_ROOT", "")
+TIMEOUT = 60  # seconds, for what should take a few
+PORT, BARE_PORT = 2022, 2023
+LINKS = {("client", "proxy"): "10.78.0", ("proxy", "origin"): "10.78.1",
+         ("client", "origin"): "10.78.2"}
+HOSTS = ("client", "proxy", "origin")
+PROGRAMS = ("ssh", "sshd", "ssh-keygen", "apache2", "ansible-inventory")
+PRIVSEP = Path("/run/sshd")  # which sshd wants, and a service would make
+
+SSHD = """\
+HostKey {folder}/key
+AuthorizedKeysFile {folder}/key.pub
+PidFile {folder}/{name}.pid
+Port {port}
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+PermitRootLogin prohibit-password
+"""
+
+INVENTORY = """\
+[client]
+c ansible_host=10.78.0.1
+
+[proxy]
+p ansible_host=10.78.0.2 address=10.78.0.2 interface=client cores=0
+
+[origin]
+o ansible_host=10.78.2.2 address=10.78.1.2
+
+[all:vars]
+ansible_port={port}
+ansible_user=root
+ansible_ssh_private_key_file={folder}/key
+ansible_ssh_common_args='-F none -o StrictHostKeyChecking=no \
+-o UserKnownHostsFile=/dev/null -o IdentitiesOnly=yes'
+"""
+
+SILENT = """
+import sys
+from sandpaper_bench import reaper
+reaper.SILENCE = 0.5
+sys.exit(reaper.guard(0, ["sleep", "1000"]))
+"""
+
+
+def missing() -> str:
+    """Return why the machines can't be made here, nothing if they can."""
+    path = os.environ.get("PATH", os.defpath) + ":/usr/sbin"
+    gone = [p for p in PROGRAMS if shutil.which(p, path=path) is None]
+    if os.geteuid() != 0 or not may_make_namespaces():
+        return "namespaces with an sshd each need root"
+    if gone:
+        return f"make hosts-deps has not been run: no {' '.join(gone)}"
+    return "" if ROOT else "VARNISH_ROOT is not set"
+
+
+def eventually(done: Callable[[], bool], seconds: float = TIMEOUT) -> bool:
+    """Wait until something holds; say if it did."""
+    deadline = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+class Guard(unittest.TestCase):
+    """A program elsewhere ends with the beat of its connection."""
+
+    def guarded(self, *command: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, *command], cwd=BENCH, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True)
+        assert process.stdin is not None and process.stdout is not None
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdin.close)
+        self.addCleanup(process.stdout.close)
+        return process
+
+    def guard(self, *command: str) -> subprocess.Popen[str]:
+        return self.guarded("sandpaper_bench/reaper.py", "0", *command)
+
+    def test_it_ends_as_its_program_does(self) -> None:
+        self.assertEqual(self.guard("sh", "-c", "exit 3").wait(TIMEOUT), 3)
+
+    def test_the_program_ends_when_the_connection_closes(self) -> None:
+        process = self.guard("sh", "-c", "echo $$; exec sleep 1000")
+        assert process.stdin is not None and process.stdout is not None
+        pid = int(process.stdout.readline())
+        self.assertIsNotNone(start_time(pid))
+        process.stdin.close()
+        process.wait(TIMEOUT)
+        self.assertIsNone(start_time(pid))
+
+    def test_the_program_ends_when_the_connection_is_silent(self) -> None:
+        self.assertEqual(self.guarded("-c", SILENT).wait(TIMEOUT), -15 % 256)
+
+    def test_whoever_is_killed_lets_go(self) -> None:
+        shell = self.guarded("-c", (
+            "import subprocess, sys; subprocess.run(["
+            "sys.executable, 'sandpaper_bench/hold.py', sys.executable, "
+            "'sandpaper_bench/reaper.py', '0', "
+            "'sh', '-c', 'echo $$; exec sleep 1000'])"))
+        assert shell.stdout is not None
+        pid = int(shell.stdout.readline())
+        shell.kill()
+        self.assertTrue(eventually(lambda: start_time(pid) is None))
+
+
+@unittest.skipIf(shutil.which("ansible-inventory") is None,
+                 "make hosts-deps has not been run: no ansible-inventory")
+class Inventory(unittest.TestCase):
+    """What an inventory says, and what it does not."""
+
+    def written(self, text: str) -> Path:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        file = Path(folder.name) / "hosts"
+        file.write_text(text)
+        return file
+
+    def test_roles_and_variables(self) -> None:
+        found = inventory(self.written(
+            INVENTORY.format(port=PORT, folder="/f")))
+        self.assertEqual(found["proxy"][0].variable("cores"), "0")
+        self.assertEqual(found["origin"][0].destination()[-1], "10.78.2.2")
+        with self.assertRaisesRegex(TestbedError, "origin o has no cores"):
+            found["origin"][0].variable("cores")
+        self.assertEqual(found["origin"][0].cores(), [])
+        found["origin"][0].variables["cores"] = "all"
+        with self.assertRaisesRegex(TestbedError, "cores=all is no list"):
+            found["origin"][0].cores()
+
+    def test_a_role_without_machine(self) -> None:
+        with self.assertRaisesRegex(TestbedError, "names no origin"):
+            inventory(self.written("[client]\na\n[proxy]\nb\n"))
+
+    def test_no_inventory(self) -> None:
+        with self.assertRaisesRegex(TestbedError, "no inventory /nowhere"):
+            inventory(Path("/nowhere"))
+        with self.assertRaisesRegex(TestbedError, "is no inventory"):
+            inventory(self.written("[client\n"))
+
+    def test_groups_have_groups(self) -> None:
+        groups = {"client": {"children": ["far"]}, "far": {"hosts": ["a"]}}
+        self.assertEqual(members(groups, "client"), ["a"])
+        self.assertEqual(last_line("one\ntwo\n\n"), "two")
+
+
+@unittest.skipIf(missing(), missing())
+class Machines(unittest.TestCase):
+    """Experiments over client, proxy and origin."""
+
+    reaper: Reaper
+    folder: Path
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        build_loadgen()
+        if not PRIVSEP.exists():
+            PRIVSEP.mkdir()
+            cls.addClassCleanup(PRIVSEP.rmdir)
+        cls.reaper = Reaper()
+        cls.addClassCleanup(cls.reaper.close)
+        cls.folder = Path(tempfile.mkdtemp(prefix="sandpaper-hosts-"))
+        cls.reaper.folder(cls.folder)
+        run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
+            str(cls.folder / "key"))
+        for name in HOSTS:
+            cls.make(name)
+        for (a, b), net in LINKS.items():
+            cls.link(a, f"{net}.1", b, f"{net}.2")
+        for name in HOSTS:
+            cls.sshd(name, PORT)
+        cls.sshd("client", BARE_PORT, "unshare", "-m", "sh", "-c",
+                 f'mount -t tmpfs none {build_loadgen().parent}; exec "$@"',
+                 "sh")
+
+    @classmethod
+    def name(cls, host: str) -> str:
+        return f"spt{os.getpid()}-{host}"
+
+    @classmethod
+    def make(cls, host: str) -> None:
+        name = cls.name(host)
+        cls.reaper.netns(name)
+        run("ip", "netns", "add", name)
+        run("ip", "-n", name, "link", "set", "lo", "up")
+        run("ip", "netns", "exec", name, "sysctl", "-qw",
+            "net.ipv4.tcp_congestion_control=reno")
+
+    @classmethod
+    def link(cls, a: str, a_ip: str, b: str, b_ip: str) -> None:
+        run("ip", "-n", cls.name(a), "link", "add", b, "type", "veth",
+            "peer", "name", a, "netns", cls.name(b))
+        for host, peer, ip in ((a, b, a_ip), (b, a, b_ip)):
+            run("ip", "-n", cls.name(host), "addr", "add", f"{ip}/24", "dev",
+                peer)
+            run("ip", "-n", cls.name(host), "link", "set", peer, "up")
+
+    @classmethod
+    def sshd(cls, host: str, port: int, *before: str) -> None:
+        name = f"{host}-{port}"
+        config = cls.folder / name
+        config.write_text(SSHD.format(
+            folder=cls.folder, name=name, port=port))
+        process = cls.reaper.popen(
+            ["ip", "netns", "exec", cls.name(host), *before, str(
+                shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")),
+             "-D", "-e", "-f", str(config)], log=cls.folder / f"{name}.log")
+        cls.addClassCleanup(cls.reaper.end, process)
+        if not eventually((cls.folder / f"{name}.pid").exists):
+            raise TestbedError((cls.folder / f"{name}.log").read_text())
+
+    def inventory(self, port: int = PORT) -> Path:
+        file = self.folder / f"hosts-{port}"
+        file.write_text(INVENTORY.format(port=port, folder=self.folder))
+        return file
+
+    def command(self, inventory: Path, *options: str) -> list[str]:
+        return ["ip", "netns", "exec", self.name("client"), sys.executable,
+                str(BENCH / "sandpaper-bench"), "pairs", "--inventory",
+                str(inventory), "--stock", ROOT, "--sandpaper", ROOT,
+                "--pairs", "k0-k1", "--turns", "1", "--warmup", "0.2",
+                "--variants", "sandpaper",
+                "--connections", "10", "--unit-us", "100", *options]
+
+    def commands(self, host: str) -> list[list[str]]:
+        """Return the commands that run in a namespace, the sshd apart."""
+        done = subprocess.run(["ip", "netns", "pids", self.name(host)],
+                              capture_output=True, text=True, check=True)
+        found = []
+        for pid in done.stdout.split():
+            with contextlib.suppress(OSError):
+                command = Path(f"/proc/{pid}/cmdline").read_text()
+                if command and "sshd" not in command:
+                    found.append(command.split("\0"))
+        return found
+
+    def running(self, host: str, name: str) -> list[str]:
+        """Return the command of a program that runs, nothing if none does."""
+        return next((c for c in self.commands(host)
+                     if Path(c[0]).name == name), [])
+
+    def check_nothing_left(self) -> None:
+        self.assertTrue(eventually(
+            lambda: not any(map(self.commands, HOSTS)), 20),
+            [self.commands(host) for host in HOSTS])
+
+    def qdiscs(self) -> str:
+        return subprocess.run(
+            ["tc", "-n", self.name("proxy"), "qdisc", "show", "dev",
+             "client"], capture_output=True, text=True, check=True).stdout
+
+    def test_an_experiment(self) -> None:
+        out = self.folder / "out.json"
+        done = subprocess.run(
+            self.command(self.inventory(), "--seconds", "1.2", "--rate",
+                         "10e9", "--json", str(out)),
+            capture_output=True, text=True, timeout=TIMEOUT, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(out.read_text())
+        machine = found["machine"]
+        self.assertEqual(machine["hosts"], {
+            "client": "c", "proxy": "p", "origin": "o"})
+        self.assertEqual(machine["proxy_cores"], [0])
+        result, = found["results"]
+        for who in "ab":
+            self.assertGreater(result[f"rps_{who}"], 0)
+            self.assertGreater(result[f"rps_alone_{who}"], 0)
+        self.check_nothing_left()
+
+    def test_a_killed_experiment_leaves_nothing(self) -> None:
+        process = subprocess.Popen(
+            self.command(self.inventory(), "--seconds", "60", "--shape"),
+            stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertTrue(eventually(
+            lambda: bool(self.running("client", "loadgen"))))
+        self.assertTrue(self.running("origin", "apache2"))
+        varnishd = self.running("proxy", "varnishd")
+        folder = Path(varnishd[varnishd.index("-n") + 1]).parents[1]
+        self.assertTrue(folder.name.startswith("sandpaper-bench-"))
+        self.assertIn("tbf", self.qdiscs())
+        process.kill()
+        self.check_nothing_left()
+        self.assertNotIn("tbf", self.qdiscs())
+        self.assertTrue(eventually(lambda: not folder.exists(), 20))
+
+    def fails(self, inventory: Path, *options: str) -> str:
+        done = subprocess.run(
+            self.command(inventory, *options), capture_output=True, text=True,
+            timeout=TIMEOUT, check=False)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.check_nothing_left()
+        return done.stderr.splitlines()[-1]
+
+    def test_a_machine_that_does_not_answer(self) -> None:
+        self.assertRegex(self.fails(self.inventory(port=9)),
+                         "client c does not answer: .*refused.*password")
+
+    def test_what_is_not_there(self) -> None:
+        file = self.inventory()
+        text = file.read_text().replace(
+            "c ansible_host", f"c ansible_port={BARE_PORT} ansible_host")
+        bare = file.with_name("bare")
+        bare.write_text(text)
+        self.assertRegex(self.fails(bare, "--rate", "10e9"),
+                         "client c: no .*/loadgen: run ansible-playbook")
+
+    def test_another_rate_than_the_link_has(self) -> None:
+        self.assertRegex(self.fails(self.inventory()),
+                         "proxy p: client has 10000 Mbit/s, not 1250: ")
+
+
+if __name__ == "__main__":
+    unittest.main()
