@@ -80,9 +80,8 @@ class Host:
         text = str(self.variables.get("cores", ""))
         try:
             return parse_cores(text) if text else []
-        except ValueError:
-            raise HostError(f"{self}: cores={text} is no list of cores such "
-                            "as 0-7") from None
+        except TestbedError as error:
+            raise HostError(f"{self}: {error}") from None
 
     def destination(self) -> list[str]:
         """Return how ssh reaches it."""

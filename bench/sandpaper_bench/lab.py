@@ -97,7 +97,7 @@ class Lab:
             _ = variant.program
         bed.up()
         for variant in variants:
-            bed.check(bed.proxies[0].role, variant.varnishd)
+            bed.check(bed.proxies[0].role, variant.program)
         self.load = Load(bed, reaper, plan.seed, wrk)
         self._origin = Origin(bed, reaper)
         for size in PAGE_SIZES:

@@ -159,7 +159,7 @@ class Inventory(unittest.TestCase):
             found["origin"][0].variable("cores")
         self.assertEqual(found["origin"][0].cores(), [])
         found["origin"][0].variables["cores"] = "all"
-        with self.assertRaisesRegex(TestbedError, "cores=all is no list"):
+        with self.assertRaisesRegex(TestbedError, "cores 'all' are no list"):
             found["origin"][0].cores()
 
     def test_a_role_without_machine(self) -> None:

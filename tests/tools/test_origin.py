@@ -14,7 +14,7 @@ from unittest.mock import patch
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
-from sandpaper_bench.origin import MODULES, Origin, apache
+from sandpaper_bench.origin import MODULES, Origin
 from sandpaper_bench.reaper import Reaper
 from sandpaper_bench.testbed import Testbed, TestbedError
 
@@ -56,9 +56,11 @@ class Missing(unittest.TestCase):
     """What is missing is named in one line, with what helps."""
 
     def test_no_apache(self) -> None:
-        with (patch("sandpaper_bench.origin.MODULES", Path("/nowhere")),
+        bed = Testbed(Reaper(), [0], [0], loopback=True)
+        with (patch("sandpaper_bench.testbed.shutil.which",
+                    return_value=None),
               self.assertRaisesRegex(TestbedError, "apt-get install apache2")):
-            apache()
+            bed.find("origin", "apache2", "apache2-bin")
 
 
 if __name__ == "__main__":
