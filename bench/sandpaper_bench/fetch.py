@@ -24,6 +24,7 @@ from .estimate import bootstrap
 from .lab import Lab, in_turns, progress
 from .load import Group
 from .pairs import control
+from .testbed import TestbedError
 from .varnish import Variant, Varnish
 
 LAMBDA = 800.0  # requests/s
@@ -51,17 +52,23 @@ class Watcher(threading.Thread):
         super().__init__(daemon=True)
         self._varnish, self._names = varnish, names
         self._ended = threading.Event()
-        self.seen: list[dict[str, int]] = []
+        self._error: TestbedError | None = None
+        self._seen: list[dict[str, int]] = []
 
     def run(self) -> None:
-        while not self._ended.wait(LOOK_SECONDS):
-            self.seen.append(self._varnish.gauges(self._names))
+        try:
+            while not self._ended.wait(LOOK_SECONDS):
+                self._seen.append(self._varnish.gauges(self._names))
+        except TestbedError as error:
+            self._error = error
 
     def stop(self) -> list[dict[str, int]]:
-        """Return what was seen."""
+        """Return what was seen, or raise what kept it from looking."""
         self._ended.set()
         self.join()
-        return self.seen
+        if self._error is not None:
+            raise self._error
+        return self._seen
 
 
 def groups(miss: float, seconds: float) -> list[Group]:
