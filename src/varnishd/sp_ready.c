@@ -255,15 +255,10 @@ spd_to_waiter(struct worker *wrk, struct spd_conn *c)
 	SES_Wait(sp, XPORT_ByNumber(sp->sattr[SA_TRANSPORT]));
 }
 
-/*
- * This worker parses no more, though it goes on with that connection: it
- * waits for the rest as stock does, or runs the request.
- */
-void
-spd_parsed(void)
+/* This worker parses no more */
+static void
+spd_end_parsing(struct spd_worker *me)
 {
-	struct spd_worker *me = &spd_me;
-	int ready;
 
 	if (!me->parsing)
 		return;
@@ -271,9 +266,21 @@ spd_parsed(void)
 	Lck_Lock(&spd.mtx);
 	AN(spd.parsers);
 	spd.parsers--;
-	ready = spd.nready > 0;
 	Lck_Unlock(&spd.mtx);
-	if (ready)
+}
+
+/*
+ * The same, though it goes on with that connection: it waits for the rest
+ * as stock does, or runs the request.
+ */
+void
+spd_parsed(void)
+{
+
+	if (!spd_me.parsing)
+		return;
+	spd_end_parsing(&spd_me);
+	if (spd.nready > 0)
 		spd_summon();
 }
 
@@ -767,12 +774,7 @@ SPD_Next(struct worker *wrk)
 	me = spd_self();
 	me->node = NULL;
 	wrk->stats->summs++;
-	if (me->parsing) {
-		Lck_Lock(&spd.mtx);
-		spd.parsers--;
-		Lck_Unlock(&spd.mtx);
-		me->parsing = 0;
-	}
+	spd_end_parsing(me);
 	if (SPD_TASK(wrk)->func != NULL) {
 		/* An HTTP/2 session, or a debugging transport */
 		if (me->conn != NULL)
