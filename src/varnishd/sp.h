@@ -155,7 +155,7 @@ struct spd_worker {
 	_Atomic int64_t		began;		/* ns, METER_Now() */
 	int64_t			unmeasured;	/* ns charged since the last lap */
 	int64_t			laps;		/* ns, not yet in lap_sum */
-	int64_t			fresh;		/* ns, when it last yielded */
+	int64_t			fresh;		/* ns, when it last got the core */
 	int64_t			blocked;	/* ns, in this request's writes */
 	uint64_t		rnd;
 	struct meter		meter[1];

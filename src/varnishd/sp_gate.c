@@ -533,8 +533,10 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	me->began = METER_Now();
 	if (SPD_FLAGS(n) & SPD_F_GRANTED) {
 		SPD_FLAGS(n) &= ~SPD_F_GRANTED;
-		if (me->slot < 0)
+		if (me->slot < 0) {
 			me->slot = n->slot;
+			me->fresh = me->began;	/* it was woken for it */
+		}
 		assert(me->slot == n->slot);
 		SPD_WAIT(n) = vmax_t(int64_t, 0, me->began - n->arrival);
 		if (spd_client_gone(req))

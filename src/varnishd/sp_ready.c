@@ -657,6 +657,7 @@ spd_sleep(struct worker *wrk)
 	AN(spd.leader);
 	spd.leader = 0;
 	Lck_Unlock(&spd.mtx);
+	spd_me.fresh = METER_Now();
 }
 
 /*--------------------------------------------------------------------
@@ -732,7 +733,8 @@ spd_leave(struct spd_worker *me)
  * All slots of a core have a runnable worker under load.  One that is
  * preempted within a request strands it until the others have had their
  * time slices, which is what a tail is made of.  So a worker that has run
- * for a part of a slice lets the next one run while it has no request.
+ * for a part of a slice, since it was woken or yielded last, lets the next
+ * one run while it has no request.
  */
 static void
 spd_yield(struct spd_worker *me)

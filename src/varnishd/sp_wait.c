@@ -92,6 +92,7 @@ SPD_Rejoin(void)
 	me->slot = spd_take();
 	me->lent = 0;
 	Lck_Unlock(&spd.mtx);
+	me->fresh = METER_Now();
 }
 
 /*--------------------------------------------------------------------
@@ -301,7 +302,8 @@ spd_wait_for_room(struct spd_worker *me, int fd, struct spd_look *look)
 	pfd.events = POLLOUT;
 	from = METER_Now();
 	ready = poll(&pfd, 1, SPD_LOOK_MS);
-	me->blocked += METER_Now() - from;
+	me->fresh = METER_Now();
+	me->blocked += me->fresh - from;
 	if (me->blocked >= SPD_BLOCKED ||
 	    (me->blocked >= SPD_LOOK && !spd.link_busy))
 		return (0);
