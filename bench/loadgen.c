@@ -12,6 +12,9 @@
  * each other, on a machine that is another one every second.  The first part
  * of a phase, while the last one's requests still run, does not count.
  *
+ * With -b it never sleeps: who wakes a core pays for it, and on one machine
+ * that is the proxy.
+ *
  * Output: the line "start" when the window opens, "end" when it closes, then
  * one JSON object.  Times are seconds, sizes bytes, rates per second.
  */
@@ -24,6 +27,7 @@
 #include <math.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -109,7 +113,7 @@ static unsigned ngroups, nslices;
 static unsigned nphases = 1, phase;
 static uint64_t phase_len, settle;	/* ns */
 static uint64_t t_start, t_window, t_end, rng = 88172645463325252ULL, serial;
-static int ep;
+static int ep, busy;
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
 usage(const char *fmt, ...)
@@ -120,7 +124,7 @@ usage(const char *fmt, ...)
 	fprintf(stderr, "loadgen: ");
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "\nusage: loadgen [-w warmup_s] [-t window_s] "
+	fprintf(stderr, "\nusage: loadgen [-b] [-w warmup_s] [-t window_s] "
 	    "[-s seed] [-p phases] [-l phase_s] [-q settle_s] "
 	    "ADDR:PORT key=value[,key=value..] ...\n"
 	    "keys: name host path headers mode conns rate limit random_host "
@@ -868,10 +872,12 @@ run(void)
 		}
 		if (!open && t_window < next)
 			next = t_window;
-		next = next > now ? next - now : 0;
+		next = next > now && !busy ? next - now : 0;
 		ts.tv_sec = (time_t)(next / NS);
 		ts.tv_nsec = (long)(next % NS);
 		n = epoll_pwait2(ep, ev, 256, &ts, NULL);
+		if (busy && n == 0)
+			(void)sched_yield();	/* to the origin */
 		now = now_ns();
 		for (i = 0; i < n; i++)
 			conn_event(ev[i].data.ptr, ev[i].events, now);
@@ -1016,8 +1022,10 @@ main(int argc, char **argv)
 	unsigned u;
 	int o;
 
-	while ((o = getopt(argc, argv, "w:t:s:p:l:q:")) != -1) {
-		if (o == 'w')
+	while ((o = getopt(argc, argv, "bw:t:s:p:l:q:")) != -1) {
+		if (o == 'b')
+			busy = 1;
+		else if (o == 'w')
 			warmup = strtod(optarg, NULL);
 		else if (o == 't')
 			window = strtod(optarg, NULL);

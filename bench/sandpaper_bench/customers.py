@@ -79,9 +79,13 @@ def publisher(name: str) -> str | None:
 
 
 def host(name: str) -> str:
-    """Return the Host of a customer or twin: C1's is not c1's."""
+    """Return the Host of a customer or twin: C1's is not c1's.
+
+    A twin's is as long, so that it costs no more to parse.
+    """
     prefix = "customer-" if publisher(name) else ""
-    return f"{prefix}{name.lower()}.example"
+    which = TWIN if name.endswith(TWIN) else "-main"
+    return f"{prefix}{name.removesuffix(TWIN).lower()}{which}.example"
 
 
 def path(name: str) -> str:
@@ -126,7 +130,7 @@ def vcl(proxy: Proxy, unit_us: float, prelude: str = "") -> str:
         name: round(c.work_us / unit_us) for name, c in CUSTOMERS.items()
     } | {CALIBRATION: PROBE_UNITS}
     tenants = " else ".join(
-        f'if (req.http.host ~ "^{name}(-twin)?\\.example$") {{\n'
+        f'if (req.http.host ~ "^{name}-(main|twin)\\.example$") {{\n'
         f"{work_vcl(n)}\t}}" for name, n in units.items()
     )
     return f"""vcl 4.1;

@@ -19,7 +19,7 @@ from functools import partial
 from statistics import mean, median
 from typing import Any
 
-from .customers import CUSTOMERS
+from .customers import CUSTOMERS, host
 from .estimate import bootstrap
 from .lab import Lab, in_turns, progress
 from .load import Group
@@ -74,7 +74,7 @@ class Watcher(threading.Thread):
 def groups(miss: float, seconds: float) -> list[Group]:
     """Return those who hit and those who miss, as open loops."""
     page = CUSTOMERS["k0"]
-    hits = Group("hits", "k0.example", page.path, mode="open",
+    hits = Group("hits", host("k0"), page.path, mode="open",
                  rate=LAMBDA * (1 - miss))
     return [hits, replace(
         hits, name="misses", host="drip.example", unique=1,

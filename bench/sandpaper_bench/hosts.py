@@ -168,6 +168,11 @@ class Hosts(Testbed):
         return True
 
     @property
+    def busy(self) -> bool:
+        """No: to wake another machine costs the proxy nothing."""
+        return False
+
+    @property
     def cores(self) -> set[int]:
         """Those of the proxy: a thief elsewhere goes unseen."""
         return set(self.proxy_cores)

@@ -301,8 +301,9 @@ class Load:
         """
         first = next(i for i, a in enumerate(arguments) if "=" in a)
         process = self._reaper.popen(self._bed.command("client", [
-            str(self._loadgen_program), "-w", str(warmup),
-            "-t", str(seconds), "-s", str(self.seed), *arguments[:first],
+            str(self._loadgen_program), *(["-b"] if self._bed.busy else []),
+            "-w", str(warmup), "-t", str(seconds), "-s", str(self.seed),
+            *arguments[:first],
             varnish.proxy.listen, *arguments[first:]]))
         try:
             assert process.stdout is not None

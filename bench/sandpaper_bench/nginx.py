@@ -13,7 +13,14 @@ import contextlib
 import time
 from pathlib import Path
 
-from .customers import CALIBRATION, CUSTOMERS, PROBE_UNITS, TEXT
+from .customers import (
+    CALIBRATION,
+    CUSTOMERS,
+    PROBE_UNITS,
+    TEXT,
+    TWIN,
+    host,
+)
 from .reaper import Reaper
 from .testbed import Proxy, Testbed, TestbedError
 from .varnish import START_TIMEOUT, Variant, Varnish
@@ -42,7 +49,7 @@ def server(name: str, units: int, proxy: Proxy) -> str:
     work = (f"rewrite_by_lua_block {{ work({units}) }}" if units else "")
     return f"""	server {{
 		listen {proxy.listen};
-		server_name {name}.example {name}-twin.example;
+		server_name {host(name)} {host(name + TWIN)};
 		location / {{
 			{work}
 			proxy_pass http://origin;

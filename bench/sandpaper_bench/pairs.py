@@ -145,8 +145,9 @@ def twin_control(lab: Lab, name: str) -> dict[str, Any]:
     with lab.varnish(variant) as varnish:
         groups = [lab.tenant(name), lab.tenant(name + TWIN)]
         lab.load.prime(varnish, groups)
-        for _ in range(lab.plan.turns):
-            m = lab.measure(varnish, groups)
+        for turn in range(lab.plan.turns):
+            first = turn % 2  # to connect, in turns
+            m = lab.measure(varnish, groups[first:] + groups[:first])
             turns.append((m[groups[0].name].rps, m[groups[1].name].rps))
             lab.tick()
     ratio = median_quotient(turns)

@@ -155,6 +155,11 @@ class Testbed:
         """Is the client-facing link limited to `rate_bps`?"""
         return self.mode == "namespaces"
 
+    @property
+    def busy(self) -> bool:
+        """May the load spin?  It has other cores of the proxy's machine."""
+        return not set(self.load_cores) & set(self.proxy_cores)
+
     def up(self) -> None:
         """Make namespaces, links and shaping; pick ports on loopback."""
         os.sched_setaffinity(0, self.load_cores)
@@ -286,6 +291,7 @@ class Testbed:
             "kernel": platform.release(),
             "proxy_cores": self.proxy_cores,
             "load_cores": self.load_cores,
+            "load_spins": self.busy,
             "link_bits_per_second": self.rate_bps if self.shaped else None,
             "congestion_control": self.congestion_control,
             "load_average_at_start": os.getloadavg()[0],

@@ -47,7 +47,7 @@ sub c3_recv {
 
 sub vcl_recv {
 	unset req.http.X-Customer;
-	if (req.http.host ~ "^customer-c[1-4](-twin)?\.example$") {
+	if (req.http.host ~ "^customer-c[1-4]-(main|twin)\.example$") {
 		set req.http.X-Customer = regsub(req.http.host,
 		    "^customer-(c.).*$", "\1");
 		if (req.http.X-Customer == "c2") {

@@ -9,6 +9,7 @@ import itertools
 import json
 import math
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -324,7 +325,7 @@ class Customers(unittest.TestCase):
         text = vcl(Proxy("proxy", "127.0.0.1", 1, "192.0.2.1", 80, 81),
                    unit_us=10)
         for name, units in (("c1", 44), ("k0", 0)):
-            block = text.split(f'"^{name}(-twin)?', 1)[1].split("}")[0]
+            block = text.split(f'"^{name}-(main|twin)', 1)[1].split("}")[0]
             self.assertEqual(block.count("regsuball"), units, name)
 
     def test_pairs_are_of_customers(self) -> None:
@@ -348,6 +349,8 @@ class Customers(unittest.TestCase):
         names = [n + twin for n in CUSTOMERS | PUBLISHERS
                  for twin in ("", "-twin")]
         self.assertEqual(len({host(n).lower() for n in names}), len(names))
+        for name in CUSTOMERS:
+            self.assertEqual(len(host(name)), len(host(f"{name}-twin")))
 
 
 class NginxToo(unittest.TestCase):
@@ -363,7 +366,7 @@ class NginxToo(unittest.TestCase):
                 subprocess.run([str(PROGRAM), "-t", "-q", "-c", str(conf)],
                                check=True, timeout=60)
         self.assertIn("worker_processes 2;", text)
-        self.assertIn("server_name c1.example c1-twin.example;", text)
+        self.assertIn("server_name c1-main.example c1-twin.example;", text)
         self.assertIn("work(880)", text)
         self.assertEqual(text.count("{"), text.count("}"))
 
@@ -416,6 +419,20 @@ class Loadgen(unittest.TestCase):
         self.assertEqual(seen["bytes"] % 400, 0)
         self.assertEqual((seen["errors"], seen["not_200"]), (0, 0))
         self.assertLessEqual(seen["p50_s"], seen["p99_s"])
+
+    def test_it_may_never_sleep(self) -> None:
+        # Asks once a second: without -b it sleeps in between.
+        def run(*options: str) -> int:
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            done = self.run_loadgen(
+                *options, "-w", "0", "-t", "1", f"127.0.0.1:{self.port}",
+                "mode=open,rate=1,host=a,path=/bytes/9")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return after.ru_nvcsw - before.ru_nvcsw
+
+        self.assertGreater(run(), 50)  # a tick is 10 ms
+        self.assertLess(run("-b"), 20)
 
     def test_groups_load_in_their_phases_only(self) -> None:
         done = self.run_loadgen(
