@@ -192,19 +192,27 @@ spd_slow_reader(int fd, struct spd_look *last)
 	return (busy > 0 && rwnd * 2 > busy);
 }
 
-/* Send what follows the first `done` bytes of iov, as the flags say */
+/*
+ * Send what follows the first `done` bytes of iov, as the flags say: all, or
+ * what is left of a part that has begun.  `asked` is how much that is.
+ */
 static ssize_t
-spd_send(int fd, const struct iovec *iov, int n, size_t done, int flags)
+spd_send(int fd, const struct iovec *iov, int n, size_t done, int flags,
+    size_t *asked)
 {
 	struct msghdr msg;
+	int i;
 
 	for (; n > 0 && done >= iov->iov_len; iov++, n--)
 		done -= iov->iov_len;
 	assert(n > 0);
+	*asked = iov->iov_len - done;
 	flags |= MSG_NOSIGNAL;
 	if (done > 0)
 		return (send(fd, (const char *)iov->iov_base + done,
 		    iov->iov_len - done, flags | (n > 1 ? MSG_MORE : 0)));
+	for (i = 1; i < n; i++)
+		*asked += iov[i].iov_len;
 	memset(&msg, 0, sizeof msg);
 	msg.msg_iov = TRUST_ME(iov);
 	msg.msg_iovlen = (size_t)n;
@@ -221,12 +229,14 @@ spd_writers_max(void)
 	return (vmax_t(unsigned, u, 8));
 }
 
-/* Lent: one write, up to the socket's own time-out */
+/* Lent: all of it, or what goes before the socket's own time-out */
 static ssize_t
-spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done)
+spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
+    size_t len)
 {
 	struct rel_node *node = spd_me.node;
 	struct spd_tenant *t = spd_tenant_rel(node->tenant);
+	size_t asked;
 	ssize_t l;
 	int e, shed;
 
@@ -247,7 +257,11 @@ spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done)
 		return (-1);
 	}
 	spd_lend();
-	l = spd_send(fd, iov, n, done, 0);
+	do {
+		l = spd_send(fd, iov, n, done, 0, &asked);
+		if (l > 0)
+			done += (size_t)l;
+	} while (l > 0 && (size_t)l == asked && done < len);
 	e = errno;
 	SPD_Rejoin();
 	Lck_Lock(&spd.mtx);
@@ -255,8 +269,6 @@ spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done)
 	spd.writers--;
 	Lck_Unlock(&spd.mtx);
 	errno = e;
-	if (l > 0)
-		done += (size_t)l;
 	return (done > 0 ? (ssize_t)done : l);
 }
 
@@ -318,7 +330,7 @@ ssize_t
 SPD_Writev(int fd, const struct iovec *iov, int n)
 {
 	struct spd_look look = { 0, 0, 0 };
-	size_t len = 0, done = 0;
+	size_t len = 0, done = 0, asked;
 	ssize_t l;
 	int i;
 
@@ -329,13 +341,13 @@ SPD_Writev(int fd, const struct iovec *iov, int n)
 	for (i = 0; i < n; i++)
 		len += iov[i].iov_len;
 	while (done < len) {
-		l = spd_send(fd, iov, n, done, MSG_DONTWAIT);
+		l = spd_send(fd, iov, n, done, MSG_DONTWAIT, &asked);
 		if (l >= 0)
 			done += (size_t)l;
 		else if (errno != EAGAIN)
 			return (done > 0 ? (ssize_t)done : -1);
 		else if (!spd_wait_for_room(&spd_me, fd, &look))
-			return (spd_write_slowly(fd, iov, n, done));
+			return (spd_write_slowly(fd, iov, n, done, len));
 	}
 	return ((ssize_t)done);
 }
