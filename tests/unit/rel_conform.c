@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "rel_conform.h"
 #include "rel_oracle.h"
@@ -21,6 +22,26 @@ fault(struct world *w, const char *what)
 {
 	if (w->fault == NULL)
 		w->fault = what;
+}
+
+/* Rows that are excused from something; all others from nothing */
+static const struct {
+	const char	*name;
+	unsigned	flags;
+} excuses[] = {
+	{ "fifo",	CONFORM_IGNORES_CLOSED | CONFORM_UNFAIR },
+	{ "mr3",	CONFORM_SYNCHRONISED },
+};
+
+unsigned
+conform_flags(unsigned policy)
+{
+	unsigned i;
+
+	for (i = 0; i < sizeof excuses / sizeof excuses[0]; i++)
+		if (strcmp(excuses[i].name, REL_PolicyName(policy)) == 0)
+			return (excuses[i].flags);
+	return (0);
 }
 
 /*--------------------------------------------------------------------*/
@@ -62,24 +83,17 @@ must_release(const struct world *w, unsigned closed)
 	return (free > 0 || (held == 0 && w->nwaiting > 0));
 }
 
-static void
-step_dequeue(struct world *w, unsigned flags)
+struct req *
+conform_dequeue(struct world *w, unsigned flags, unsigned slot,
+    unsigned closed)
 {
-	unsigned closed = 0, slot;
 	enum rel_answer a;
 	struct req *r;
 	int must;
 
-	slot = (unsigned)rng_below(&w->rng, w->nslots);
-	if (rng_below(&w->rng, 40) == 0)
-		slot = w->nslots;
-	if (((w->now / 64) & 1) != 0)		/* phases */
-		closed = (unsigned)((w->now / 128) & 3);
 	must = must_release(w, (flags & CONFORM_IGNORES_CLOSED) ? 0 : closed);
 	if ((flags & CONFORM_SYNCHRONISED) && w->nrunning > 0)
 		must = 0;
-	if (slot < w->nslots && w->nrunning >= w->nslots)
-		return;
 	r = world_dequeue(w, slot, closed, &a);
 	if (slot >= w->nslots) {
 		if (a != REL_NO_SLOT && a != REL_EMPTY)
@@ -89,6 +103,21 @@ step_dequeue(struct world *w, unsigned flags)
 	if (r != NULL && !(flags & CONFORM_IGNORES_CLOSED) &&
 	    (REL_MASK(dominant(w, r->tenant)) & closed))
 		fault(w, "released to a closed resource");
+	return (r);
+}
+
+static void
+step_dequeue(struct world *w, unsigned flags)
+{
+	unsigned closed = 0, slot;
+
+	slot = (unsigned)rng_below(&w->rng, w->nslots);
+	if (rng_below(&w->rng, 40) == 0)
+		slot = w->nslots;
+	if (((w->now / 64) & 1) != 0)		/* phases */
+		closed = (unsigned)((w->now / 128) & 3);
+	if (slot >= w->nslots || w->nrunning < w->nslots)
+		(void)conform_dequeue(w, flags, slot, closed);
 }
 
 static struct req *
@@ -173,8 +202,8 @@ step_change(struct world *w)
 	}
 }
 
-static void
-judge_counts(struct world *w)
+void
+conform_counts(struct world *w)
 {
 	struct rel_tenant_stat st;
 	unsigned t, backlogged = 0;
@@ -225,9 +254,8 @@ step(struct world *w, unsigned flags)
 		step_change(w);
 }
 
-/* Everything that waits comes out when nothing is closed */
-static void
-drain(struct world *w)
+void
+conform_drain(struct world *w)
 {
 	while (w->fault == NULL && w->nwaiting > 0) {
 		while (w->nrunning > 0)
@@ -256,10 +284,10 @@ conform_random(conform_new_f *new, const void *priv, unsigned flags,
 	for (i = 0; i < steps && w->fault == NULL; i++) {
 		step(w, flags);
 		if (i % 32 == 0)
-			judge_counts(w);
+			conform_counts(w);
 	}
-	drain(w);
-	judge_counts(w);
+	conform_drain(w);
+	conform_counts(w);
 	if (w->nwaiting + w->nrunning + REL_Waiting(w->rel) +
 	    REL_Running(w->rel) > 0 && w->fault == NULL)
 		fault(w, "lost");

@@ -14,6 +14,17 @@
 #define CONFORM_UNFAIR		(1U << 1)	/* no bound of lag */
 #define CONFORM_SYNCHRONISED	(1U << 2)	/* may idle while any run */
 
+/* Of that row: all but those named in rel_conform.c are excused from nothing */
+unsigned conform_flags(unsigned policy);
+
+/* world_dequeue(), and whether it had to release, and to whom */
+struct req *conform_dequeue(struct world *, unsigned flags, unsigned slot,
+    unsigned closed);
+/* Do the releaser's counts agree with the world's? */
+void conform_counts(struct world *);
+/* All that waits has to come out when nothing is closed; all of it ends */
+void conform_drain(struct world *);
+
 /* A fresh releaser under test, nslots slots */
 typedef struct rel *conform_new_f(const void *priv, unsigned nslots);
 

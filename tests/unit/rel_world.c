@@ -87,6 +87,18 @@ world_tenant(struct world *w, uint32_t weight)
 }
 
 void
+world_renew(struct world *w, unsigned t, uint32_t weight)
+{
+	assert(t < w->ntenants);
+	REL_TenantFini(w->rel, w->tenant[t]);
+	memset(w->tenant[t], 0xa5, REL_TenantSize());
+	memset(w->estimate[t], 0, sizeof w->estimate[t]);
+	w->weight[t] = weight;
+	w->enqueued[t] = w->next_out[t] = 0;
+	w->tenant[t] = REL_TenantInit(w->rel, w->tenant[t], weight);
+}
+
+void
 world_estimate(struct world *w, unsigned t, int64_t cpu, int64_t net)
 {
 	w->estimate[t][REL_CPU] = cpu;

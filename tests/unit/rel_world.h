@@ -16,7 +16,9 @@
 #include "policy.h"
 
 #define WORLD_TENANTS	64
+#ifndef WORLD_REQS		/* fewer are faster to set up */
 #define WORLD_REQS	8192
+#endif
 
 struct req {
 	struct rel_node		node;
@@ -56,6 +58,8 @@ uint64_t rng_below(uint64_t *, uint64_t n);
 struct world *world_new(struct rel *, unsigned nslots, uint64_t seed);
 void world_free(struct world **);
 unsigned world_tenant(struct world *, uint32_t weight);
+/* A tenant without requests goes, another one gets its memory and number */
+void world_renew(struct world *, unsigned tenant, uint32_t weight);
 void world_estimate(struct world *, unsigned tenant, int64_t cpu, int64_t net);
 struct req *world_enqueue(struct world *, unsigned tenant, int64_t cost);
 /* The released request, or NULL; faults are noted.  answer may be NULL */

@@ -20,26 +20,6 @@
 #define RANDOM_STEPS	4000
 #define LAG_RUNS	60
 
-/* Rows that are excused from something; all others from nothing */
-static const struct {
-	const char	*name;
-	unsigned	flags;
-} excuses[] = {
-	{ "fifo",	CONFORM_IGNORES_CLOSED | CONFORM_UNFAIR },
-	{ "mr3",	CONFORM_SYNCHRONISED },
-};
-
-static unsigned
-flags_of(unsigned policy)
-{
-	unsigned i;
-
-	for (i = 0; i < sizeof excuses / sizeof excuses[0]; i++)
-		if (strcmp(excuses[i].name, REL_PolicyName(policy)) == 0)
-			return (excuses[i].flags);
-	return (0);
-}
-
 static struct rel *
 new_row(const void *priv, unsigned nslots)
 {
@@ -94,11 +74,11 @@ test_random(void **priv)
 	for (u = 0; u < REL_Policies(); u++)
 		for (seed = 0; seed < RANDOM_RUNS; seed++) {
 			judge(REL_PolicyName(u), seed, conform_random(new_row,
-			    &u, flags_of(u), seed, RANDOM_STEPS, &a));
+			    &u, conform_flags(u), seed, RANDOM_STEPS, &a));
 			if (seed % 8 != 0)
 				continue;
 			judge("replay", seed, conform_random(new_row, &u,
-			    flags_of(u), seed, RANDOM_STEPS, &b));
+			    conform_flags(u), seed, RANDOM_STEPS, &b));
 			assert_true(a == b);
 		}
 }
@@ -128,14 +108,14 @@ test_lag(void **priv)
 		most = 0;
 		for (seed = 0; seed < LAG_RUNS; seed++) {
 			judge(REL_PolicyName(u), seed, conform_lag(new_row,
-			    &u, flags_of(u), seed, &worst));
+			    &u, conform_flags(u), seed, &worst));
 			if (worst > most)
 				most = worst;
 		}
 		print_message("%s: largest lag %.2f of its bound\n",
 		    REL_PolicyName(u), most);
 		/* The check can tell: who is excused needs it */
-		assert_true((most > 1) == !!(flags_of(u) & CONFORM_UNFAIR));
+		assert_true((most > 1) == !!(conform_flags(u) & CONFORM_UNFAIR));
 	}
 }
 
