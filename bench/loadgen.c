@@ -12,6 +12,9 @@
  * each other, on a machine that is another one every second.  The first part
  * of a phase, while the last one's requests still run, does not count.
  *
+ * With -d it stops asking at the end, and waits for what is still owed: each
+ * complete request has to be answered, once.
+ *
  * With -b it never sleeps: who wakes a core pays for it, and on one machine
  * that is the proxy.
  *
@@ -40,6 +43,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "h2.h"
+
 #define NS		1000000000ULL
 #define TICK		(NS / 100)	/* timers of the misbehaving modes */
 #define HEAD_MAX	8192
@@ -47,6 +52,8 @@
 #define HEADERS_MAX	32		/* sets of headers a group */
 #define BODY_CHUNK	(1 << 20)
 #define RESET_AFTER	1024		/* bytes read before a reset */
+#define OUT_MAX		(1 << 16)
+#define LENGTH		1000000		/* of a body that drips */
 #define SLICE		(NS / 10)	/* one entry of "slices" */
 
 enum mode {
@@ -56,10 +63,17 @@ enum mode {
 	SLOW,		/* read `rate` bytes/s a connection */
 	RESET,		/* ask, read a little, reset; at `rate` in all */
 	DRIP,		/* send one header byte every 1/rate seconds */
+	POST,		/* a head, then one byte of body every 1/rate s */
+	CONNECT,	/* connect and close; at `rate` in all */
+	PIPE,		/* ask, whatever the answers do */
+	H2,		/* `streams` at a time */
+	H2_RESET,	/* ask and reset; `rate` a connection */
+	H2_PING,	/* PING and SETTINGS; `rate` a connection */
 };
 
 static const char * const mode_names[] = {
-	"closed", "open", "stall", "slow", "reset", "drip", NULL
+	"closed", "open", "stall", "slow", "reset", "drip",
+	"post", "connect", "pipe", "h2", "h2-reset", "h2-ping", NULL
 };
 
 enum state { IDLE, CONNECTING, HEAD, BODY, PARKED };
@@ -79,6 +93,12 @@ struct conn {
 	uint64_t	count;		/* answers inside the window */
 	unsigned	head_len, dripped;
 	char		*head;
+	struct h2	h2;
+	uint8_t		*out;		/* pipelined, or frames */
+	size_t		out_len, out_off;
+	unsigned	owed;		/* answers to these */
+	unsigned	match;		/* of an answer's first characters */
+	uint32_t	events;		/* that are watched */
 };
 
 struct group {
@@ -89,6 +109,11 @@ struct group {
 	uint64_t	limit;		/* requests in all, 0: no limit */
 	int		random_host, unique;
 	unsigned	hosts;		/* h0.HOST and so on, in turn by connection */
+	unsigned	every;		/* n-th request asks for PATH?dear */
+	unsigned	streams, mark;
+	uint32_t	window;		/* of an h2 stream */
+	double		on, off, shift;	/* s that it loads, that it rests */
+	int		resting;
 	int		phase;		/* in which it loads, -1: always */
 	struct sockaddr_in to;
 	char		*headers[HEADERS_MAX];
@@ -96,6 +121,7 @@ struct group {
 	struct conn	*conns;
 	unsigned	retrying;	/* parked until a reconnect is due */
 	uint64_t	sent, answered, done, bytes, errors, not_ok;
+	uint64_t	waiting, extra;
 	uint64_t	sent_before;	/* the window */
 	uint32_t	*lat;		/* us */
 	size_t		nlat, alat;
@@ -108,12 +134,12 @@ struct group {
 #define LATE_MAX	(1 << 20)
 
 static struct sockaddr_in proxy;
-static struct group groups[16];
+static struct group groups[64];
 static unsigned ngroups, nslices;
 static unsigned nphases = 1, phase;
 static uint64_t phase_len, settle;	/* ns */
 static uint64_t t_start, t_window, t_end, rng = 88172645463325252ULL, serial;
-static int ep, busy;
+static int ep, busy, draining;
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
 usage(const char *fmt, ...)
@@ -125,10 +151,10 @@ usage(const char *fmt, ...)
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
 	fprintf(stderr, "\nusage: loadgen [-b] [-w warmup_s] [-t window_s] "
-	    "[-s seed] [-p phases] [-l phase_s] [-q settle_s] "
+	    "[-s seed] [-p phases] [-l phase_s] [-q settle_s] [-d drain_s] "
 	    "ADDR:PORT key=value[,key=value..] ...\n"
 	    "keys: name host path headers mode conns rate limit random_host "
-	    "unique hosts phase to\n");
+	    "unique hosts every streams window mark on off shift phase to\n");
 	exit(2);
 }
 
@@ -173,7 +199,16 @@ in_window(const struct group *g, uint64_t now)
 static int
 loads(const struct group *g)
 {
-	return (g->phase < 0 || phase == (unsigned)g->phase);
+	return (!draining && !g->resting &&
+	    (g->phase < 0 || phase == (unsigned)g->phase));
+}
+
+/* Is it to be answered? */
+static int
+well_behaved(const struct group *g)
+{
+	return (g->mode == CLOSED || g->mode == OPEN || g->mode == PIPE ||
+	    (g->mode == H2 && g->window > 0));
 }
 
 static void
@@ -194,6 +229,9 @@ watch(struct conn *c, int op, uint32_t events)
 {
 	struct epoll_event ev = { .events = events, .data.ptr = c };
 
+	if (op == EPOLL_CTL_MOD && c->events == events)
+		return;
+	c->events = events;
 	if (epoll_ctl(ep, op, c->fd, &ev) != 0) {
 		perror("loadgen: epoll_ctl");
 		exit(1);
@@ -241,6 +279,11 @@ conn_connect(struct conn *c, uint64_t now)
 		return;
 	}
 	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	if (c->group->mark > 0 && setsockopt(c->fd, SOL_SOCKET, SO_MARK,
+	    &c->group->mark, sizeof c->group->mark) != 0) {
+		perror("loadgen: mark");
+		exit(1);
+	}
 	if (c->group->mode == STALL || c->group->mode == SLOW)
 		(void)setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &small,
 		    sizeof small);
@@ -273,10 +316,23 @@ format_request(const struct conn *c, char *buf, size_t len)
 		(void)snprintf(path, sizeof path, "%s?%ju", g->path,
 		    (uintmax_t)serial);
 	else
-		(void)snprintf(path, sizeof path, "%s", g->path);
+		(void)snprintf(path, sizeof path, "%s%s", g->path,
+		    g->every > 0 && serial % g->every == 0 ? "?dear" : "");
 	l = snprintf(buf, len, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n",
 	    path, host, g->nheaders == 0 ? "User-Agent: loadgen\r\n" :
 	    g->headers[g->sent % g->nheaders]);
+	assert(l > 0 && (size_t)l < len);
+	return (l);
+}
+
+static int
+format_post(const struct conn *c, char *buf, size_t len)
+{
+	int l;
+
+	l = snprintf(buf, len, "POST %s HTTP/1.1\r\nHost: %s\r\n"
+	    "Content-Length: %d\r\n\r\n", c->group->path, c->group->host,
+	    LENGTH);
 	assert(l > 0 && (size_t)l < len);
 	return (l);
 }
@@ -295,7 +351,10 @@ conn_ask(struct conn *c, uint64_t asked, uint64_t now)
 	char buf[REQUEST_MAX];
 	int l;
 
-	l = format_request(c, buf, sizeof buf);
+	if (g->mode == POST)
+		l = format_post(c, buf, sizeof buf);
+	else
+		l = format_request(c, buf, sizeof buf);
 	c->asked = asked;
 	c->got = 0;
 	c->head_len = 0;
@@ -308,8 +367,145 @@ conn_ask(struct conn *c, uint64_t asked, uint64_t now)
 		conn_fail(c, now);
 		return;
 	}
-	if (g->mode == SLOW)
+	if (g->mode == SLOW || g->mode == POST)
 		c->due = now;
+}
+
+/* Send what is to be sent; what the socket does not take waits for it. */
+static void
+conn_flush(struct conn *c, uint64_t now)
+{
+	ssize_t i;
+
+	if (c->out_off < c->out_len) {
+		i = send(c->fd, c->out + c->out_off, c->out_len - c->out_off,
+		    MSG_NOSIGNAL);
+		if (i < 0 && errno != EAGAIN) {
+			conn_fail(c, now);
+			return;
+		}
+		c->out_off += i > 0 ? (size_t)i : 0;
+	}
+	if (c->out_off == c->out_len)
+		c->out_off = c->out_len = 0;
+	watch(c, EPOLL_CTL_MOD, c->out_len > 0 ||
+	    (c->group->mode == PIPE && loads(c->group)) ?
+	    EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+/* Pipeline, or fill the streams. */
+static void
+conn_more(struct conn *c, uint64_t now)
+{
+	struct group *g = c->group;
+	unsigned most = g->mode == PIPE ? UINT32_MAX : g->streams;
+	char *p;
+
+	while (loads(g) && c->owed < most &&
+	    c->out_len + REQUEST_MAX <= OUT_MAX) {
+		p = (char *)c->out + c->out_len;
+		if (g->mode == PIPE)
+			c->out_len += (size_t)format_request(c, p,
+			    REQUEST_MAX);
+		else
+			c->out_len += H2_Ask(&c->h2, (uint8_t *)p, g->host,
+			    g->path);
+		g->sent++;
+		c->owed++;
+	}
+	conn_flush(c, now);
+}
+
+static void
+conn_answers(struct conn *c, unsigned n, uint64_t now)
+{
+	struct group *g = c->group;
+
+	if (n > c->owed) {
+		g->extra += n - c->owed;
+		n = c->owed;
+	}
+	c->owed -= n;
+	g->answered += n;
+	if (in_window(g, now)) {
+		g->done += n;
+		c->count += n;
+		g->slices[(now - t_window) / SLICE] += n;
+	}
+}
+
+/* How many answers to pipelined requests begin in these bytes? */
+static unsigned
+conn_heads(struct conn *c, const char *p, size_t len)
+{
+	static const char head[] = "HTTP/1.1 ";
+	const char *e = p + len;
+	unsigned n = 0;
+
+	while (p < e) {
+		if (c->match == 0 &&
+		    (p = memchr(p, 'H', (size_t)(e - p))) == NULL)
+			break;
+		c->match = *p == head[c->match] ? c->match + 1 : *p == 'H';
+		p++;
+		if (head[c->match] == '\0') {
+			n++;
+			c->match = 0;
+		}
+	}
+	return (n);
+}
+
+/* Read from a connection on which several answers are owed. */
+static void
+conn_eat(struct conn *c, uint64_t now)
+{
+	static char sink[BODY_CHUNK];
+	struct group *g = c->group;
+	struct h2_seen seen = { 0 };
+	ssize_t i = recv(c->fd, sink, sizeof sink, 0);
+
+	if (i < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (i <= 0) {
+		conn_fail(c, now);
+		return;
+	}
+	if (in_window(g, now))
+		g->bytes += (uint64_t)i;
+	if (g->mode == PIPE) {
+		conn_answers(c, conn_heads(c, sink, (size_t)i), now);
+		return;
+	}
+	H2_Eat(&c->h2, (uint8_t *)sink, (size_t)i, &seen);
+	if (in_window(g, now))
+		g->not_ok += seen.refused + seen.not_ok;
+	if (seen.settings > 0 && c->out_len + H2_FRAME_MAX <= OUT_MAX)
+		c->out_len += H2_Settings(c->out + c->out_len, 1);
+	if (g->mode == H2) {
+		conn_answers(c, seen.ended, now);
+		conn_more(c, now);
+	} else
+		conn_flush(c, now);
+}
+
+static void
+conn_hello(struct conn *c, uint64_t now)
+{
+
+	if (c->out == NULL)
+		c->out = malloc(OUT_MAX);
+	assert(c->out != NULL);
+	c->out_len = c->out_off = 0;
+	c->owed = c->match = 0;
+	c->due = now;
+	c->state = BODY;
+	if (c->group->mode != PIPE)
+		c->out_len = H2_Hello(&c->h2, c->out, c->group->window);
+	if (c->group->mode == PIPE || c->group->mode == H2)
+		conn_more(c, now);
+	else
+		conn_flush(c, now);
 }
 
 static void
@@ -325,6 +521,7 @@ conn_next(struct conn *c, uint64_t now)
 			    g->late_head++ % LATE_MAX], now);
 		break;
 	case RESET:
+	case CONNECT:
 		break;
 	default:
 		if (!group_spent(g) && loads(g))
@@ -344,9 +541,22 @@ conn_up(struct conn *c, uint64_t now)
 		return;
 	}
 	switch (c->group->mode) {
+	case CONNECT:
+		c->group->sent++;
+		c->group->answered++;
+		conn_close(c, 0);
+		c->state = IDLE;
+		return;
+	case PIPE:
+	case H2:
+	case H2_RESET:
+	case H2_PING:
+		conn_hello(c, now);
+		return;
 	case STALL:
 	case SLOW:
 	case DRIP:
+	case POST:
 		watch(c, EPOLL_CTL_MOD, EPOLLRDHUP);
 		break;
 	default:
@@ -532,11 +742,24 @@ conn_read(struct conn *c, size_t max, uint64_t now)
 static void
 conn_event(struct conn *c, uint32_t events, uint64_t now)
 {
+	char byte;
+
+	if (c->out != NULL && c->state == BODY) {
+		if (events & ~(uint32_t)EPOLLOUT)
+			conn_eat(c, now);
+		else if (c->group->mode == PIPE)
+			conn_more(c, now);
+		else
+			conn_flush(c, now);
+		return;
+	}
 	switch (c->state) {
 	case CONNECTING:
 		conn_up(c, now);
 		break;
 	case IDLE:			/* the proxy closed an idle connection */
+		if (recv(c->fd, &byte, 1, MSG_PEEK) > 0)
+			c->group->extra++;
 		conn_close(c, 0);
 		conn_park(c, now + TICK);
 		break;
@@ -560,6 +783,8 @@ conn_drip(struct conn *c, uint64_t now)
 
 	l = snprintf(buf, sizeof buf, "GET %s HTTP/1.1\r\nHost: %s\r\nX: ",
 	    c->group->path, c->group->host);
+	if (c->group->mode == POST)
+		l = 0;
 	if (send(c->fd, (int)c->dripped < l ? buf + c->dripped : "x", 1,
 	    MSG_NOSIGNAL) != 1) {
 		conn_fail(c, now);
@@ -569,6 +794,27 @@ conn_drip(struct conn *c, uint64_t now)
 	c->due = now + (uint64_t)((double)NS / c->group->rate);
 }
 
+/* What an h2 connection sends in a tick, if all of the last is gone */
+static void
+conn_flood(struct conn *c, uint64_t now)
+{
+	struct group *g = c->group;
+	unsigned n = (unsigned)(g->rate * TICK / NS) + 1;
+
+	for (; n > 0 && c->out_len + 2 * H2_FRAME_MAX <= OUT_MAX; n--) {
+		if (g->mode == H2_PING) {
+			c->out_len += H2_Ping(c->out + c->out_len);
+			c->out_len += H2_Settings(c->out + c->out_len, 0);
+		} else {
+			c->out_len += H2_Ask(&c->h2, c->out + c->out_len,
+			    g->host, g->path);
+			c->out_len += H2_Reset(&c->h2, c->out + c->out_len);
+		}
+		g->sent++;
+	}
+	conn_flush(c, now);
+}
+
 static void
 conn_tick(struct conn *c, uint64_t now)
 {
@@ -576,7 +822,7 @@ conn_tick(struct conn *c, uint64_t now)
 
 	if (c->state == PARKED && c->due <= now) {
 		g->retrying--;
-		if (g->mode == RESET)
+		if (g->mode == RESET || g->mode == CONNECT)
 			c->state = IDLE;
 		else if (!group_spent(g))
 			conn_connect(c, now);
@@ -586,10 +832,13 @@ conn_tick(struct conn *c, uint64_t now)
 	}
 	if (c->state != HEAD && c->state != BODY)
 		return;
-	if (g->mode == DRIP && c->due <= now)
+	if ((g->mode == DRIP || g->mode == POST) && c->due <= now)
 		conn_drip(c, now);
 	else if (g->mode == SLOW)
 		conn_read(c, (size_t)(g->rate * TICK / NS) + 1, now);
+	else if ((g->mode == H2_RESET || g->mode == H2_PING) &&
+	    c->out_len == 0)
+		conn_flood(c, now);
 }
 
 static struct conn *
@@ -613,7 +862,7 @@ group_arrival(struct group *g, uint64_t now)
 		g->next_arrival = UINT64_MAX;
 		return;
 	}
-	if (g->mode == RESET) {
+	if (g->mode == RESET || g->mode == CONNECT) {
 		if (c != NULL)
 			conn_connect(c, now);
 		g->next_arrival += (uint64_t)((double)NS / g->rate);
@@ -637,7 +886,7 @@ group_start(struct group *g, uint64_t now)
 	g->slices = calloc(nslices, sizeof *g->slices);
 	assert(g->conns != NULL && g->slices != NULL);
 	g->next_arrival = UINT64_MAX;
-	if (g->mode == OPEN || g->mode == RESET)
+	if (g->mode == OPEN || g->mode == RESET || g->mode == CONNECT)
 		g->next_arrival = now;
 	if (g->mode == OPEN) {
 		g->late = calloc(LATE_MAX, sizeof *g->late);
@@ -648,7 +897,7 @@ group_start(struct group *g, uint64_t now)
 		g->conns[i].fd = -1;
 		g->conns[i].head = malloc(HEAD_MAX);
 		assert(g->conns[i].head != NULL);
-		if (g->mode != RESET)
+		if (g->mode != RESET && g->mode != CONNECT)
 			conn_connect(&g->conns[i], now);
 	}
 }
@@ -726,6 +975,20 @@ set_key(struct group *g, const char *key, char *val)
 		g->unique = atoi(val);
 	else if (!strcmp(key, "hosts"))
 		g->hosts = (unsigned)strtoul(val, NULL, 10);
+	else if (!strcmp(key, "every"))
+		g->every = (unsigned)strtoul(val, NULL, 10);
+	else if (!strcmp(key, "streams"))
+		g->streams = (unsigned)strtoul(val, NULL, 10);
+	else if (!strcmp(key, "window"))
+		g->window = (uint32_t)strtoul(val, NULL, 10);
+	else if (!strcmp(key, "mark"))
+		g->mark = (unsigned)strtoul(val, NULL, 10);
+	else if (!strcmp(key, "on"))
+		g->on = strtod(val, NULL);
+	else if (!strcmp(key, "off"))
+		g->off = strtod(val, NULL);
+	else if (!strcmp(key, "shift"))
+		g->shift = strtod(val, NULL);
 	else if (!strcmp(key, "phase"))
 		g->phase = atoi(val);
 	else if (!strcmp(key, "to"))
@@ -736,7 +999,8 @@ set_key(struct group *g, const char *key, char *val)
 				break;
 		if (mode_names[i] == NULL)
 			usage("mode '%s' is none of closed, open, stall, "
-			    "slow, reset, drip", val);
+			    "slow, reset, drip, post, connect, pipe, h2, "
+			    "h2-reset, h2-ping", val);
 		g->mode = (enum mode)i;
 	} else
 		usage("unknown key '%s'", key);
@@ -755,6 +1019,8 @@ parse_group(char *spec)
 	(void)snprintf(g->path, sizeof g->path, "/");
 	g->nconn = 1;
 	g->phase = -1;
+	g->streams = 1;
+	g->window = H2_WINDOW_MAX;
 	g->to = proxy;
 	for (item = strtok_r(spec, ",", &save); item != NULL;
 	    item = strtok_r(NULL, ",", &save)) {
@@ -766,7 +1032,8 @@ parse_group(char *spec)
 	}
 	if (g->host[0] == '\0' || g->nconn == 0)
 		usage("group '%s' needs host and conns", g->name);
-	if (g->rate <= 0 && g->mode != CLOSED && g->mode != STALL)
+	if (g->rate <= 0 && g->mode != CLOSED && g->mode != STALL &&
+	    g->mode != PIPE && g->mode != H2)
 		usage("group '%s' needs a rate", g->name);
 	if (g->phase >= 0 && g->mode != CLOSED)
 		usage("group '%s': only closed groups have a phase", g->name);
@@ -787,6 +1054,38 @@ all_spent(void)
 	return (1);
 }
 
+static int
+timed(enum mode mode)
+{
+	return (mode == SLOW || mode == DRIP || mode == POST ||
+	    mode == H2_RESET || mode == H2_PING);
+}
+
+static void
+group_wake(struct group *g, uint64_t now)
+{
+	unsigned i;
+
+	for (i = 0; i < g->nconn; i++)
+		if (g->conns[i].state == IDLE && g->conns[i].fd >= 0)
+			conn_next(&g->conns[i], now);
+}
+
+/* A group that loads and rests in turn */
+static void
+group_rest(struct group *g, uint64_t now)
+{
+	double at = fmod((double)(now - t_start) / (double)NS + g->shift,
+	    g->on + g->off);
+	int rests = at >= g->on;
+
+	if (rests == g->resting)
+		return;
+	g->resting = rests;
+	if (!rests)
+		group_wake(g, now);
+}
+
 static void
 ticks(uint64_t now)
 {
@@ -795,7 +1094,9 @@ ticks(uint64_t now)
 
 	for (u = 0; u < ngroups; u++) {
 		g = &groups[u];
-		if (g->mode != SLOW && g->mode != DRIP && g->retrying == 0)
+		if (g->on > 0)
+			group_rest(g, now);
+		if (!timed(g->mode) && g->retrying == 0)
 			continue;
 		for (i = 0; i < g->nconn; i++)
 			conn_tick(&g->conns[i], now);
@@ -822,31 +1123,42 @@ static uint64_t
 phases(uint64_t now)
 {
 	uint64_t turn = (now - t_start) / phase_len;
-	struct group *g;
-	unsigned u, i;
+	unsigned u;
 
 	if (phase != turn % nphases) {
 		phase = (unsigned)(turn % nphases);
-		for (u = 0; u < ngroups; u++) {
-			g = &groups[u];
-			for (i = 0; i < g->nconn && g->phase == (int)phase;
-			    i++)
-				if (g->conns[i].state == IDLE &&
-				    g->conns[i].fd >= 0)
-					conn_next(&g->conns[i], now);
-		}
+		for (u = 0; u < ngroups; u++)
+			if (groups[u].phase == (int)phase)
+				group_wake(&groups[u], now);
 	}
 	return (t_start + (turn + 1) * phase_len);
+}
+
+/* Wait until `next` for what comes, and see to it. */
+static void
+serve(uint64_t now, uint64_t next)
+{
+	struct epoll_event ev[256];
+	struct timespec ts;
+	int i, n;
+
+	next = next > now && !busy ? next - now : 0;
+	ts.tv_sec = (time_t)(next / NS);
+	ts.tv_nsec = (long)(next % NS);
+	n = epoll_pwait2(ep, ev, 256, &ts, NULL);
+	if (busy && n == 0)
+		(void)sched_yield();	/* to the origin */
+	now = now_ns();
+	for (i = 0; i < n; i++)
+		conn_event(ev[i].data.ptr, ev[i].events, now);
 }
 
 static void
 run(void)
 {
-	struct epoll_event ev[256];
-	struct timespec ts;
 	uint64_t now, next, end, tick = 0;
 	unsigned u;
-	int i, n, open = 0;
+	int open = 0;
 
 	for (now = now_ns(); now < t_end && !all_spent(); now = now_ns()) {
 		if (!open && now >= t_window) {
@@ -872,20 +1184,52 @@ run(void)
 		}
 		if (!open && t_window < next)
 			next = t_window;
-		next = next > now && !busy ? next - now : 0;
-		ts.tv_sec = (time_t)(next / NS);
-		ts.tv_nsec = (long)(next % NS);
-		n = epoll_pwait2(ep, ev, 256, &ts, NULL);
-		if (busy && n == 0)
-			(void)sched_yield();	/* to the origin */
-		now = now_ns();
-		for (i = 0; i < n; i++)
-			conn_event(ev[i].data.ptr, ev[i].events, now);
+		serve(now, next);
 	}
 	if (now < t_end)
 		t_end = now;
 	printf("end\n");
 	(void)fflush(stdout);
+}
+
+/* Answers that are still owed to those who are to have them */
+static uint64_t
+group_owed(const struct group *g)
+{
+	const struct conn *c;
+	uint64_t n = 0;
+
+	if (!well_behaved(g))
+		return (0);
+	for (c = g->conns; c < g->conns + g->nconn; c++) {
+		if (c->out != NULL)
+			n += c->fd >= 0 ? c->owed : 0;
+		else
+			n += c->state == HEAD || c->state == BODY;
+	}
+	return (n);
+}
+
+static void
+drain(uint64_t until)
+{
+	uint64_t now, owed, tick = 0;
+	unsigned u;
+
+	draining = 1;
+	for (now = now_ns(); now < until; now = now_ns()) {
+		for (owed = 0, u = 0; u < ngroups; u++) {
+			owed += group_owed(&groups[u]);
+			groups[u].late_head = groups[u].late_tail;
+		}
+		if (owed == 0)
+			break;
+		if (now >= tick) {
+			ticks(now);
+			tick = now + TICK;
+		}
+		serve(now, tick);
+	}
 }
 
 static int
@@ -915,7 +1259,8 @@ count_waiting(struct group *g)
 	unsigned i;
 	struct conn *c;
 
-	if (g->mode == RESET || g->mode == DRIP)
+	if (g->mode != CLOSED && g->mode != OPEN && g->mode != STALL &&
+	    g->mode != SLOW)
 		return (0);
 	for (i = 0; i < g->nconn; i++) {
 		c = &g->conns[i];
@@ -945,7 +1290,7 @@ group_window(const struct group *g, uint64_t window)
 static void
 report_group(struct group *g, double window)
 {
-	uint64_t waiting = count_waiting(g), lo = UINT64_MAX, hi = 0;
+	uint64_t lo = UINT64_MAX, hi = 0;
 	unsigned i;
 
 	for (i = 0; i < g->nconn; i++) {
@@ -957,6 +1302,7 @@ report_group(struct group *g, double window)
 	    "\"requests\": %ju, \"rps\": %.3f, \"bytes\": %ju, "
 	    "\"sent\": %ju, \"sent_in_all\": %ju, \"answered_in_all\": %ju, "
 	    "\"errors\": %ju, \"not_200\": %ju, \"waiting\": %ju, "
+	    "\"unanswered\": %ju, \"extra\": %ju, "
 	    "\"conn_min\": %ju, \"conn_max\": %ju, \"conn_mean\": %.3f, "
 	    "\"p50_s\": %.6f, \"p90_s\": %.6f, \"p99_s\": %.6f, "
 	    "\"max_s\": %.6f, \"slices\": [",
@@ -965,7 +1311,8 @@ report_group(struct group *g, double window)
 	    (uintmax_t)g->bytes, (uintmax_t)(g->sent - g->sent_before),
 	    (uintmax_t)g->sent,
 	    (uintmax_t)g->answered, (uintmax_t)g->errors,
-	    (uintmax_t)g->not_ok, (uintmax_t)waiting, (uintmax_t)lo,
+	    (uintmax_t)g->not_ok, (uintmax_t)g->waiting,
+	    (uintmax_t)group_owed(g), (uintmax_t)g->extra, (uintmax_t)lo,
 	    (uintmax_t)hi, (double)g->done / g->nconn,
 	    quantile(g, .5), quantile(g, .9), quantile(g, .99),
 	    quantile(g, 1.));
@@ -1017,12 +1364,12 @@ whole_turns(double seconds)
 int
 main(int argc, char **argv)
 {
-	double warmup = 1, window = 5, length = .5, quiet = .2;
+	double warmup = 1, window = 5, length = .5, quiet = .2, patience = 0;
 	uint64_t now;
 	unsigned u;
 	int o;
 
-	while ((o = getopt(argc, argv, "bw:t:s:p:l:q:")) != -1) {
+	while ((o = getopt(argc, argv, "bw:t:s:p:l:q:d:")) != -1) {
 		if (o == 'b')
 			busy = 1;
 		else if (o == 'w')
@@ -1035,6 +1382,8 @@ main(int argc, char **argv)
 			length = strtod(optarg, NULL);
 		else if (o == 'q')
 			quiet = strtod(optarg, NULL);
+		else if (o == 'd')
+			patience = strtod(optarg, NULL);
 		else if (o == 's')
 			rng ^= strtoull(optarg, NULL, 10) * 0x9e3779b97f4a7c15;
 		else
@@ -1063,6 +1412,9 @@ main(int argc, char **argv)
 	for (u = 0; u < ngroups; u++)
 		group_start(&groups[u], now);
 	run();
+	for (u = 0; u < ngroups; u++)
+		groups[u].waiting = count_waiting(&groups[u]);
+	drain(t_end + (uint64_t)(patience * (double)NS));
 	report();
 	return (0);
 }

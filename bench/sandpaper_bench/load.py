@@ -24,6 +24,7 @@ from .varnish import TICKS_PER_SECOND, Varnish
 
 T = TypeVar("T")
 
+LOADGEN = ("loadgen.c", "h2.c", "h2.h")
 PRIMED = 32  # requests: at least one with each set of headers
 SPARE = 60.0  # seconds a load generator may take beyond its window
 
@@ -47,6 +48,13 @@ class Group:
     random_host: int = 0
     unique: int = 0
     hosts: int = 0
+    every: int = 0
+    streams: int = 1
+    window: int = 2**31 - 1
+    mark: int = 0
+    on: float = 0
+    off: float = 0
+    shift: float = 0
     phase: int = -1
     to: str = ""
     headers: str = ""  # a file
@@ -81,11 +89,18 @@ class Seen:
     sent: int
     sent_in_all: int
     slices: list[int]
+    unanswered: int = 0
+    extra: int = 0
 
     @property
     def failures(self) -> int:
         """Requests without an answer, or with another status than 200."""
         return self.errors + self.not_200
+
+    @property
+    def lost(self) -> int:
+        """Requests that were not answered exactly once."""
+        return self.errors + self.unanswered + self.extra
 
     @property
     def stretch(self) -> float:
@@ -177,16 +192,17 @@ def core_seconds(stat: str, cores: Iterable[int]) -> tuple[float, float]:
 
 
 def build_loadgen() -> Path:
-    """Compile loadgen.c if it is newer than the program."""
-    source, program = BENCH / "loadgen.c", BUILD / "loadgen"
-    if (program.exists()
-            and program.stat().st_mtime >= source.stat().st_mtime):
+    """Compile loadgen if a file of it is newer than the program."""
+    files, program = [BENCH / name for name in LOADGEN], BUILD / "loadgen"
+    if program.exists() and program.stat().st_mtime >= max(
+            file.stat().st_mtime for file in files):
         return program
     BUILD.mkdir(parents=True, exist_ok=True)
     fresh = program.with_suffix(f".{os.getpid()}")
     done = subprocess.run(
         ["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror",
-         "-o", str(fresh), str(source), "-lm"],
+         "-o", str(fresh), *(str(f) for f in files if f.suffix == ".c"),
+         "-lm"],
         capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise TestbedError(f"loadgen.c does not compile:\n{done.stderr}")
@@ -341,7 +357,8 @@ class Load:
                 found.append(json.loads(out.splitlines()[-1]) | {
                     "name": g.name, "connections": g.conns, "waiting": 0,
                     "conn_min": 0, "conn_max": 0, "conn_mean": 0.0,
-                    "sent": 0, "sent_in_all": 0, "slices": []})
+                    "sent": 0, "sent_in_all": 0, "slices": [],
+                    "unanswered": 0, "extra": 0})
         finally:
             for process in running:
                 self._reaper.end(process)

@@ -486,6 +486,124 @@ class Loadgen(unittest.TestCase):
         self.assertEqual(sorted(hosts), [
             b"Host: h%d.many" % n for n in (0, 0, 1, 1, 2, 2)])
 
+    def test_what_is_still_owed_at_the_end_is_waited_for(self) -> None:
+        for wait, unanswered in (("0", 1), (str(TIMEOUT), 0)):
+            done = self.run_loadgen(
+                "-w", "0", "-t", "0.2", "-d", wait,
+                f"127.0.0.1:{self.port}", "host=a,path=/drip/100/200")
+            seen = json.loads(done.stdout.splitlines()[2])["groups"][0]
+            self.assertEqual(seen["unanswered"], unanswered)
+            self.assertEqual((seen["waiting"], seen["errors"]), (1, 0))
+
+    def test_an_answer_that_comes_twice(self) -> None:
+        answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.settimeout(TIMEOUT)
+            load = subprocess.Popen(
+                [str(self.program), "-w", "0", "-t", "1",
+                 f"127.0.0.1:{server.getsockname()[1]}",
+                 "host=a,mode=open,rate=1,conns=1"],
+                stdout=subprocess.PIPE, text=True)
+            with server.accept()[0] as peer:
+                peer.settimeout(TIMEOUT)
+                peer.recv(8192)
+                peer.send(answer)
+                peer.send(answer)
+                out, _ = load.communicate(timeout=TIMEOUT)
+        found = json.loads(out.splitlines()[2])["groups"][0]
+        self.assertGreaterEqual(found["extra"] + found["errors"], 1)
+
+    def test_connects_and_closes(self) -> None:
+        seen = self.load("host=a,mode=connect,conns=10,rate=1000,limit=300")
+        self.assertEqual(seen["answered_in_all"], 300)
+        self.assertEqual(seen["errors"], 0)
+
+    def test_pipelined_requests_are_answered_each(self) -> None:
+        done = self.run_loadgen(
+            "-w", "0", "-t", "0.2", "-d", str(TIMEOUT),
+            f"127.0.0.1:{self.port}", "host=a,path=/bytes/100,mode=pipe")
+        seen = json.loads(done.stdout.splitlines()[2])["groups"][0]
+        self.assertGreater(seen["sent_in_all"], 100)
+        self.assertEqual(seen["answered_in_all"], seen["sent_in_all"])
+        self.assertEqual((seen["unanswered"], seen["extra"]), (0, 0))
+
+    def test_a_group_that_rests(self) -> None:
+        done = self.run_loadgen(
+            "-w", "0", "-t", "1.2", f"127.0.0.1:{self.port}",
+            "host=a,path=/bytes/9,on=0.2,off=0.2",
+            "host=b,path=/bytes/9,on=0.2,off=0.2,shift=0.2")
+        found = json.loads(done.stdout.splitlines()[2])["groups"]
+        for i in range(1, 12, 2):  # the second 0.1 s of each time
+            counted = [g["slices"][i] > 0 for g in found]
+            self.assertEqual(counted, [i % 4 == 1, i % 4 == 3], i)
+
+    def test_each_so_many_requests_are_dear(self) -> None:
+        answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+        _, asked = self.answers("conns=1,path=/a,every=2", *[answer] * 4)
+        self.assertEqual([b"/a?dear " in a for a in asked],
+                         [False, True, False, True])
+
+    def test_bodies_drip(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.settimeout(TIMEOUT)
+            load = subprocess.Popen(
+                [str(self.program), "-w", "0", "-t", str(TIMEOUT),
+                 f"127.0.0.1:{server.getsockname()[1]}",
+                 "host=a,mode=post,rate=100,conns=1"],
+                stdout=subprocess.DEVNULL)
+            try:
+                with server.accept()[0] as peer:
+                    peer.settimeout(TIMEOUT)
+                    said = b""
+                    while not said.endswith(b"\r\n\r\nxx"):
+                        said += peer.recv(1)
+            finally:
+                load.kill()
+                load.wait()
+        self.assertTrue(said.startswith(b"POST / HTTP/1.1\r\nHost: a\r\n"))
+        self.assertIn(b"Content-Length: 1000000\r\n", said)
+
+    def h2(self, group: str, frames: bytes) -> tuple[dict[str, Any], bytes]:
+        """Answer an h2 connection with `frames`; return what it sent."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.settimeout(TIMEOUT)
+            load = subprocess.Popen(
+                [str(self.program), "-w", "0", "-t", "1",
+                 f"127.0.0.1:{server.getsockname()[1]}",
+                 f"host=a,conns=1,{group}"],
+                stdout=subprocess.PIPE, text=True)
+            said = b""
+            with server.accept()[0] as peer:
+                peer.settimeout(TIMEOUT)
+                for byte in frames:  # wherever a frame is cut
+                    peer.send(bytes([byte]))
+                while piece := peer.recv(65536):
+                    said += piece
+                out, _ = load.communicate(timeout=TIMEOUT)
+        return json.loads(out.splitlines()[2])["groups"][0], said
+
+    def test_h2_streams(self) -> None:
+        settings = bytes(3) + b"\x04\x00" + bytes(4)
+        ok = bytes([0, 0, 1, 1, 5, 0, 0, 0, 1, 0x88])
+        bad = bytes([0, 0, 1, 1, 4, 0, 0, 0, 3, 0x8d])
+        data = bytes([0, 0, 2, 0, 1, 0, 0, 0, 3]) + b"ab"
+        reset = bytes([0, 0, 4, 3, 0, 0, 0, 0, 5, 0, 0, 0, 7])
+        seen, said = self.h2("mode=h2,streams=10",
+                             settings + ok + bad + data + reset)
+        self.assertEqual(seen["answered_in_all"], 3)
+        self.assertEqual(seen["not_200"], 2)
+        self.assertEqual(seen["sent_in_all"], 13)
+        self.assertEqual(seen["unanswered"], 10)
+        self.assertTrue(said.startswith(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+        self.assertIn(bytes(3) + b"\x04\x01" + bytes(4), said)
+
+    def test_h2_floods(self) -> None:
+        seen, said = self.h2("mode=h2-reset,rate=100", b"")
+        self.assertGreater(seen["sent_in_all"], 10)
+        self.assertIn(bytes([0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 8]), said)
+        _, said = self.h2("mode=h2-ping,rate=100", b"")
+        self.assertIn(b"\x00\x00\x08\x06\x00\x00\x00\x00\x00sandpapr", said)
+
     def answers(self, group: str, *said: bytes) -> tuple[
             dict[str, Any], list[bytes]]:
         """Load one connection, answer with `said`; return what was asked."""
