@@ -7,6 +7,7 @@ and is what the load generator's tests load.
 
 /bytes/N            N bytes at once
 /drip/N/R           N bytes, R bytes/s (at least one byte at a time)
+/fail/M             closed without an answer after M ms
 /late/N/M           N bytes after an exponential time with mean M ms
 anything else       404
 
@@ -57,6 +58,9 @@ async def answer(path: str, writer: asyncio.StreamWriter) -> None:
         case ["drip", size, rate] if size.isdigit() and rate.isdigit():
             writer.write(head("200 OK", int(size)))
             await drip(writer, int(size), max(1, int(rate)))
+        case ["fail", late] if late.isdigit():
+            await asyncio.sleep(int(late) / 1e3)
+            raise ConnectionAbortedError
         case ["late", size, mean] if size.isdigit() and mean.isdigit():
             await asyncio.sleep(LATENESS.expovariate(1) * int(mean) / 1e3)
             writer.write(head("200 OK", int(size)) + page(int(size)))

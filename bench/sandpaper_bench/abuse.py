@@ -1,63 +1,53 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What one tenant keeps while another misbehaves.
+"""What one tenant keeps while another misbehaves, or an operator meddles.
 
-A victim is measured alone and beside each kind of abuse.  Abuse that takes
-next to no CPU time goes on all the time under one of two varnishds that run
-side by side, and the victim's phases take turns between them; a flood is
-measured after the victim alone, under the same varnishd.  `kept` is its
-throughput beside over alone; `fair` is what it could claim: all of it where
-the abuser uses next to no CPU or link, half of it against a flood, which is a
-tenant like any other.  The control is the victim alone, measured twice.
+A victim is measured alone and beside each kind of abuse (abuses.py).  Abuse
+that takes next to no CPU time goes on all the time under one of two varnishds
+that run side by side, and the victim's phases take turns between them; what
+is greedy is measured after the victim alone, under the same varnishd; what is
+done once is done under load, and the victim measured after it.
+
+`kept` is its throughput beside over alone; `fair` what it could claim.  p99
+is of an open loop of QUICK_CONNECTIONS at half of what is fair.  When the
+load has gone, everything that is counted has to be back at zero within a
+second (`settled_s`), each complete request of the victim's answered once
+(`lost`), no worker process gone (`died`), and the threads within their bound.
+The control is the victim alone, measured twice.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
 from typing import Any
 
-from .customers import BIG
+from .abuses import (
+    ABUSES,
+    KEPT,
+    POOLS,
+    SETTLED,
+    SPARE_THREADS,
+    TIMES,
+    Abuse,
+)
 from .estimate import MIN_TURNS, bootstrap, median_quotient, verdict
 from .lab import Lab, Plan, in_turns, progress
-from .load import Group, Seen
+from .load import Group, Seen, WorkerDied
+from .meddle import Meddler, waits
 from .pairs import control
 from .testbed import TestbedError
-from .varnish import Variant
+from .varnish import Variant, Varnish
 
-KEPT = 0.9  # of the fair share
-
-
-@dataclass(frozen=True)
-class Abuse:
-    """A kind of misbehaviour; a flood goes on until it has sent enough."""
-
-    group: Group
-    fair: float
-    prime: bool = True
-    flood: bool = False
-
-
-ABUSES = {
-    # Clients that ask for 10 MB and never read.
-    "slow-readers": Abuse(
-        Group("abuser", "big.example", f"/bytes/{BIG}", "stall", conns=40),
-        fair=1.0),
-    # An origin that sends 2 bytes/s, asked for a new page by each request.
-    "drip-origin": Abuse(
-        Group("abuser", "drip.example", "/drip/1000/2", conns=100,
-              unique=1),
-        fair=1.0, prime=False),
-    # One connection at a time asks for 10 MB, reads 1 KB and resets.
-    "resets": Abuse(
-        Group("abuser", "big.example", f"/bytes/{BIG}", "reset", conns=1,
-              rate=15),
-        fair=1.0),
-    # Every request names a Host never seen before, a million in all.
-    "random-hosts": Abuse(
-        Group("abuser", "unknown.example", "/", conns=100, random_host=1),
-        fair=0.5, prime=False, flood=True),
-}
+QUICK_CONNECTIONS = 20
+QUICK_LOAD = 0.5  # of what is fair
+DRAIN_SECONDS = 10.0  # at most, for what is still owed at the end of a window
+SETTLE_SECONDS = 10.0  # after which varnishd is no longer waited for
+GAUGES = ("SANDPAPER.waiting", "SANDPAPER.running", "SANDPAPER.ready")
+LENT = "SANDPAPER.lent"
+STOCK_GAUGES = ("MAIN.thread_queue_len",)
 
 
 @dataclass(frozen=True)
@@ -66,9 +56,15 @@ class AbuseTurn:
 
     alone: list[Seen]
     beside: list[Seen]
+    quick: tuple[Seen, Seen]  # the open loop, alone and beside
+    meanwhile: list[Seen]  # the victim in windows that are not measured
     abusive_requests: int
     abusive_errors: int
     grown_bytes: int
+    settled_s: float
+    threads: int
+    died: bool = False
+    undone: int = 0  # deeds
 
     @property
     def rps(self) -> tuple[float, float]:
@@ -79,54 +75,175 @@ class AbuseTurn:
     @property
     def p99_s(self) -> tuple[float, float]:
         """Return the victim's p99 (beside, alone), seconds."""
-        return (median(s.p99_s for s in self.beside),
-                median(s.p99_s for s in self.alone))
+        return self.quick[1].p99_s, self.quick[0].p99_s
+
+    @property
+    def lost(self) -> int:
+        """Return the victim's requests that were not answered once."""
+        return sum(s.lost + s.not_200
+                   for s in (*self.beside, self.quick[1], *self.meanwhile))
 
 
-def abuse_turn(
-    lab: Lab, variant: Variant, abuse: Abuse, victim: Group
-) -> AbuseTurn:
-    """Measure the victim under two varnishds; one has the abuser, too."""
-    with (lab.varnish(variant) as quiet,
-          lab.varnish(variant, second=True) as abused):
-        for varnish in (quiet, abused):
-            lab.load.prime(varnish, [victim])
-        if abuse.prime:
-            lab.load.prime(abused, [Group(
-                abuse.group.name, abuse.group.host, abuse.group.path)])
-        rss = abused.rss_bytes()
-        found = lab.in_phases(
-            [(v, [victim]) for v in (quiet, abused, abused, quiet)],
-            [replace(abuse.group, to=abused.proxy.listen)])
-        grown = abused.rss_bytes() - rss
-    seen = [phase[victim.name] for phase in found.phases]
-    abuser = found.always[abuse.group.name]
-    return AbuseTurn([seen[0], seen[3]], seen[1:3], abuser.sent_in_all,
-                     abuser.errors, grown)
+def dead_turn(victim: Group) -> AbuseTurn:
+    """Return what is to be said of a varnishd that died."""
+    nothing = Seen(victim.name, victim.conns, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0,
+                   0, 0, 0.0, 0, 0, [])
+    return AbuseTurn([nothing] * 2, [nothing], (nothing, nothing), [], 0, 0,
+                     0, SETTLE_SECONDS, 0, died=True)
 
 
-def flood_turn(
-    lab: Lab, variant: Variant, abuse: Abuse, victim: Group, flood: int
-) -> AbuseTurn:
-    """Measure the victim alone, then beside a flood of so many requests."""
-    with lab.varnish(variant) as varnish:
-        lab.load.prime(varnish, [victim])
-        alone = [lab.measure(varnish, [victim])[victim.name]
-                 for _ in range(2)]
-        # What the same connections take with one Host is not the flood's
-        lab.measure(varnish, [victim, replace(abuse.group, random_host=0)])
-        rss = varnish.rss_bytes()
-        beside: list[Seen] = []
-        requests = errors = 0
-        while requests < flood:
-            seen = lab.measure(varnish, [victim, abuse.group])
-            beside.append(seen[victim.name])
-            if not beside[-1].rps and not seen[abuse.group.name].rps:
-                raise TestbedError(f"{variant.name}: nothing was served")
-            requests += seen[abuse.group.name].sent_in_all
-            errors += seen[abuse.group.name].errors
-        return AbuseTurn(alone, beside, requests, errors,
-                         varnish.rss_bytes() - rss)
+def settled(varnish: Varnish, names: Sequence[str]) -> float:
+    """Wait until all these gauges are zero; return the seconds it took."""
+    start = time.monotonic()
+    while (took := time.monotonic() - start) < SETTLE_SECONDS:
+        if not any(varnish.gauges(names).values()):
+            return took
+    return SETTLE_SECONDS
+
+
+class Case:
+    """One kind of abuse under one variant."""
+
+    def __init__(
+        self, lab: Lab, abuse: Abuse, victim: Group, variant: Variant,
+        flood: int = 0,
+    ) -> None:
+        self.lab, self.abuse, self.victim = lab, abuse, victim
+        self.flood = flood if abuse.flood else 0
+        ours = bool(variant.parameters)
+        self.deeds = [d for d in abuse.deeds
+                      if ours or "sandpaper" not in d]
+        self.gauges: Sequence[str] = STOCK_GAUGES
+        if ours:
+            self.gauges = GAUGES if abuse.lasts else (*GAUGES, LENT)
+        self.variant = replace(
+            variant, prelude=variant.prelude + abuse.vcl,
+            parameters=(*variant.parameters, *abuse.parameters))
+
+    def turn(self) -> AbuseTurn:
+        """Measure one turn."""
+        try:
+            with self.lab.bed.firewall("client", self.abuse.firewall):
+                if self.abuse.after:
+                    return self._after()
+                return self._greedy() if self.abuse.greedy else self._side()
+        except WorkerDied as error:
+            progress(f"  {error}")
+            return dead_turn(self.victim)
+
+    def _prime(self, varnish: Varnish) -> None:
+        self.lab.load.prime(varnish, [self.victim])
+        if self.abuse.prime:
+            self.lab.load.prime(varnish, [
+                Group(g.name, g.host, g.path) for g in self.abuse.groups])
+
+    def _quick(self, rps: float) -> Group:
+        """Return the victim as an open loop."""
+        return replace(self.victim, mode="open", conns=QUICK_CONNECTIONS,
+                       rate=max(1.0, rps * self.abuse.fair * QUICK_LOAD))
+
+    def _measure(
+        self, varnish: Varnish, victim: Group, *others: Group
+    ) -> dict[str, Seen]:
+        """Measure a window, half of one if open; wait for what is owed."""
+        part = 0.5 if victim.mode == "open" else 1.0
+        return self.lab.measure(
+            varnish, [victim, *others], self.lab.plan.seconds * part,
+            DRAIN_SECONDS).groups
+
+    def _found(
+        self, varnish: Varnish, meddler: Meddler, rss: int,
+        alone: Sequence[Seen], beside: Sequence[Seen],
+        quick: tuple[Seen, Seen], abusers: Sequence[Seen],
+        meanwhile: Sequence[Seen] = (),
+    ) -> AbuseTurn:
+        """Wait until varnishd has calmed down; return the turn."""
+        took = settled(varnish, self.gauges)
+        return AbuseTurn(
+            list(alone), list(beside), quick, list(meanwhile),
+            sum(s.sent_in_all for s in abusers),
+            sum(s.errors for s in abusers), varnish.rss_bytes() - rss, took,
+            meddler.threads, varnish.panicked(), len(meddler.errors))
+
+    def _side(self) -> AbuseTurn:
+        """Measure the victim under two varnishds; one has the abuser, too."""
+        name = self.victim.name
+        with (self.lab.varnish(self.variant) as quiet,
+              self.lab.varnish(self.variant, second=True) as abused):
+            for varnish in (quiet, abused):
+                self._prime(varnish)
+            rss = abused.rss_bytes()
+            with Meddler(abused, self.deeds) as meddler:
+                found = self.lab.in_phases(
+                    [(v, [self.victim])
+                     for v in (quiet, abused, abused, quiet)],
+                    [replace(g, to=abused.proxy.listen)
+                     for g in self.abuse.groups])
+                seen = [phase[name] for phase in found.phases]
+                open_loop = self._quick((seen[0].rps + seen[3].rps) / 2)
+                alone = self._measure(quiet, open_loop)
+                both = self._measure(abused, open_loop, *self.abuse.groups)
+            abusers = [s for of in (found.always, both)
+                       for s in of.values() if s.name != name]
+            return self._found(
+                abused, meddler, rss, [seen[0], seen[3]], seen[1:3],
+                (alone[name], both[name]), abusers)
+
+    def _greedy(self) -> AbuseTurn:
+        """Measure the victim alone, then beside the abuser."""
+        name, groups = self.victim.name, self.abuse.groups
+        with self.lab.varnish(self.variant) as varnish:
+            self._prime(varnish)
+            alone = [self._measure(varnish, self.victim)[name]
+                     for _ in range(2)]
+            open_loop = self._quick(median(s.rps for s in alone))
+            before = self._measure(varnish, open_loop)[name]
+            if self.flood:
+                # What as many connections take with one Host is not its
+                self._measure(varnish, self.victim, *(
+                    replace(g, random_host=0) for g in groups))
+            rss = varnish.rss_bytes()
+            beside: list[Seen] = []
+            abusers: list[Seen] = []
+            with Meddler(varnish, self.deeds) as meddler:
+                while not beside or sum(
+                        s.sent_in_all for s in abusers) < self.flood:
+                    seen = self._measure(varnish, self.victim, *groups)
+                    beside.append(seen.pop(name))
+                    abusers += seen.values()
+                    if not any(s.rps for s in (beside[-1], *seen.values())):
+                        raise TestbedError(
+                            f"{self.variant.name}: nothing was served")
+                both = self._measure(varnish, open_loop, *groups)
+            abusers += [s for s in both.values() if s.name != name]
+            return self._found(varnish, meddler, rss, alone, beside,
+                               (before, both[name]), abusers)
+
+    def _after(self) -> AbuseTurn:
+        """Measure the victim alone, do it under load, and measure again."""
+        name, plan = self.victim.name, self.lab.plan
+        with self.lab.varnish(self.variant) as varnish:
+            self._prime(varnish)
+            alone = [self._measure(varnish, self.victim)[name]
+                     for _ in range(2)]
+            open_loop = self._quick(median(s.rps for s in alone))
+            before = self._measure(varnish, open_loop)[name]
+            rss = varnish.rss_bytes()
+            with Meddler(varnish, self.deeds, once=True) as meddler:
+                during = self.lab.load.disturbed(
+                    varnish, [self.victim, *self.abuse.groups],
+                    plan.warmup + plan.seconds + waits(self.deeds),
+                    DRAIN_SECONDS)
+            self.lab.load.check([varnish])
+            victim = during.pop(name)
+            if self.abuse.restarts:
+                self._prime(varnish)  # its cache was empty, too
+            beside = [self._measure(varnish, self.victim)[name]]
+            after = self._measure(varnish, open_loop)[name]
+            return self._found(
+                varnish, meddler, rss, alone, beside, (before, after),
+                [*during.values()],
+                [] if self.abuse.restarts else [victim])
 
 
 def flood_plan(plan: Plan) -> Plan:
@@ -139,9 +256,26 @@ def note_abuse(turn: str, found: AbuseTurn) -> None:
     beside, alone = found.rps
     progress(
         f"  {turn} alone {alone:8.0f}/s beside {beside:8.0f}/s  "
-        f"{beside / alone:.3f}  p99 {found.p99_s[1] * 1e3:.1f} -> "
-        f"{found.p99_s[0] * 1e3:.1f} ms  memory "
-        f"+{found.grown_bytes / 2**20:.1f} MB")
+        f"{median_quotient([found.rps]):.3f}  p99 {found.p99_s[1] * 1e3:.1f} "
+        f"-> {found.p99_s[0] * 1e3:.1f} ms  memory "
+        f"{found.grown_bytes / 2**20:+.1f} MB  settled {found.settled_s:.2f} "
+        f"s  lost {found.lost}" + ("  DIED" if found.died else ""))
+
+
+def failed(abuse: Abuse, r: dict[str, Any]) -> list[str]:
+    """Return the criteria that a result misses, by name."""
+    missed = {
+        "kept": r["kept"] < KEPT * r["fair"],
+        "p99": r["p99_times"] > TIMES,
+        "settled": r["settled_s"] > SETTLED,
+        "lost": r["lost"] > 0,
+        "died": r["died"] > 0,
+        "deeds": r["undone"] > 0,
+        "threads": abuse.threads > 0 and r["threads_most"] > (
+            POOLS * abuse.threads + SPARE_THREADS),
+        "memory": 0 < abuse.memory_mb < r["memory_grown_mb"],
+    }
+    return [name for name, is_missed in missed.items() if is_missed]
 
 
 def abuse_result(
@@ -149,10 +283,11 @@ def abuse_result(
     turns: Sequence[AbuseTurn],
 ) -> dict[str, Any]:
     """Return one entry of `results`."""
-    rps = [t.rps for t in turns]
+    rps, p99 = [t.rps for t in turns], [t.p99_s for t in turns]
     interval = bootstrap(rps, median_quotient, lab.plan.seed)
+    times = bootstrap(p99, median_quotient, lab.plan.seed)
     fair = ABUSES[name].fair
-    return {
+    found: dict[str, Any] = {
         "abuse": name, "victim": victim, "variant": variant,
         "turns": len(turns), "fair": fair,
         "kept": round(median_quotient(rps), 4),
@@ -160,14 +295,21 @@ def abuse_result(
         "verdict": verdict(interval, KEPT * fair),
         "rps_alone": round(median(r[1] for r in rps), 1),
         "rps_beside": round(median(r[0] for r in rps), 1),
-        "p99_s_alone": round(median(t.p99_s[1] for t in turns), 6),
-        "p99_s_beside": round(median(t.p99_s[0] for t in turns), 6),
-        "errors": sum(s.failures for t in turns for s in t.beside),
+        "p99_s_alone": round(median(p[1] for p in p99), 6),
+        "p99_s_beside": round(median(p[0] for p in p99), 6),
+        "p99_times": round(median_quotient(p99), 3),
+        "p99_times_ci": [round(times[0], 3), round(min(times[1], 1e9), 3)],
+        "settled_s": round(max(t.settled_s for t in turns), 3),
+        "lost": sum(t.lost for t in turns),
+        "died": sum(t.died for t in turns),
+        "undone": sum(t.undone for t in turns),
+        "threads_most": max(t.threads for t in turns),
         "abusive_requests": min(t.abusive_requests for t in turns),
         "abusive_errors": sum(t.abusive_errors for t in turns),
         "memory_grown_mb": round(
             max(t.grown_bytes for t in turns) / 2**20, 2),
     }
+    return found | {"failed": ", ".join(failed(ABUSES[name], found))}
 
 
 def abuse(
@@ -177,13 +319,9 @@ def abuse(
     progress(f"{name}: what {victim} keeps")
     kind, tenant = ABUSES[name], lab.tenant(victim)
     plan = flood_plan(lab.plan) if kind.flood else lab.plan
-
-    def turn(variant: Variant) -> AbuseTurn:
-        if kind.flood:
-            return flood_turn(lab, variant, kind, tenant, flood)
-        return abuse_turn(lab, variant, kind, tenant)
-
-    found = in_turns(lab.variants, plan, turn, note=lab.counted(note_abuse))
+    make = partial(Case, lab, kind, tenant, flood=flood)
+    found = in_turns(lab.variants, plan, lambda v: make(v).turn(),
+                     note=lab.counted(note_abuse))
     controls = {
         variant: control(
             f"{victim} alone against itself, {variant}",

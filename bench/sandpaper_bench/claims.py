@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import paper
-from .abuse import ABUSES, KEPT
+from .abuses import ABUSES, KEPT
+from .abuses import TIMES as P99_TIMES
 from .estimate import known, verdict
 from .lab import controls
 from .latency import LIMIT
@@ -260,6 +261,12 @@ def abuse_claims(report: Report) -> list[Claim]:
             verdict(r["kept_ci"], limit), told=None,
             stock=stock(report, "kept"), ours=r["kept"],
             interval=r["kept_ci"], target=f"at least {limit:.2f}"))
+        found.append(claim(
+            report, r["variant"], f"p99 of {r['victim']} beside {r['abuse']}, "
+            "over its p99 alone, at half of what is fair", TIMES,
+            at_most(r["p99_times_ci"], P99_TIMES), told=None,
+            stock=stock(report, "p99_times"), ours=r["p99_times"],
+            interval=r["p99_times_ci"], target=f"at most {P99_TIMES:g} ×"))
     return found
 
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import report, schedule
-from .abuse import ABUSES, abuse
+from .abuse import abuse
+from .abuses import ABUSES
 from .customers import (
     CUSTOMERS,
     MADE_UP_PAIRS,
@@ -37,7 +38,9 @@ from .pairs import alone, pairs
 from .publishers import PUBLISHERS
 from .reaper import Reaper
 from .scale import possible, scale
-from .table import table
+from .soak import SECONDS as SOAK_SECONDS
+from .soak import soak
+from .table import abuse_table, align, table
 from .table1 import table1
 from .testbed import BENCH, BUILD, Testbed, TestbedError, parse_cores
 from .timeline import check_phase, content_change, flash_crowd
@@ -46,16 +49,19 @@ from .varnish import Variant
 from .vmod import SERIES, build_places, build_vmod, supported
 from .workers import workers
 
-ALL, REPORT = "all", "report"
+ALL, ABUSE, REPORT, SOAK = "all", "abuse", "report", "soak"
+SECONDS = 4.5
 EXPERIMENTS = ["table1", "pairs", "alone", "overhead", "workers",
                "utilization", "latency", "scale", "content-change",
                "flash-crowd", "fetch", *ABUSES, "rate-unknown", "rate-wrong"]
+# These go into `all`, the other abuses are for `abuse`.
+IN_ALL = ("slow-readers", "drip-origin", "random-hosts")
 # Left out of a quick `all`: like others that stay, or nothing when short.
 LONG = ("alone", "workers", "utilization", "flash-crowd", "drip-origin",
-        "resets", "random-hosts", "rate-unknown", "rate-wrong")
+        "random-hosts", "rate-unknown", "rate-wrong")
 # What stock has not
 OURS = {"workers": "slots, not stock's threads", "fetch": "slots",
-        "utilization": "policies, too"}
+        "utilization": "policies, too", SOAK: "counters"}
 NOOP = "k0"
 MAPPED = "random-hosts"  # the experiment that needs a tenant map
 STOCK = "stock"
@@ -81,12 +87,13 @@ def parser() -> argparse.ArgumentParser:
     p = Parser(
         prog="sandpaper-bench",
         description="Measure how fairly one varnishd serves its tenants.")
-    p.add_argument("experiment", choices=[*EXPERIMENTS, ALL, REPORT],
-                   metavar="EXPERIMENT", help="all, report (a page from "
+    p.add_argument("experiment", metavar="EXPERIMENT",
+                   choices=[*EXPERIMENTS, ALL, ABUSE, SOAK, REPORT],
+                   help="all, abuse (every abuse), soak, report (a page from "
                    "earlier results), or one of " + ", ".join(EXPERIMENTS))
     p.add_argument("--json", type=Path, metavar="FILE",
-                   help="write the results there as JSON; for all and "
-                   "report: a folder (default build/bench)")
+                   help="write the results there as JSON; for all, abuse "
+                   "and report: a folder (default build/bench)")
     p.add_argument("--quick", action="store_true",
                    help="fewer pairs and customers, short turns")
     p.add_argument("--pairs", metavar="A-B,..",
@@ -121,8 +128,9 @@ def parser() -> argparse.ArgumentParser:
                    help="varnishd -p for all variants but stock")
     p.add_argument("--prelude", type=Path, metavar="FILE",
                    help="VCL for all variants but stock: imports, vcl_init")
-    p.add_argument("--seconds", type=float, default=4.5, metavar="S",
-                   help="per measurement (default %(default)s)")
+    p.add_argument("--seconds", type=float, default=SECONDS, metavar="S",
+                   help="per measurement (default %(default)s; "
+                   f"{SOAK_SECONDS:g} for soak)")
     p.add_argument("--warmup", type=float, default=1, metavar="S",
                    help="before each (default %(default)s)")
     p.add_argument("--turns", type=int, default=5, metavar="N",
@@ -331,6 +339,9 @@ def obstacle(
         return "a shaped link, which loopback is not: run it as root"
     if name == "utilization" and len(own_cores(bed)) < CORES:
         return f"{CORES} cores, not {own_cores(bed)}"
+    if (name in ABUSES and ABUSES[name].needs
+            and bed.mode != "namespaces"):
+        return f"{ABUSES[name].needs}: run it as root, on one machine"
     return None
 
 
@@ -386,6 +397,11 @@ def make_job(name: str, args: argparse.Namespace, bed: Testbed) -> Job:
         return Job(name, schedule.content_change(plan, many), content_change)
     if name == "flash-crowd":
         return Job(name, schedule.flash_crowd(plan, many), flash_crowd)
+    if name == SOAK:
+        seconds = SOAK_SECONDS if args.seconds == SECONDS else args.seconds
+        ours = sum(v in SWITCHES for v in variants)
+        return Job(name, schedule.soak(ours, seconds),
+                   partial(soak, seconds=seconds))
     if name in ABUSES:
         check_names([args.victim])
         return Job(name, schedule.abuse(plan, many, name, args.flood),
@@ -405,15 +421,17 @@ def make_job(name: str, args: argparse.Namespace, bed: Testbed) -> Job:
 
 
 def experiments(args: argparse.Namespace, bed: Testbed) -> list[str]:
-    """Return the names of what `all` runs here; say what it leaves out."""
+    """Return what `all` or `abuse` runs here; say what it leaves out."""
     names = []
-    for name in EXPERIMENTS:
+    for name in ABUSES if args.experiment == ABUSE else EXPERIMENTS:
+        if args.experiment == ALL and name in ABUSES and name not in IN_ALL:
+            continue
         lacks = obstacle(name, args, bed)
         if lacks:
             progress(f"{name} is left out: it needs {lacks}")
-        elif not (args.quick and name in LONG):
+        elif not (args.quick and args.experiment == ALL and name in LONG):
             names.append(name)
-    if args.quick:
+    if args.quick and args.experiment == ALL:
         progress(f"left out of the short form: {', '.join(LONG)}")
     return names
 
@@ -421,7 +439,7 @@ def experiments(args: argparse.Namespace, bed: Testbed) -> list[str]:
 def make_jobs(args: argparse.Namespace, bed: Testbed) -> list[Job]:
     """Return what to run, and say how long it takes."""
     names = [args.experiment]
-    if args.experiment == ALL:
+    if args.experiment in (ALL, ABUSE):
         names = experiments(args, bed)
     jobs = [make_job(name, args, bed) for name in names]
     for job in jobs if len(jobs) > 1 else []:
@@ -455,7 +473,7 @@ def run_job(job: Job, args: argparse.Namespace, lab: Lab) -> dict[str, Any]:
 
 def outputs(args: argparse.Namespace, jobs: Sequence[Job]) -> list[Path]:
     """Return where each job's results go, if anywhere; it is writable."""
-    if args.experiment == ALL:
+    if args.experiment in (ALL, ABUSE):
         folder = args.json or BUILD
         found = [folder / f"{job.name}.json" for job in jobs]
     elif args.json is None:
@@ -476,8 +494,9 @@ def outputs(args: argparse.Namespace, jobs: Sequence[Job]) -> list[Path]:
 def run_jobs(
     args: argparse.Namespace, jobs: Sequence[Job], lab: Lab,
     files: Sequence[Path],
-) -> None:
+) -> list[dict[str, Any]]:
     """Run one experiment after the other; print and write each."""
+    reports = []
     for number, job in enumerate(jobs):
         if len(jobs) > 1:
             left = sum(j.seconds for j in jobs[number:])
@@ -487,10 +506,23 @@ def run_jobs(
         if files:
             files[number].write_text(dump(found))
         print(table(found), flush=True)
+        reports.append(found)
+    return reports
 
 
-def run(args: argparse.Namespace, reaper: Reaper) -> None:
-    """Run what was asked for; `all` ends with a page."""
+def failures(reports: Sequence[dict[str, Any]]) -> list[str]:
+    """Return what abuses under Sandpaper failed, and in what."""
+    return [f"{report['experiment']}, {r['variant']}: {r['failed']}"
+            for report in reports for r in report["results"]
+            if r.get("failed") and r["variant"] in SWITCHES]
+
+
+def run(args: argparse.Namespace, reaper: Reaper) -> int:
+    """Run what was asked for; `all` ends with a page.
+
+    The status is 1 if that was an abuse, or all, and one failed.
+    """
+    abuses = args.experiment in (ABUSE, SOAK, *ABUSES)
     whole = args.experiment == ALL
     if whole:
         report.check_plots()
@@ -498,9 +530,16 @@ def run(args: argparse.Namespace, reaper: Reaper) -> None:
     jobs = make_jobs(args, bed)
     files = outputs(args, jobs)
     build_publishers(args, jobs)
-    run_jobs(args, jobs, make_lab(args, bed, reaper), files)
+    reports = run_jobs(args, jobs, make_lab(args, bed, reaper), files)
     if whole:
         print(f"\n{report.write(files[0].parent, files)}")
+    failed = failures(reports) if abuses else []
+    if len(reports) > 1 and abuses:
+        every = [r for found in reports for r in found["results"]]
+        print("\n" + align(*abuse_table(every)))
+    for line in failed:
+        print(f"FAILED {line}", flush=True)
+    return 1 if failed else 0
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -514,7 +553,7 @@ def main(argv: list[str] | None = None) -> int:
             print(report.write(args.json or BUILD))
         else:
             reaper = Reaper(args.nice)
-            run(args, reaper)
+            return run(args, reaper)
     except TestbedError as error:
         print(f"sandpaper-bench: {error}", file=sys.stderr)
         return 2

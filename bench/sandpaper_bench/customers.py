@@ -56,6 +56,9 @@ BIG = 10_000_000  # bytes: of a page that abusers ask for
 LARGE = 230_000  # bytes: with c1's work, link-bound
 PAGE_SIZES = sorted({c.size for c in CUSTOMERS.values()} | {BIG, LARGE})
 
+DEAR = "\t\t# dear work\n"
+DEAR_US = 2200
+
 CALIBRATION = "calibrate"  # the Host that does PROBE_UNITS units
 PROBE_UNITS = 40
 
@@ -101,6 +104,11 @@ def work_vcl(units: int) -> str:
     if units == 0:
         return ""
     return f'\t\tset req.http.X-Text = "{TEXT}";\n' + step * units
+
+
+def with_work(text: str, unit_us: float) -> str:
+    """Return VCL with the dear work in its place."""
+    return text.replace(DEAR, work_vcl(round(DEAR_US / unit_us)))
 
 
 def tenant_map() -> str:

@@ -23,6 +23,7 @@ from .customers import (
     host,
     publisher,
     vcl,
+    with_work,
 )
 from .load import Group, Interleaved, Load, Measurement, tenant
 from .nginx import NGINX, Nginx
@@ -159,17 +160,18 @@ class Lab:
         if self._serves_publishers and self.publishers is not None:
             prelude += self.publishers.vcl(variant.root)
         return Varnish(variant, self.bed, self._reaper,
-                       vcl(proxy, self.unit_us, prelude), proxy)
+                       vcl(proxy, self.unit_us,
+                           with_work(prelude, self.unit_us)), proxy)
 
     def measure(
         self, varnish: Varnish, groups: list[Group],
-        seconds: float | None = None,
+        seconds: float | None = None, drain: float = 0.0,
     ) -> Measurement:
         """Measure one window of the planned length."""
         return self._undisturbed(lambda: self.load.measure(
             varnish, groups,
             self.plan.seconds if seconds is None else seconds,
-            self.plan.warmup))
+            self.plan.warmup, drain))
 
     def in_phases(
         self, phases: Sequence[tuple[Varnish, list[Group]]],

@@ -210,6 +210,10 @@ def build_loadgen() -> Path:
     return program
 
 
+class WorkerDied(TestbedError):
+    """varnishd's worker process ended while it was under load."""
+
+
 class Load:
     """Starts load generators on the testbed's client."""
 
@@ -227,21 +231,38 @@ class Load:
 
     def measure(
         self, varnish: Varnish, groups: list[Group], seconds: float,
-        warmup: float = 1.0,
+        warmup: float = 1.0, drain: float = 0.0,
     ) -> Measurement:
-        """Load `varnish` with all groups for one window of `seconds`."""
-        wrk = self._wrk and all(g.mode == "closed" for g in groups)
-        run = self._run_wrk if wrk else self._run_loadgen
-        measurement = run(varnish, groups, seconds, warmup)
-        self._check([varnish])
+        """Load `varnish` with all groups for one window of `seconds`.
+
+        Who is owed an answer then is waited for, `drain` seconds at most.
+        """
+        if (self._wrk and not drain
+                and all(g.mode == "closed" for g in groups)):
+            measurement = self._run_wrk(varnish, groups, seconds, warmup)
+        else:
+            measurement = self._run_loadgen(varnish, groups, seconds, warmup,
+                                            drain)
+        self.check([varnish])
         return measurement
 
+    def disturbed(
+        self, varnish: Varnish, groups: list[Group], seconds: float,
+        drain: float,
+    ) -> dict[str, Seen]:
+        """Load while something is done to varnishd, even if it stops."""
+        result, _, _ = self._loadgen(
+            varnish, ["-d", str(drain), *(g.spec() for g in groups)],
+            seconds, 0.0, lambda: None)
+        return {g["name"]: seen(g) for g in result["groups"]}
+
     @staticmethod
-    def _check(running: Iterable[Varnish]) -> None:
+    def check(running: Iterable[Varnish]) -> None:
+        """Has no worker process died?"""
         for varnish in running:
             if varnish.restarted():
-                raise TestbedError(f"{varnish.variant.name}: the worker "
-                                   "process died under load")
+                raise WorkerDied(f"{varnish.variant.name}: the worker "
+                                 "process died under load")
 
     def in_phases(
         self, phases: Sequence[tuple[Varnish, list[Group]]],
@@ -268,7 +289,7 @@ class Load:
             phases[0][0], ["-p", str(len(phases)), "-l", str(length),
                            "-q", str(SETTLE_SECONDS), *specs],
             seconds, warmup, clocks)
-        self._check(running)
+        self.check(running)
         found: list[dict[str, Seen]] = [{} for _ in phases]
         other = {}
         for g in result["groups"]:
@@ -301,11 +322,11 @@ class Load:
 
     def _run_loadgen(
         self, varnish: Varnish, groups: list[Group], seconds: float,
-        warmup: float,
+        warmup: float, drain: float = 0.0,
     ) -> Measurement:
         return self._seen(*self._loadgen(
-            varnish, [g.spec() for g in groups], seconds, warmup,
-            lambda: self._clocks(varnish)))
+            varnish, ["-d", str(drain), *(g.spec() for g in groups)],
+            seconds, warmup, lambda: self._clocks(varnish)))
 
     def _loadgen(
         self, varnish: Varnish, arguments: list[str], seconds: float,

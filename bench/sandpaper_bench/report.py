@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .abuse import ABUSES, KEPT
+from .abuses import ABUSES, KEPT
 from .claims import (
     FAIR,
     LOST_MANY,
@@ -69,8 +69,11 @@ LINE_COLUMNS = (
 ABUSE_COLUMNS = (
     "alone/s, beside/s: the victim's requests/s; kept: beside over alone, "
     "with its 95 % interval; fair: what it can claim; p99: ms, alone and "
-    "beside; memory: MB that varnishd grew by; asked: requests of the "
-    "abuser.")
+    "beside, of an open loop at half of that; settled: seconds until nothing "
+    "runs or waits any more; lost: the victim's requests that were not "
+    "answered once; threads: the most there were; memory: MB that varnishd "
+    "grew by; asked: requests of the abuser; failed: what is not as it "
+    "should be.")
 RATE_ABOUT = (
     "The pairs again, each turn a new process, with the rate of the link {}. "
     "The paper's prototype is told the rate (section 3.2).")
@@ -180,6 +183,15 @@ SECTIONS = {
         f"Abuse: {name}", "What a victim keeps; not in the paper.",
         ABUSE_COLUMNS, lambda plots, r: [plots.kept(r, KEPT)])
        for name in ABUSES},
+    "soak": Section(
+        "Soak: everything at once",
+        "All abuses in small, and an operator who changes what can be "
+        "changed live; not in the paper.",
+        "arrived: requests at the gate; unaccounted: of these, neither "
+        "completed nor cancelled, waiting or running; lost: a victim's "
+        "requests that were not answered once; settled: seconds until "
+        "nothing runs or waits any more; memory: of the last quarter over "
+        "the second's."),
     **{name: Section(
         f"Pairs, the link's rate {what}", RATE_ABOUT.format(what),
         PAIR_COLUMNS,

@@ -12,10 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .abuse import ABUSES, flood_plan
+from .abuse import flood_plan
+from .abuses import ABUSES
 from .fetch import CASES, SETTLE
 from .lab import Plan
 from .load import PHASE_SECONDS
+from .meddle import waits
 from .overhead import SETTINGS
 from .pace import Schedule
 from .scale import CONNECT_RATE, CONNECTIONS
@@ -119,12 +121,21 @@ def flash_crowd(plan: Plan, variants: int) -> Schedule:
     return [turn] * (variants * plan.turns) + [quiet] * plan.turns
 
 
+def soak(variants: int, seconds: float) -> Schedule:
+    """Return the schedule of `soak`."""
+    return [START + seconds] * variants
+
+
 def abuse(plan: Plan, variants: int, name: str, flood: int) -> Schedule:
     """Return the schedule of a kind of abuse."""
-    if ABUSES[name].flood:
+    kind, quick = ABUSES[name], 2 * window(plan, 1 / 2)
+    if kind.flood:
         plan = flood_plan(plan)
         floods = math.ceil(flood / (FLOOD_RPS * (plan.seconds + plan.warmup)))
-        turn = START + (3 + floods) * window(plan)
+        turn = START + (3 + floods) * window(plan) + quick
+    elif kind.greedy or kind.after:
+        turn = (START + (3 + kind.after) * window(plan) + quick
+                + waits(kind.deeds))
     else:
-        turn = 2 * START + phases(plan, 4)
+        turn = 2 * START + phases(plan, 4) + quick
     return [turn] * (variants * plan.turns)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .abuse import ABUSES
+from .abuses import ABUSES
 from .estimate import known
 from .lab import controls
 
@@ -82,12 +82,15 @@ def abuse_table(results: Sequence[dict[str, Any]]) -> Table:
     """Return the table of an abuse."""
     return (
         ["abuse", "victim", "variant", "alone/s", "beside/s", "kept",
-         "95 %", "fair", "p99 ms", "p99 ms beside", "memory MB", "asked"],
+         "95 %", "fair", "p99 ms", "p99 ms beside", "settled s", "lost",
+         "threads", "memory MB", "asked", "failed"],
         [[r["abuse"], r["victim"], r["variant"], f"{r['rps_alone']:.0f}",
           f"{r['rps_beside']:.0f}", f"{r['kept']:.3f}",
           interval(r["kept_ci"]), f"{r['fair']:.1f}",
           f"{r['p99_s_alone'] * 1e3:.1f}", f"{r['p99_s_beside'] * 1e3:.1f}",
-          f"{r['memory_grown_mb']:+.1f}", str(r["abusive_requests"])]
+          f"{r['settled_s']:.2f}", str(r["lost"]), str(r["threads_most"]),
+          f"{r['memory_grown_mb']:+.1f}", str(r["abusive_requests"]),
+          r["failed"] or "-"]
          for r in results])
 
 
@@ -162,6 +165,20 @@ def table1_table(results: Sequence[dict[str, Any]]) -> Table:
           str(r["errors"])] for r in results])
 
 
+def soak_table(results: Sequence[dict[str, Any]]) -> Table:
+    """Return the table of `soak`."""
+    return (
+        ["variant", "soaked s", "arrived", "completed", "cancelled",
+         "refused", "shed", "unaccounted", "lost", "settled s",
+         "memory grown MB", "descriptors", "failed"],
+        [[r["variant"], f"{r['soaked_s']:.0f}", str(r["enqueued"]),
+          str(r["completed"]), str(r["cancelled"]), str(r["refused"]),
+          str(r["shed"]), str(r["unaccounted"]), str(r["lost"]),
+          f"{r['settled_s']:.2f}", f"{r['memory_grown_mb']:+.1f}",
+          f"{r['descriptors_before']} to {r['descriptors_after']}",
+          r["failed"] or "-"] for r in results])
+
+
 def control_lines(control: dict[str, Any]) -> list[str]:
     """Return a line for each A/A control."""
     return [f"A/A control: {c['what']}: {c['ratio']:.3f} "
@@ -184,7 +201,7 @@ TABLES: dict[str, Callable[[Sequence[dict[str, Any]]], Table]] = {
     "latency": latency_table, "table1": table1_table,
     "utilization": utilization_table, "fetch": fetch_table,
     "content-change": timeline_table, "flash-crowd": timeline_table,
-    **dict.fromkeys(ABUSES, abuse_table),
+    **dict.fromkeys(ABUSES, abuse_table), "soak": soak_table,
 }
 
 

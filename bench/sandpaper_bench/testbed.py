@@ -10,13 +10,14 @@ loopback interface, nothing is shaped, and `mode` says so.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,9 +30,10 @@ CAP_NET_ADMIN = 12
 CAP_SYS_ADMIN = 21
 BURST_BYTES = 262144
 LATENCY = "50ms"
+HOLE = "192.0.2.0/24"  # from where nothing ever comes (TEST-NET-1)
 PROXIES = 2
 LOG = "log"  # the role of what a varnishd writes to, beside its cores
-ASK_SECONDS = 30.0
+ASK_SECONDS = 60.0
 LOG_LINES = 512  # that a log has not read yet, as systemd sets it
 MESSAGE = 500  # characters of what a program says
 
@@ -191,6 +193,9 @@ class Testbed:
             self._link("client", f"10.77.{i}.1", p.role, p.addr)
             self._link("origin", p.origin_addr, p.role,
                        f"10.77.{i + 100}.2")
+            # The origin forwards nothing: what is sent there is gone
+            run("ip", "-n", self._name(p.role), "route", "add", HOLE, "via",
+                p.origin_addr)
             run("tc", "-n", self._name(p.role), "qdisc", "add", "dev",
                 "client", "root", "tbf", "rate", f"{self.rate_bps:.0f}bit",
                 "burst", str(BURST_BYTES), "latency", LATENCY)
@@ -254,6 +259,26 @@ class Testbed:
 
     def bring(self, role: str, path: Path) -> None:
         """Have a file of this machine at the same path of `role`'s."""
+
+    @contextlib.contextmanager
+    def firewall(self, role: str, rule: str) -> Iterator[None]:
+        """Have nftables apply a rule to what the machine `role` sends."""
+        if not rule:
+            yield
+            return
+        nft = self.find(role, "nft", "nftables")
+        table = "inet sandpaper_bench"
+        run(*self.inside(role, [nft, f"""
+            table {table} {{
+                chain sent {{
+                    type filter hook output priority 0;
+                    {rule}
+                }}
+            }}"""]))
+        try:
+            yield
+        finally:
+            run(*self.inside(role, [nft, f"delete table {table}"]))
 
     def find(self, role: str, program: str, package: str) -> str:
         """Return where an installed program is; an error if it is not."""

@@ -68,8 +68,7 @@ class Varnish:
 
     def __enter__(self) -> Self:
         self._folder = self._bed.folder(self.proxy.role)
-        self._bed.write(self.proxy.role, self._folder / "bench.vcl",
-                        self._vcl.encode())
+        self._bed.write(self.proxy.role, self.vcl_file, self._vcl.encode())
         self._process = self._reaper.popen(
             self._bed.command(self.proxy.role, self._command()),
             log=self._folder / "log")
@@ -88,13 +87,22 @@ class Varnish:
         command = [
             str(self.variant.program), "-F", "-j", "none",
             "-n", str(self._folder / "n"),
-            "-f", str(self._folder / "bench.vcl"),
+            "-f", str(self.vcl_file),
             "-a", self.proxy.listen,
             "-s", "malloc,256m",
         ]
         for parameter in FAIR_PARAMETERS + self.variant.parameters:
             command += ["-p", parameter]
         return command
+
+    @property
+    def vcl_file(self) -> Path:
+        """Where its VCL is."""
+        return self._folder / "bench.vcl"
+
+    def adopt(self) -> None:
+        """There is another worker process, as there should be."""
+        self.child = self._await_child()
 
     def _await_child(self) -> int:
         """Wait until the worker process runs and its VCL is in use."""
@@ -117,7 +125,7 @@ class Varnish:
         """Run a CLI command; return what it printed."""
         done = self._bed.ask(self.proxy.role, [
             str(self.variant.root / "bin" / "varnishadm"),
-            "-n", str(self._folder / "n"), "-t", "10", *command])
+            "-n", str(self._folder / "n"), "-t", "50", *command])
         if done.returncode != 0:
             raise TestbedError(
                 f"varnishadm {' '.join(command)}: "
@@ -147,6 +155,35 @@ class Varnish:
             if line.startswith("RssAnon:"):
                 return int(line.split()[1]) * 1024
         raise TestbedError(f"/proc/{self.child}/status has no RssAnon")
+
+    def threads(self) -> int:
+        """Return how many threads the worker process has."""
+        status = self._read(Path(f"/proc/{self.child}/status"))
+        return int(status.partition("\nThreads:")[2].split()[0])
+
+    def descriptors(self) -> int:
+        """Return how many descriptors the worker process has open."""
+        return len(self._bed.ask(self.proxy.role, [
+            "ls", f"/proc/{self.child}/fd"]).stdout.split())
+
+    def limit_descriptors(self, number: int) -> None:
+        """Set how many descriptors the worker process may have open."""
+        self._order("prlimit", f"--pid={self.child}", f"--nofile={number}:")
+
+    def signal(self, name: str) -> None:
+        """Send the worker process a signal."""
+        self._order("kill", f"-{name}", str(self.child))
+
+    def _order(self, *command: str) -> None:
+        done = self._bed.ask(self.proxy.role, command)
+        if done.returncode != 0:
+            raise TestbedError(f"{command[0]}: {one_line(done.stderr)}")
+
+    def panicked(self) -> bool:
+        """Has a worker process panicked since the start?"""
+        with contextlib.suppress(TestbedError):
+            return bool(self.cli("panic.show"))
+        return False
 
     def restarted(self) -> bool:
         """Has the worker process died since the start?"""

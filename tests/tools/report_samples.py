@@ -17,7 +17,8 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
 from sandpaper_bench import fetch, table1, utilization
-from sandpaper_bench.abuse import ABUSES, AbuseTurn, abuse_result
+from sandpaper_bench.abuse import AbuseTurn, abuse_result
+from sandpaper_bench.abuses import ABUSES
 from sandpaper_bench.lab import Lab, Plan, dump
 from sandpaper_bench.latency import LatencyTurn, latency_result
 from sandpaper_bench.load import Interleaved, Measurement, Seen
@@ -44,6 +45,7 @@ GOOD, BAD = (1.0, 1.01, 0.99, 1.0), (1.2, 1.21, 1.22, 1.23)
 class SampleBed:
     """A testbed that is not there."""
 
+    mode = "namespaces"
     shaped = True
     proxy_cores: ClassVar = [0]
     load_cores: ClassVar = [1, 2]
@@ -52,7 +54,7 @@ class SampleBed:
     def describe(self) -> dict[str, object]:
         """Return what a real one says of itself."""
         return {
-            "mode": "namespaces", "cpu": "a CPU <of 3 & more>", "cores": 4,
+            "mode": self.mode, "cpu": "a CPU <of 3 & more>", "cores": 4,
             "nice": -10, "kernel": "6.1", "proxy_cores": [0],
             "load_cores": [1, 2], "link_bits_per_second": 1.25e9,
             "congestion_control": "reno", "load_average_at_start": 0.5}
@@ -235,7 +237,7 @@ def line_results(lab: Lab, phase: str) -> list[Report]:
 def abuse_turn(rps: float, n: int) -> AbuseTurn:
     """Return a turn in which the victim kept so many requests/s."""
     return AbuseTurn([seen(1000), seen(1000 + n)], [seen(rps), seen(rps)],
-                     1000, 0, 4096)
+                     (seen(100), seen(100, 2e-2)), [], 1000, 0, 4096, 0.1, 9)
 
 
 def abuse_results(lab: Lab, name: str) -> list[Report]:

@@ -144,8 +144,7 @@ TURNS = {
     "timeline.line": lambda lab, v, always, phases, fair=1.0: line(
         90, len(phases)),
     "timeline.predicted": lambda *_: 1.0,
-    "abuse.abuse_turn": lambda *_: abuse_turn(900, 0),
-    "abuse.flood_turn": lambda *_: abuse_turn(900, 0),
+    "abuse.Case.turn": lambda *_: abuse_turn(900, 0),
 }
 
 

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What happens to a varnishd from outside while it is under load.
+
+A deed is a CLI command, `{vcl}` in it the file of its VCL, or one of
+
+    wait S            the next one S seconds later
+    signal NAME       to the worker process
+    descriptors N     as many as the worker process may have open
+    start             waits until there is a worker process again
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+from .lab import progress
+from .testbed import TestbedError
+from .varnish import Varnish
+
+LOOK_SECONDS = 0.1
+GAP_SECONDS = 0.2  # between two deeds
+
+
+def waits(deeds: Sequence[str]) -> float:
+    """Return the seconds that deeds wait for, in all."""
+    return sum(float(deed.split()[1]) for deed in deeds
+               if deed.startswith("wait "))
+
+
+def do(varnish: Varnish, deed: str) -> float:
+    """Do it; return after how many seconds the next one is due."""
+    match deed.replace("{vcl}", str(varnish.vcl_file)).split():
+        case ["wait", seconds]:
+            return float(seconds)
+        case ["signal", name]:
+            varnish.signal(name)
+        case ["descriptors", number]:
+            varnish.limit_descriptors(int(number))
+        case words:
+            varnish.cli(*words)
+            if words == ["start"]:
+                varnish.adopt()
+    return GAP_SECONDS
+
+
+class Meddler(threading.Thread):
+    """Does deeds, in turn or once, and notes threads and memory."""
+
+    def __init__(
+        self, varnish: Varnish, deeds: Sequence[str], once: bool = False
+    ) -> None:
+        super().__init__(daemon=True)
+        self._varnish, self._deeds, self._once = varnish, deeds, once
+        self._over = threading.Event()
+        self.errors: list[str] = []  # deeds that could not be done
+        self.threads = self.done = 0
+        self.rss: list[int] = []
+
+    def run(self) -> None:
+        deeds: Iterator[str] = iter(
+            self._deeds if self._once else itertools.cycle(self._deeds))
+        due = time.monotonic() + LOOK_SECONDS
+        while not self._over.wait(LOOK_SECONDS):
+            with contextlib.suppress(TestbedError):  # it may have ended
+                self.threads = max(self.threads, self._varnish.threads())
+                self.rss.append(self._varnish.rss_bytes())
+            if time.monotonic() >= due and (deed := next(deeds, "")):
+                due = time.monotonic() + self._do(deed)
+        # What was begun is ended: nothing stays stopped or changed
+        while self._deeds and (self.done % len(self._deeds) or (
+                self._once and not self.done)):
+            self._do(next(deeds))
+
+    def _do(self, deed: str) -> float:
+        self.done += 1
+        try:
+            return do(self._varnish, deed)
+        except (TestbedError, subprocess.TimeoutExpired) as error:
+            self.errors.append(f"{deed}: {error}")
+            return GAP_SECONDS
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self.join()
+        for error in self.errors:
+            progress(f"  {error}")

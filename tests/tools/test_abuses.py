@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The abuses: their table, what fails one, and what is done to varnishd."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from unittest.mock import MagicMock
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+
+from sandpaper_bench.abuse import abuse_result, dead_turn, failed, settled
+from sandpaper_bench.abuses import ABUSES, KEPT, Abuse
+from sandpaper_bench.customers import vcl, with_work
+from sandpaper_bench.load import Group, Seen, build_loadgen
+from sandpaper_bench.meddle import Meddler, do, waits
+from sandpaper_bench.soak import Soaked, mixed, taken, unaccounted
+from sandpaper_bench.testbed import Proxy, TestbedError
+
+ROOT = os.environ.get("VARNISH_ROOT", "")
+TIMEOUT = 60  # seconds
+GOOD = {"kept": 1.0, "fair": 1.0, "p99_times": 1.0, "settled_s": 0.1,
+        "lost": 0, "died": 0, "undone": 0, "threads_most": 100,
+        "memory_grown_mb": 1.0}
+
+
+def counters(**values: int) -> dict[str, int]:
+    """Return counters as varnishstat names them."""
+    names = ("enqueued", "released", "completed", "cancelled", "refused",
+             "shed", "waiting", "running", "lent")
+    return {f"SANDPAPER.{n}": values.get(n, 0) for n in names}
+
+
+class Table(unittest.TestCase):
+    """Each entry is something that can be run."""
+
+    def test_loadgen_takes_every_group(self) -> None:
+        program = build_loadgen()
+        for name, abuse in ABUSES.items():
+            for group in abuse.groups:
+                done = subprocess.run(
+                    [str(program), "-t", "0.01", "-w", "0", "127.0.0.1:1",
+                     group.spec().replace("mark=7", "mark=0")],
+                    capture_output=True, text=True, check=False,
+                    timeout=TIMEOUT)
+                self.assertEqual(done.returncode, 0, f"{name} {done.stderr}")
+
+    @unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
+    def test_varnishd_takes_the_vcl_of_all(self) -> None:
+        proxy = Proxy("proxy", "127.0.0.1", 1, "127.0.0.1", 80, 81)
+        parts = dict.fromkeys(a.vcl for a in ABUSES.values())
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "vcl"
+            file.write_text(vcl(proxy, 100, with_work("".join(parts), 100)))
+            done = subprocess.run(
+                [f"{ROOT}/sbin/varnishd", "-C", "-f", str(file), "-n",
+                 f"{folder}/n"], capture_output=True, text=True,
+                check=False, timeout=TIMEOUT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_what_is_fair_is_a_part_of_all(self) -> None:
+        for name, abuse in ABUSES.items():
+            self.assertTrue(0 < KEPT * abuse.fair < 1, name)
+            if abuse.fair < 1:
+                self.assertTrue(abuse.greedy, name)
+            if abuse.firewall:
+                self.assertTrue(abuse.needs, name)
+
+    def test_a_soak_has_them_in_small(self) -> None:
+        bed = MagicMock(mode="loopback")
+        some = taken(bed)
+        self.assertEqual(set(ABUSES) - set(some), {
+            "dropped-acks", "blackhole", "probes", "restart",
+            "no-descriptors"})
+        groups = mixed(some)
+        self.assertEqual(len({g.name for g in groups}), len(groups))
+        self.assertLessEqual(max(g.conns for g in groups), 40)
+        self.assertEqual({g.mark for g in groups}, {0})
+
+
+class Criteria(unittest.TestCase):
+    """Each criterion fails alone."""
+
+    def test_each(self) -> None:
+        kind = Abuse(threads=100, memory_mb=16)
+        self.assertEqual(failed(kind, GOOD), [])
+        for name, value in (("kept", 0.89), ("p99_times", 2.1),
+                            ("settled_s", 1.1), ("lost", 1), ("died", 1),
+                            ("undone", 1), ("threads_most", 301),
+                            ("memory_grown_mb", 16.1)):
+            self.assertEqual(len(failed(kind, GOOD | {name: value})), 1, name)
+        self.assertEqual(failed(Abuse(fair=0.5), GOOD | {
+            "kept": 0.46, "fair": 0.5, "threads_most": 9999,
+            "memory_grown_mb": 99}), [])
+
+    def test_a_varnishd_that_died_fails(self) -> None:
+        lab = MagicMock()
+        lab.plan.seed = 1
+        found = abuse_result(lab, "connects", "k0", "sandpaper",
+                             [dead_turn(Group("k0", "a.example"))])
+        self.assertEqual(found["failed"], "kept, settled, died")
+
+    def test_settled(self) -> None:
+        varnish = MagicMock()
+        varnish.gauges.side_effect = [{"a": 1, "b": 0}, {"a": 0, "b": 0}]
+        self.assertLess(settled(varnish, ["a", "b"]), 1)
+        self.assertEqual(varnish.gauges.call_count, 2)
+
+    def test_every_request_is_accounted_for(self) -> None:
+        self.assertEqual(unaccounted(counters(
+            enqueued=10, released=8, completed=4, cancelled=3, waiting=1,
+            running=1, lent=1)), 0)
+        self.assertEqual(unaccounted(counters(enqueued=10, completed=9)), 1)
+
+    def test_a_soak(self) -> None:
+        victim = Seen("k0", 100, 10.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0.0,
+                      0, 0, [])
+        flat = [100 * 2**20] * 8
+        good = Soaked(victim, 0.1, 0, counters(), flat, (30, 35), 99, False,
+                      0)
+        self.assertEqual(good.failed, [])
+        grown = [*flat[:6], 200 * 2**20, 200 * 2**20]
+        bad = Soaked(victim, 2.0, -1, counters(), grown, (30, 90), 99, True,
+                     1)
+        self.assertEqual(bad.failed, ["died", "deeds", "counters", "settled",
+                                      "memory", "descriptors"])
+
+
+class Deeds(unittest.TestCase):
+    """What is done to a varnishd, and how it ends."""
+
+    def setUp(self) -> None:
+        self.varnish = MagicMock(vcl_file=Path("/a.vcl"))
+        self.varnish.threads.return_value = 7
+        self.varnish.rss_bytes.return_value = 1
+
+    def asked(self) -> list[str]:
+        return [" ".join(c.args) for c in self.varnish.cli.mock_calls]
+
+    def test_words(self) -> None:
+        for deed in ("vcl.load a {vcl}", "signal STOP", "descriptors 30",
+                     "start"):
+            do(self.varnish, deed)
+        self.assertEqual(do(self.varnish, "wait 5"), 5)
+        self.assertEqual(self.asked(), ["vcl.load a /a.vcl", "start"])
+        self.varnish.signal.assert_called_once_with("STOP")
+        self.varnish.limit_descriptors.assert_called_once_with(30)
+        self.varnish.adopt.assert_called_once_with()
+        self.assertEqual(waits(["wait 5", "stop", "wait 2.5"]), 7.5)
+
+    def test_what_was_begun_is_ended(self) -> None:
+        for once in (False, True):
+            self.varnish.cli.reset_mock()
+            with Meddler(self.varnish, ["a", "b", "c"], once) as meddler:
+                while not meddler.done:
+                    time.sleep(0.01)
+            self.assertEqual(self.asked()[-3:], ["a", "b", "c"])
+            self.assertEqual(len(self.asked()) % 3, 0)
+        self.assertEqual(meddler.threads, 7)
+
+    def test_once_is_once_even_if_there_is_no_time(self) -> None:
+        with Meddler(self.varnish, ["a", "b"], once=True):
+            pass
+        self.assertEqual(self.asked(), ["a", "b"])
+        with Meddler(self.varnish, []):
+            pass
+
+    def test_what_can_not_be_done_is_said(self) -> None:
+        self.varnish.cli.side_effect = TestbedError("no")
+        with Meddler(self.varnish, ["a"], once=True) as meddler:
+            pass
+        self.assertEqual(meddler.errors, ["a: no"])
+
+
+if __name__ == "__main__":
+    unittest.main()
