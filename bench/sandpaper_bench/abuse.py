@@ -92,13 +92,15 @@ def dead_turn(victim: Group) -> AbuseTurn:
                      0, SETTLE_SECONDS, 0, died=True)
 
 
-def settled(varnish: Varnish, names: Sequence[str]) -> float:
+def settled(
+    varnish: Varnish, names: Sequence[str], patience: float = SETTLE_SECONDS
+) -> float:
     """Wait until all these gauges are zero; return the seconds it took."""
     start = time.monotonic()
-    while (took := time.monotonic() - start) < SETTLE_SECONDS:
+    while (took := time.monotonic() - start) < patience:
         if not any(varnish.gauges(names).values()):
             return took
-    return SETTLE_SECONDS
+    return patience
 
 
 class Case:

@@ -270,12 +270,23 @@ def abuse_claims(report: Report) -> list[Claim]:
     return found
 
 
+def soak_claims(report: Report) -> list[Claim]:
+    """No request is forgotten, and none lost."""
+    r = report["results"][-1]
+    wrong = abs(r["unaccounted"]) + r["lost"] + r["died"]
+    return [claim(
+        report, "", f"forgotten or lost of {r['enqueued']} requests, and "
+        f"processes that died, in {r['soaked_s']:.0f} s of all abuses",
+        Unit(0), at_most((wrong, wrong), 0), told=None, stock=None,
+        ours=wrong, interval=(wrong, wrong), target="0")]
+
+
 CLAIMS: dict[str, Callable[[Report], list[Claim]]] = {
     "pairs": pair_claims, "alone": alone_claims,
     "overhead": overhead_claims, "workers": worker_claims,
     "latency": latency_claims, "scale": scale_claims,
     "content-change": line_claims, "flash-crowd": line_claims,
-    **dict.fromkeys(ABUSES, abuse_claims),
+    **dict.fromkeys(ABUSES, abuse_claims), "soak": soak_claims,
     "rate-unknown": rate_claims, "rate-wrong": rate_claims,
 }
 

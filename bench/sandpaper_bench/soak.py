@@ -29,6 +29,7 @@ SECONDS = 180.0
 CONNECTIONS = 40  # of an abuse, at most
 SLOWER = 10  # times, what comes at a rate
 MEMORY = (16 * 2**20, 0.05)  # bytes, or this part: what may come and go
+PATIENCE = 120.0  # seconds: counters agree only when nothing runs
 DESCRIPTORS = 20  # that may come and go
 COUNTED = tuple(f"SANDPAPER.{name}" for name in (
     "enqueued", "released", "completed", "cancelled", "refused", "shed",
@@ -122,7 +123,7 @@ def calm(
     varnish: Varnish, meddler: Meddler, victim: Seen, before: int
 ) -> Soaked:
     """Wait until varnishd has calmed down, and look at what is left."""
-    took = settled(varnish, GAUGES)
+    took = settled(varnish, GAUGES, PATIENCE)
     counters = varnish.gauges(COUNTED)
     return Soaked(
         victim, took, unaccounted(counters), counters, meddler.rss,

@@ -31,6 +31,8 @@ from sandpaper_bench.pairs import (
 )
 from sandpaper_bench.publishers import PUBLISHERS, Publishers
 from sandpaper_bench.scale import NAME, scale_result
+from sandpaper_bench.soak import COUNTED, Soaked
+from sandpaper_bench.soak import result as soak_result
 from sandpaper_bench.testbed import Testbed
 from sandpaper_bench.timeline import Line, result
 from sandpaper_bench.varnish import Variant
@@ -247,6 +249,13 @@ def abuse_results(lab: Lab, name: str) -> list[Report]:
             for v, rps in (("stock", 300), ("sandpaper", 960))]
 
 
+def soak_results() -> list[Report]:
+    """Return a quiet hour."""
+    return [soak_result("sandpaper", 3600, Soaked(
+        seen(900), 0.1, 0, dict.fromkeys(COUNTED, 0), [1 << 26] * 8,
+        (30, 31), 300, died=False, undone=0))]
+
+
 def samples(invalid: str = "") -> dict[str, Report]:
     """Return each experiment's report; one may have a bad control."""
     lab = SampleLab()
@@ -259,6 +268,7 @@ def samples(invalid: str = "") -> dict[str, Report]:
         "content-change": line_results(lab, "larger page"),
         "flash-crowd": line_results(lab, "2 x connections"),
         **{name: abuse_results(lab, name) for name in ABUSES},
+        "soak": soak_results(),
         "rate-unknown": pair_results(lab), "rate-wrong": pair_results(lab),
         "of-tomorrow": [{"customer": "C1", "cpu_us": 39.9, "list": [1]}],
     }
