@@ -1297,7 +1297,8 @@ report_group(struct group *g, double window)
 		lo = g->conns[i].count < lo ? g->conns[i].count : lo;
 		hi = g->conns[i].count > hi ? g->conns[i].count : hi;
 	}
-	qsort(g->lat, g->nlat, sizeof *g->lat, cmp_u32);
+	if (g->nlat > 0)
+		qsort(g->lat, g->nlat, sizeof *g->lat, cmp_u32);
 	printf("{\"name\": \"%s\", \"mode\": \"%s\", \"connections\": %u, "
 	    "\"requests\": %ju, \"rps\": %.3f, \"bytes\": %ju, "
 	    "\"sent\": %ju, \"sent_in_all\": %ju, \"answered_in_all\": %ju, "

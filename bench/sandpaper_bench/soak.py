@@ -11,6 +11,7 @@ the victim's was answered once.  There is no control: nothing is compared.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -20,7 +21,7 @@ from .abuse import DRAIN_SECONDS, GAUGES, settled
 from .abuses import ABUSES, SETTLED, Abuse
 from .lab import Lab, progress
 from .load import Group, Seen
-from .meddle import Meddler
+from .meddle import LOOK_SECONDS, Meddler
 from .testbed import Testbed
 from .varnish import Variant, Varnish
 
@@ -30,7 +31,8 @@ CONNECTIONS = 40  # of an abuse, at most
 SLOWER = 10  # times, what comes at a rate
 MEMORY = (16 * 2**20, 0.05)  # bytes, or this part: what may come and go
 PATIENCE = 120.0  # seconds: counters agree only when nothing runs
-DESCRIPTORS = 20  # that may come and go
+DESCRIPTORS = 20  # that may come and go, beside two a fetch that goes on
+PARAMETERS = ("feature=+http2", "backend_idle_timeout=1")
 COUNTED = tuple(f"SANDPAPER.{name}" for name in (
     "enqueued", "released", "completed", "cancelled", "refused", "shed",
     "waiting", "running", "lent"))
@@ -75,12 +77,14 @@ class Soaked:
 
     @property
     def grown_bytes(self) -> float:
-        """Return memory of the last quarter over the second's."""
+        """Return the most of the last quarter over the second's.
+
+        Each is longer than the deeds take: off and observe take more.
+        """
         quarter = len(self.rss) // 4
         if not quarter:
             return 0.0
-        return (median(self.rss[-quarter:])
-                - median(self.rss[quarter:2 * quarter]))
+        return max(self.rss[-quarter:]) - max(self.rss[quarter:2 * quarter])
 
     @property
     def failed(self) -> list[str]:
@@ -105,7 +109,7 @@ def soak_turn(lab: Lab, variant: Variant, seconds: float) -> Soaked:
     parts = dict.fromkeys(a.vcl for a in abuses.values())
     variant = replace(
         variant, prelude=variant.prelude + "".join(parts),
-        parameters=(*variant.parameters, "feature=+http2"))
+        parameters=(*variant.parameters, *PARAMETERS))
     deeds = [deed for a in abuses.values() for deed in a.deeds]
     rule = "\n".join(a.firewall for a in abuses.values() if a.firewall)
     victim = lab.tenant(VICTIM)
@@ -125,9 +129,14 @@ def calm(
     """Wait until varnishd has calmed down, and look at what is left."""
     took = settled(varnish, GAUGES, PATIENCE)
     counters = varnish.gauges(COUNTED)
+    usual = before + 2 * counters["SANDPAPER.lent"]
+    deadline = time.monotonic() + PATIENCE
+    while ((after := varnish.descriptors()) > usual + DESCRIPTORS
+           and time.monotonic() < deadline):
+        time.sleep(LOOK_SECONDS)
     return Soaked(
         victim, took, unaccounted(counters), counters, meddler.rss,
-        (before, varnish.descriptors()), meddler.threads,
+        (usual, after), meddler.threads,
         varnish.restarted() or varnish.panicked(), len(meddler.errors))
 
 

@@ -163,8 +163,11 @@ class Varnish:
 
     def descriptors(self) -> int:
         """Return how many descriptors the worker process has open."""
-        return len(self._bed.ask(self.proxy.role, [
-            "ls", f"/proc/{self.child}/fd"]).stdout.split())
+        done = self._bed.ask(self.proxy.role, [
+            "ls", f"/proc/{self.child}/fd"])
+        if not done.stdout:
+            raise TestbedError(f"{self.variant.name}: no worker process")
+        return len(done.stdout.split())
 
     def limit_descriptors(self, number: int) -> None:
         """Set how many descriptors the worker process may have open."""
