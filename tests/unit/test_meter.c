@@ -154,6 +154,13 @@ test_encodings(void **state)
 	assert_string_equal(src.name, "thread-clock");
 }
 
+/*
+ * Time that a hypervisor takes from the core is in the TSC, and in the
+ * thread's clock at the next tick.  It can only make a run worse: a run
+ * without it has to be close, and one of a few has none.
+ */
+#define UNDISTURBED	6
+
 /* Whatever the machine has, auto gives a source that counts */
 static void
 test_auto(void **state)
@@ -162,6 +169,7 @@ test_auto(void **state)
 	struct meter m;
 	char note[256];
 	int64_t lap, t;
+	int i;
 
 	(void)state;
 	assert_int_equal(METER_Choose(&src, "auto", note, sizeof note), 0);
@@ -173,11 +181,16 @@ test_auto(void **state)
 	} else
 		assert_string_equal(src.name, "cycles");
 	METER_Open(&m, &src);
-	t = thread_ns();
-	burn(2000000);
-	lap = METER_Lap(&m);
-	t = thread_ns() - t;
-	assert_true(lap > 0);
+	for (i = 0; i < UNDISTURBED; i++) {
+		(void)METER_Lap(&m);
+		t = thread_ns();
+		burn(2000000);
+		lap = METER_Lap(&m);
+		t = thread_ns() - t;
+		assert_true(lap > 0);
+		if (lap <= t + 100000)
+			break;
+	}
 	if (src.kind == METER_THREAD_CLOCK)
 		assert_in_range(lap, 2000000, t + 100000);
 	METER_Close(&m);
@@ -490,17 +503,12 @@ is_close(const struct sums *s)
 	    s->error * 50 <= s->clock);
 }
 
-/*
- * Time that a hypervisor takes from the core is in the TSC, and in the
- * thread's clock at the next tick.  It can only make a run worse: a run
- * without it has to be close, and one of a few has none.
- */
 static void
 laps_undisturbed(struct meter *m, struct sums *s, int64_t wall)
 {
 	int i;
 
-	for (i = 0; i < 6; i++) {
+	for (i = 0; i < UNDISTURBED; i++) {
 		laps_spinning(m, s, wall);
 		if (is_close(s))
 			return;
