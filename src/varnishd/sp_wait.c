@@ -134,7 +134,10 @@ SPD_CondWait(pthread_cond_t *cond, struct lock *lck)
 }
 
 /*--------------------------------------------------------------------
- * A request's body
+ * A body, a request's or a response's.
+ *
+ * When a process is stopped and goes on, calls on sockets with a timeout end
+ * with EINTR.  That is no error, here and in writes.
  */
 
 ssize_t
@@ -145,16 +148,16 @@ SPD_Read(int fd, void *ptr, size_t len)
 	int e;
 
 	if (!spd_holds_slot())
-		return (read(fd, ptr, len));
+		return (TEMP_FAILURE_RETRY(read(fd, ptr, len)));
 	l = recv(fd, ptr, len, MSG_DONTWAIT);
 	if (l >= 0 || errno != EAGAIN)
 		return (l);
 	pfd.fd = fd;
 	pfd.events = POLLIN;
 	if (poll(&pfd, 1, (int)(SPD_PATIENCE * 1e3)) == 1)
-		return (read(fd, ptr, len));
+		return (TEMP_FAILURE_RETRY(read(fd, ptr, len)));
 	spd_lend();
-	l = read(fd, ptr, len);
+	l = TEMP_FAILURE_RETRY(read(fd, ptr, len));
 	e = errno;
 	SPD_Rejoin();
 	errno = e;
@@ -194,25 +197,20 @@ spd_slow_reader(int fd, struct spd_look *last)
 
 /*
  * Send what follows the first `done` bytes of iov, as the flags say: all, or
- * what is left of a part that has begun.  `asked` is how much that is.
+ * what is left of a part that has begun.
  */
 static ssize_t
-spd_send(int fd, const struct iovec *iov, int n, size_t done, int flags,
-    size_t *asked)
+spd_send(int fd, const struct iovec *iov, int n, size_t done, int flags)
 {
 	struct msghdr msg;
-	int i;
 
 	for (; n > 0 && done >= iov->iov_len; iov++, n--)
 		done -= iov->iov_len;
 	assert(n > 0);
-	*asked = iov->iov_len - done;
 	flags |= MSG_NOSIGNAL;
 	if (done > 0)
 		return (send(fd, (const char *)iov->iov_base + done,
 		    iov->iov_len - done, flags | (n > 1 ? MSG_MORE : 0)));
-	for (i = 1; i < n; i++)
-		*asked += iov[i].iov_len;
 	memset(&msg, 0, sizeof msg);
 	msg.msg_iov = TRUST_ME(iov);
 	msg.msg_iovlen = (size_t)n;
@@ -227,6 +225,17 @@ spd_writers_max(void)
 
 	u = cache_param->wthread_max * cache_param->wthread_pools / 8;
 	return (vmax_t(unsigned, u, 8));
+}
+
+/* How much spd_send() tries to send, of iov's len bytes, `done` being sent */
+static size_t
+spd_asks(const struct iovec *iov, size_t done, size_t len)
+{
+	size_t begin = 0;
+
+	for (; begin + iov->iov_len <= done; iov++)
+		begin += iov->iov_len;
+	return (begin == done ? len - done : begin + iov->iov_len - done);
 }
 
 /* Lent: all of it, or what goes before the socket's own time-out */
@@ -258,7 +267,8 @@ spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
 	}
 	spd_lend();
 	do {
-		l = spd_send(fd, iov, n, done, 0, &asked);
+		asked = spd_asks(iov, done, len);
+		l = TEMP_FAILURE_RETRY(spd_send(fd, iov, n, done, 0));
 		if (l > 0)
 			done += (size_t)l;
 	} while (l > 0 && (size_t)l == asked && done < len);
@@ -330,18 +340,18 @@ ssize_t
 SPD_Writev(int fd, const struct iovec *iov, int n)
 {
 	struct spd_look look = { 0, 0, 0 };
-	size_t len = 0, done = 0, asked;
+	size_t len = 0, done = 0;
 	ssize_t l;
 	int i;
 
 	if (!spd_holds_slot())
-		return (writev(fd, iov, n));
+		return (TEMP_FAILURE_RETRY(writev(fd, iov, n)));
 	if (spd.synchronised && !(SPD_FLAGS(spd_me.node) & SPD_F_SENDING))
 		spd_begin_sending(spd_me.node);
 	for (i = 0; i < n; i++)
 		len += iov[i].iov_len;
 	while (done < len) {
-		l = spd_send(fd, iov, n, done, MSG_DONTWAIT, &asked);
+		l = spd_send(fd, iov, n, done, MSG_DONTWAIT);
 		if (l >= 0)
 			done += (size_t)l;
 		else if (errno != EAGAIN)
