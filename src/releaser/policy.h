@@ -71,7 +71,7 @@ struct rel {
 	const struct rel_policy	*policy;
 	unsigned		nslots;
 	unsigned		options;
-	uint8_t			epoch;
+	uint16_t		epoch:REL_EPOCH_BITS;	/* starts of a policy */
 	unsigned		waiting;
 	unsigned		running;
 	unsigned		backlogged;

@@ -57,11 +57,14 @@ struct rel_link {			/* of a circular list: list.h */
 	struct rel_link		*next, *prev;
 };
 
+/* A policy started anew so often during one request looks as if it had not */
+#define REL_EPOCH_BITS		14
+
 struct rel_node {
 	uint32_t		magic;
 #define REL_NODE_MAGIC		0x6e0de5a9
-	uint8_t			state;		/* enum rel_state */
-	uint8_t			epoch;		/* of the policy that charged it */
+	uint16_t		state:2;	/* enum rel_state */
+	uint16_t		epoch:REL_EPOCH_BITS;	/* the policy's at release */
 	uint16_t		slot;		/* that it was released for */
 	struct rel_tenant	*tenant;
 	struct rel_link		queue;		/* in the tenant's */

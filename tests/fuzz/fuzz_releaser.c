@@ -32,7 +32,7 @@
 #define SLOTS		40
 #define QUANTUM_MAX	4000000.	/* ns, U */
 #define FAIR_COST	(INT64_C(1) << 36)	/* ns: exact in doubles */
-#define SWITCHES	255		/* more: rel_node.epoch is 8 bits */
+#define SWITCHES	((1U << REL_EPOCH_BITS) - 1)
 #define NOW_MAX		(INT64_C(1) << 62)
 
 #define FAIR		(1U << 4)

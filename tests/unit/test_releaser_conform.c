@@ -353,6 +353,30 @@ test_switch_epoch(void **priv)
 	world_free(&w);
 }
 
+/* However often: a node's epoch had eight bits once, and 256 came round */
+static void
+test_switch_epochs(void **priv)
+{
+	struct rel_tenant_stat st;
+	struct world *w;
+	struct req *r;
+	unsigned i;
+
+	(void)priv;
+	w = world_new(REL_New(0, 4, REL_OPT_ALL, NULL, NULL), 4, 7);
+	(void)world_tenant(w, REL_WEIGHT_ONE);
+	(void)world_enqueue(w, 0, 1);
+	(void)world_enqueue(w, 0, 1);
+	r = world_dequeue(w, 0, 0, NULL);
+	(void)world_dequeue(w, 0, 0, NULL);
+	for (i = 1; i <= 256; i++)
+		assert_int_equal(REL_SetPolicy(w->rel, i % 2, 0), 0);
+	world_complete(w, r, 50000000, REL_SCALE_ONE);
+	REL_TenantStat(w->rel, w->tenant[0], &st);
+	assert_int_equal(st.account, 0);
+	world_free(&w);
+}
+
 /* The caller's "the lock is held" is asked by all that change something */
 static void
 count(void *priv)
@@ -409,6 +433,7 @@ main(void)
 		cmocka_unit_test(test_switch),
 		cmocka_unit_test(test_switch_order),
 		cmocka_unit_test(test_switch_epoch),
+		cmocka_unit_test(test_switch_epochs),
 		cmocka_unit_test(test_held),
 	};
 
