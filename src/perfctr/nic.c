@@ -409,7 +409,7 @@ nic_quiet(struct nic *nic, const struct nic_epoch *e)
 	if (nic->probing)
 		return (nic_probe_ends(nic, e, 0));
 	/* Though not even half of T left: that is B's error, not T's */
-	if (e->closed < e->dt / 4 || e->sent < nic->rate / 2)
+	if (e->closed < e->dt / 4 || e->sent == 0 || e->sent < nic->rate / 2)
 		return (0);
 	if (nic->held++ == 0)
 		nic->held_sent = (int64_t)e->sent;

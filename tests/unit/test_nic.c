@@ -713,6 +713,25 @@ test_odd_calls(void **state)
 	assert_int_equal(nic.learned, 1);
 }
 
+/* An operator's T of next to nothing: half of it is 0, and nothing is sent */
+static void
+test_rate_of_one(void **state)
+{
+	struct nic nic;
+	int64_t now = SEC;
+	int i;
+
+	(void)state;
+	NIC_Init(&nic, 1, 0, now);
+	for (i = 0; i < 12; i++) {
+		NIC_Release(&nic, 200000, now);
+		now += NIC_EPOCH;
+		(void)NIC_Learn(&nic, 0, 0, now);
+		assert_int_equal(nic.probing, 0);
+	}
+	assert_int_equal(nic.rate, 1);
+}
+
 static int
 setup(void **state)
 {
@@ -757,6 +776,7 @@ main(void)
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_bound),
 		cmocka_unit_test(test_odd_calls),
+		cmocka_unit_test(test_rate_of_one),
 	};
 
 	return (cmocka_run_group_tests(tests, setup, teardown));
