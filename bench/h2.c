@@ -1,5 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Frames out are bytes in a caller's buffer; frames in are eaten as they
+ * come, in any pieces, of which only heads, and a status, are kept.
  */
 
 #include <assert.h>

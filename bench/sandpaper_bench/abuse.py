@@ -191,15 +191,22 @@ class Case:
                 abused, meddler, rss, [seen[0], seen[3]], seen[1:3],
                 (alone[name], both[name]), abusers)
 
+    def _alone(
+        self, varnish: Varnish
+    ) -> tuple[list[Seen], Group, Seen]:
+        """Measure the victim alone: closed; the open loop, and it."""
+        self._prime(varnish)
+        name = self.victim.name
+        closed = [self._measure(varnish, self.victim)[name]
+                  for _ in range(2)]
+        open_loop = self._quick(median(s.rps for s in closed))
+        return closed, open_loop, self._measure(varnish, open_loop)[name]
+
     def _greedy(self) -> AbuseTurn:
         """Measure the victim alone, then beside the abuser."""
         name, groups = self.victim.name, self.abuse.groups
         with self.lab.varnish(self.variant) as varnish:
-            self._prime(varnish)
-            alone = [self._measure(varnish, self.victim)[name]
-                     for _ in range(2)]
-            open_loop = self._quick(median(s.rps for s in alone))
-            before = self._measure(varnish, open_loop)[name]
+            alone, open_loop, before = self._alone(varnish)
             if self.flood:
                 # What as many connections take with one Host is not its
                 self._measure(varnish, self.victim, *(
@@ -225,11 +232,7 @@ class Case:
         """Measure the victim alone, do it under load, and measure again."""
         name, plan = self.victim.name, self.lab.plan
         with self.lab.varnish(self.variant) as varnish:
-            self._prime(varnish)
-            alone = [self._measure(varnish, self.victim)[name]
-                     for _ in range(2)]
-            open_loop = self._quick(median(s.rps for s in alone))
-            before = self._measure(varnish, open_loop)[name]
+            alone, open_loop, before = self._alone(varnish)
             rss = varnish.rss_bytes()
             with Meddler(varnish, self.deeds, once=True) as meddler:
                 during = self.lab.load.disturbed(

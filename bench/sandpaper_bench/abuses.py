@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from .customers import BIG, DEAR, LARGE, backend, host
 from .load import Group
+from .testbed import Testbed
 
 KEPT = 0.9  # of the fair share
 TIMES = 2.0  # p99 over p99 alone, at most
@@ -51,6 +52,10 @@ class Abuse:
     parameters: tuple[str, ...] = ()
     threads: int = 0  # thread_pool_max, which has to hold
     memory_mb: float = 0  # by which varnishd may grow
+
+    def runs_on(self, bed: Testbed) -> bool:
+        """Has this testbed what it needs?"""
+        return not self.needs or bed.mode == "namespaces"
 
 
 def recv(name: str, statements: str) -> str:

@@ -128,8 +128,8 @@ def parser() -> argparse.ArgumentParser:
                    help="varnishd -p for all variants but stock")
     p.add_argument("--prelude", type=Path, metavar="FILE",
                    help="VCL for all variants but stock: imports, vcl_init")
-    p.add_argument("--seconds", type=float, default=SECONDS, metavar="S",
-                   help="per measurement (default %(default)s; "
+    p.add_argument("--seconds", type=float, metavar="S",
+                   help=f"per measurement (default {SECONDS:g}; "
                    f"{SOAK_SECONDS:g} for soak)")
     p.add_argument("--warmup", type=float, default=1, metavar="S",
                    help="before each (default %(default)s)")
@@ -230,12 +230,13 @@ def make_bed(args: argparse.Namespace, reaper: Reaper) -> Testbed:
 
 def make_plan(args: argparse.Namespace) -> Plan:
     """Return the plan, of numbers that make sense."""
+    given = vars(args) | {"seconds": seconds_of(args)}
     for name, least in (("seconds", 0.1), ("warmup", 0), ("turns", 1),
                         ("connections", 1), ("rate", 1e6), ("flood", 1)):
-        if getattr(args, name) < least:
-            raise TestbedError(f"--{name} {getattr(args, name):g}: at least "
+        if given[name] < least:
+            raise TestbedError(f"--{name} {given[name]:g}: at least "
                                f"{least:g}")
-    return Plan(args.seconds, args.warmup, args.turns, args.max_turns,
+    return Plan(seconds_of(args), args.warmup, args.turns, args.max_turns,
                 args.connections, args.target, args.seed)
 
 
@@ -301,9 +302,17 @@ def chosen_sizes(option: str, text: str) -> list[int]:
     return sizes
 
 
+def seconds_of(
+    args: argparse.Namespace, default: float = SECONDS
+) -> float:
+    """Return --seconds, or how long an experiment takes without."""
+    return default if args.seconds is None else args.seconds
+
+
 def shorten(args: argparse.Namespace) -> None:
     """Take less of everything: minutes instead of an hour or two."""
-    args.seconds, args.turns = min(args.seconds, 2.0), min(args.turns, 3)
+    args.seconds = min(seconds_of(args), 2.0)
+    args.turns = min(args.turns, 3)
     args.warmup = min(args.warmup, 0.3)
     args.tenants, args.slots, args.clients = "200", "10,100", "10,100"
     args.flood = min(args.flood, 10_000)
@@ -339,8 +348,7 @@ def obstacle(
         return "a shaped link, which loopback is not: run it as root"
     if name == "utilization" and len(own_cores(bed)) < CORES:
         return f"{CORES} cores, not {own_cores(bed)}"
-    if (name in ABUSES and ABUSES[name].needs
-            and bed.mode != "namespaces"):
+    if name in ABUSES and not ABUSES[name].runs_on(bed):
         return f"{ABUSES[name].needs}: run it as root, on one machine"
     return None
 
@@ -398,7 +406,7 @@ def make_job(name: str, args: argparse.Namespace, bed: Testbed) -> Job:
     if name == "flash-crowd":
         return Job(name, schedule.flash_crowd(plan, many), flash_crowd)
     if name == SOAK:
-        seconds = SOAK_SECONDS if args.seconds == SECONDS else args.seconds
+        seconds = seconds_of(args, SOAK_SECONDS)
         ours = sum(v in SWITCHES for v in variants)
         return Job(name, schedule.soak(ours, seconds),
                    partial(soak, seconds=seconds))

@@ -42,7 +42,7 @@ def taken(bed: Testbed) -> dict[str, Abuse]:
     """Return the abuses that can go on here and leave others alone."""
     return {name: a for name, a in ABUSES.items()
             if not a.restarts and "descriptors" not in " ".join(a.deeds)
-            and (not a.needs or bed.mode == "namespaces")}
+            and a.runs_on(bed)}
 
 
 def mixed(abuses: dict[str, Abuse]) -> list[Group]:
