@@ -518,17 +518,18 @@ def run_jobs(
     return reports
 
 
-def failures(reports: Sequence[dict[str, Any]]) -> list[str]:
-    """Return what abuses under Sandpaper failed, and in what."""
-    return [f"{report['experiment']}, {r['variant']}: {r['failed']}"
+def verdicts(reports: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Return which abuses ran under Sandpaper, and in what each failed."""
+    return {f"{report['experiment']}, {r['variant']}": r["failed"]
             for report in reports for r in report["results"]
-            if r.get("failed") and r["variant"] in SWITCHES]
+            if r["variant"] in SWITCHES}
 
 
 def run(args: argparse.Namespace, reaper: Reaper) -> int:
     """Run what was asked for; `all` ends with a page.
 
-    The status is 1 if that was an abuse, or all, and one failed.
+    The status is 1 if that was an abuse, or all, and one failed; the last
+    line then says how many.
     """
     abuses = args.experiment in (ABUSE, SOAK, *ABUSES)
     whole = args.experiment == ALL
@@ -541,12 +542,17 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     reports = run_jobs(args, jobs, make_lab(args, bed, reaper), files)
     if whole:
         print(f"\n{report.write(files[0].parent, files)}")
-    failed = failures(reports) if abuses else []
-    if len(reports) > 1 and abuses:
+    if not abuses:
+        return 0
+    if len(reports) > 1:
         every = [r for found in reports for r in found["results"]]
         print("\n" + align(*abuse_table(every)))
-    for line in failed:
-        print(f"FAILED {line}", flush=True)
+    found = verdicts(reports)
+    failed = {name: what for name, what in found.items() if what}
+    for name, what in failed.items():
+        print(f"FAILED {name}: {what}")
+    print(f"{len(found) - len(failed)} passed, {len(failed)} failed",
+          flush=True)
     return 1 if failed else 0
 
 
