@@ -316,10 +316,18 @@ REL_BackloggedWeight(const struct rel *rel)
 int64_t
 REL_Oldest(const struct rel *rel)
 {
+	const struct rel_node *n = REL_First(rel);
+
+	return (n == NULL ? -1 : n->arrival);
+}
+
+struct rel_node *
+REL_First(const struct rel *rel)
+{
 	check(rel);
 	if (list_empty(&rel->order))
-		return (-1);
-	return (LIST_OF(rel->order.next, struct rel_node, order)->arrival);
+		return (NULL);
+	return (LIST_OF(rel->order.next, struct rel_node, order));
 }
 
 /*--------------------------------------------------------------------*/

@@ -151,6 +151,7 @@ unsigned REL_Running(const struct rel *);
 unsigned REL_Backlogged(const struct rel *);	/* tenants that wait */
 uint64_t REL_BackloggedWeight(const struct rel *);	/* the sum of theirs */
 int64_t REL_Oldest(const struct rel *);		/* first arrival, or -1 */
+struct rel_node *REL_First(const struct rel *);	/* that to arrive, or NULL */
 
 /*--------------------------------------------------------------------
  * Tenants

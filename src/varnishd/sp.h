@@ -134,6 +134,7 @@ _Static_assert(sizeof(struct rel_node) <=
 #define SPD_F_H2	(1U << 3)
 #define SPD_F_SLOW	(1U << 4)	/* its client does not read */
 #define SPD_F_SENDING	(1U << 5)	/* REL_Progress() knows */
+#define SPD_F_LATE	(1U << 6)	/* cancelled, it waited for too long */
 #define SPD_COUNTED_SHIFT 8		/* wire bytes in the NIC's backlog */
 
 /*--------------------------------------------------------------------
@@ -245,6 +246,7 @@ struct spd_conn *spd_conn(const struct sess *);
 void spd_disarm(struct spd_conn *);
 struct spd_conn *spd_ready_pop(void);		/* locked */
 void spd_ready_push(struct spd_conn *);		/* locked */
+struct req *spd_req_of(struct rel_node *);
 void spd_harvest(int timeout_ms);
 void spd_expire(struct worker *, int64_t now);
 void spd_summon(void);

@@ -156,7 +156,7 @@ spd_give_mine(struct spd_worker *me)
  * The next release for this slot.  It is the caller's to run.
  */
 
-static struct req *
+struct req *
 spd_req_of(struct rel_node *node)
 {
 	struct req *req;
@@ -384,11 +384,11 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 }
 
 /*
- * The answer when a tenant's queue is full.  No VCL runs for it, and it
- * must not block: what the socket does not take is lost.
+ * The answer when a tenant's queue is full, or did not move.  No VCL runs
+ * for it, and it must not block: what the socket does not take is lost.
  */
 static void
-spd_refuse(struct req *req)
+spd_refuse(struct worker *wrk, struct req *req, const char *why)
 {
 	static const char answer[] =
 	    "HTTP/1.1 503 Service Unavailable\r\n"
@@ -398,7 +398,8 @@ spd_refuse(struct req *req)
 	    "\r\n";
 	ssize_t l;
 
-	VSLb(req->vsl, SLT_Error, "Sandpaper: the tenant's queue is full");
+	(void)Req_LogStart(wrk, req);
+	VSLb(req->vsl, SLT_Error, "Sandpaper: %s", why);
 	VSLbs(req->vsl, SLT_RespProtocol, TOSTRAND("HTTP/1.1"));
 	VSLbs(req->vsl, SLT_RespStatus, TOSTRAND("503"));
 	VSLbs(req->vsl, SLT_RespReason, TOSTRAND("Service Unavailable"));
@@ -424,8 +425,7 @@ SPD_Gate(struct worker *wrk, struct req *req)
 		spd_disarm(conn);	/* its bytes are no new request */
 	if (spd_enqueue(wrk, req, conn, 0) == SPD_IN_QUEUED)
 		return (SPD_GATE_QUEUED);
-	(void)Req_LogStart(wrk, req);
-	spd_refuse(req);
+	spd_refuse(wrk, req, "the tenant's queue is full");
 	return (SPD_GATE_REFUSED);
 }
 
@@ -516,6 +516,20 @@ spd_bury(struct spd_worker *me, struct req *req)
 	return (1);
 }
 
+/*
+ * It waited for too long.  The caller resets a stream: only its thread may.
+ */
+static int
+spd_late(struct worker *wrk, struct req *req)
+{
+	struct rel_node *n = SPD_NODE(req);
+
+	n->magic = 0;
+	if (!(SPD_FLAGS(n) & SPD_F_H2))
+		spd_refuse(wrk, req, "the request waited for too long");
+	return (1);
+}
+
 int
 SPD_Begin(struct worker *wrk, struct req *req)
 {
@@ -529,6 +543,8 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	me = spd_self();
 	if (SPD_FLAGS(n) & SPD_F_GONE)
 		return (spd_bury(me, req));
+	if (SPD_FLAGS(n) & SPD_F_LATE)
+		return (spd_late(wrk, req));
 	assert(n->state == REL_RUNNING);
 	me->began = METER_Now();
 	if (SPD_FLAGS(n) & SPD_F_GRANTED) {

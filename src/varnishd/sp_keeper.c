@@ -6,8 +6,8 @@
  *  - parameters take effect (Varnish does not tell the child)
  *  - lingering connections go to Varnish's waiter
  *  - every NIC_EPOCH: the link's rate is learned
- *  - every SPD_STILL_LOOK: the oldest wait, workers that stand still, and the
- *    tenants' counters
+ *  - every SPD_STILL_LOOK: waits that are too long, a queue or workers that
+ *    stand still, and the tenants' counters
  *  - every second: the residual, the number of threads, who was not seen
  *  - somebody leads while slots are free
  *
@@ -311,6 +311,95 @@ spd_still(struct spd_worker *w, int64_t cpu, int64_t now)
 	return (now - w->still >= SPD_STILL);
 }
 
+/*--------------------------------------------------------------------
+ * What stalls is reported, and shed: requests that have waited for too
+ * long, and a queue that does not move.
+ */
+
+#define SPD_STUCK	INT64_C(5000000000)	/* ns */
+#define SPD_LATE_BATCH	16
+
+/* Locked.  1: for SPD_STUCK requests have waited, and none was released */
+static int
+spd_stuck(int64_t now)
+{
+	static uint64_t released;
+	static int64_t since;
+
+	SPD_LOCKED();
+	if (REL_Waiting(spd.rel) == 0 || spd.vsc->released != released ||
+	    spd.frozen) {
+		released = spd.vsc->released;
+		since = now;
+	}
+	if (now - since < SPD_STUCK)
+		return (0);
+	since = now;
+	spd.vsc->stuck++;
+	return (1);
+}
+
+static void
+spd_unstick(int64_t now)
+{
+	unsigned waiting, running, lent;
+	int64_t opens = 0;
+	int closed;
+
+	Lck_Lock(&spd.mtx);
+	waiting = REL_Waiting(spd.rel);
+	running = spd.running;
+	lent = spd.lent;
+	closed = NIC_Closed(spd.nic, now, &opens);
+	Lck_Unlock(&spd.mtx);
+	VSL(SLT_Error, NO_VXID, "Sandpaper: no request was released for %d s: "
+	    "%u wait, %u of %u slots are taken, %u lent, the link is %s%.0f ms",
+	    (int)(SPD_STUCK / 1000000000), waiting, running, spd.limit, lent,
+	    closed ? "closed for " : "open, ",
+	    closed ? (double)(opens - now) * 1e-6 : 0.);
+	spd_dispatch();
+	spd_summon();
+}
+
+/* Takes the requests that have waited for too long out of the queue */
+static void
+spd_time_out(int64_t now)
+{
+	int64_t limit = (int64_t)(cache_param->sandpaper_queue_timeout * 1e9);
+	struct req *req, *streams[SPD_LATE_BATCH];
+	struct rel_node *n;
+	unsigned found, u, nstreams;
+
+	if (limit == 0)
+		return;
+	do {
+		nstreams = 0;
+		Lck_Lock(&spd.mtx);
+		for (found = 0; found < SPD_LATE_BATCH; found++) {
+			n = REL_First(spd.rel);
+			if (n == NULL || now - n->arrival < limit)
+				break;
+			req = spd_req_of(n);
+			spd_tenant_rel(n->tenant)->refused++;
+			REL_Cancel(spd.rel, n, now);
+			spd.vsc->cancelled++;
+			spd.vsc->timed_out++;
+			SPD_FLAGS(n) |= SPD_F_LATE;
+			if (SPD_FLAGS(n) & SPD_F_H2)
+				streams[nstreams++] = req;
+			else
+				spd_ready_push(spd_conn(req->sp));
+		}
+		spd.vsc->waiting = REL_Waiting(spd.rel);
+		Lck_Unlock(&spd.mtx);
+		for (u = 0; u < nstreams; u++)
+			AZ(Pool_Task(streams[u]->sp->pool,
+			    SPD_TASK(streams[u]), TASK_QUEUE_RUSH));
+		if (found > nstreams)
+			spd_summon();
+	} while (found == SPD_LATE_BATCH);
+}
+
 static void
 spd_look(int64_t now)
 {
@@ -318,8 +407,10 @@ spd_look(int64_t now)
 	int64_t cpu[SPD_LOOKED];
 	struct spd_worker *w, *last;
 	unsigned n = 0, u, stolen = 0;
+	int stuck;
 
 	Lck_Lock(&spd.mtx);
+	stuck = spd_stuck(now);
 	spd.vsc->oldest_wait_ms = REL_Oldest(spd.rel) < 0 ? 0 :
 	    (uint64_t)(now - REL_Oldest(spd.rel)) / 1000000;
 	last = VTAILQ_LAST(&spd.workers, spd_workers);
@@ -348,6 +439,9 @@ spd_look(int64_t now)
 	Lck_Unlock(&spd.mtx);
 	if (stolen)
 		spd_dispatch();
+	if (stuck)
+		spd_unstick(now);
+	spd_time_out(now);
 }
 
 /*--------------------------------------------------------------------

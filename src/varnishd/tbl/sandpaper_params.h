@@ -184,4 +184,18 @@ PARAM_SIMPLE(
 	"Example: ``param.set sandpaper_queue_limit 200``"
 )
 
+PARAM_SIMPLE(
+	/* name */	sandpaper_queue_timeout,
+	/* type */	double,
+	/* min */	"0",
+	/* max */	"86400",
+	/* def */	"60",
+	/* units */	"seconds",
+	/* descr */
+	"How long a request may wait. Past it an HTTP/1 request is answered "
+	"with 503 and Retry-After, an HTTP/2 stream is refused, within a "
+	"tenth of a second. Zero means for ever.\n\n"
+	"Example: ``param.set sandpaper_queue_timeout 5``"
+)
+
 /*lint -restore */
