@@ -14,7 +14,7 @@
  * SPD_Stream	the same for an HTTP/2 stream: 0: it will run as a pool task
  * SPD_Cancel	an HTTP/2 stream is reset: 1: it waited, and is yours
  * SPD_Begin	a released or woken request runs on this worker; 1: its
- *		client has gone, clean up
+ *		client has gone, or it waited too long, clean up
  * SPD_Disembark	the request leaves its worker for a waiting list
  * SPD_Done	the request is answered: its cost is known
  * SPD_Next	the worker is free: it parses, or runs the next release

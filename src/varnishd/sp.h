@@ -72,7 +72,7 @@ struct spd_tenant {
 	unsigned		writers;	/* workers blocked in a write */
 
 	uint64_t		requests;	/* done */
-	uint64_t		refused;	/* queue full */
+	uint64_t		refused;	/* queue full, or too long */
 	uint64_t		gone;		/* reset while waiting */
 	int64_t			cpu_ns;		/* measured and estimated */
 	uint64_t		bytes;		/* sent to clients */
@@ -237,6 +237,7 @@ void spd_thread_ends(void *);
 int spd_take(void);				/* a slot's index, locked */
 void spd_give(int slot);			/* locked */
 void spd_give_mine(struct spd_worker *);	/* locked */
+struct req *spd_req_of(struct rel_node *);
 struct req *spd_release(int64_t now, int slot);	/* locked; NULL: none now */
 void spd_dispatch(void);
 
@@ -246,7 +247,6 @@ struct spd_conn *spd_conn(const struct sess *);
 void spd_disarm(struct spd_conn *);
 struct spd_conn *spd_ready_pop(void);		/* locked */
 void spd_ready_push(struct spd_conn *);		/* locked */
-struct req *spd_req_of(struct rel_node *);
 void spd_harvest(int timeout_ms);
 void spd_expire(struct worker *, int64_t now);
 void spd_summon(void);

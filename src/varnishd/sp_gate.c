@@ -388,7 +388,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
  * for it, and it must not block: what the socket does not take is lost.
  */
 static void
-spd_refuse(struct worker *wrk, struct req *req, const char *why)
+spd_refuse(struct req *req)
 {
 	static const char answer[] =
 	    "HTTP/1.1 503 Service Unavailable\r\n"
@@ -398,8 +398,6 @@ spd_refuse(struct worker *wrk, struct req *req, const char *why)
 	    "\r\n";
 	ssize_t l;
 
-	(void)Req_LogStart(wrk, req);
-	VSLb(req->vsl, SLT_Error, "Sandpaper: %s", why);
 	VSLbs(req->vsl, SLT_RespProtocol, TOSTRAND("HTTP/1.1"));
 	VSLbs(req->vsl, SLT_RespStatus, TOSTRAND("503"));
 	VSLbs(req->vsl, SLT_RespReason, TOSTRAND("Service Unavailable"));
@@ -425,7 +423,9 @@ SPD_Gate(struct worker *wrk, struct req *req)
 		spd_disarm(conn);	/* its bytes are no new request */
 	if (spd_enqueue(wrk, req, conn, 0) == SPD_IN_QUEUED)
 		return (SPD_GATE_QUEUED);
-	spd_refuse(wrk, req, "the tenant's queue is full");
+	(void)Req_LogStart(wrk, req);
+	VSLb(req->vsl, SLT_Error, "Sandpaper: the tenant's queue is full");
+	spd_refuse(req);
 	return (SPD_GATE_REFUSED);
 }
 
@@ -516,17 +516,18 @@ spd_bury(struct spd_worker *me, struct req *req)
 	return (1);
 }
 
-/*
- * It waited for too long.  The caller resets a stream: only its thread may.
- */
+/* It waited for too long.  A stream's caller resets it. */
 static int
 spd_late(struct worker *wrk, struct req *req)
 {
 	struct rel_node *n = SPD_NODE(req);
 
 	n->magic = 0;
+	(void)Req_LogStart(wrk, req);
+	VSLb(req->vsl, SLT_Error,
+	    "Sandpaper: the request waited for too long");
 	if (!(SPD_FLAGS(n) & SPD_F_H2))
-		spd_refuse(wrk, req, "the request waited for too long");
+		spd_refuse(req);
 	return (1);
 }
 

@@ -323,16 +323,17 @@ spd_still(struct spd_worker *w, int64_t cpu, int64_t now)
 static int
 spd_stuck(int64_t now)
 {
-	static uint64_t released;
+	static uint64_t released, timed_out;
 	static int64_t since;
 
 	SPD_LOCKED();
-	if (REL_Waiting(spd.rel) == 0 || spd.vsc->released != released ||
-	    spd.frozen) {
+	if (spd.vsc->released != released || spd.frozen ||
+	    (REL_Waiting(spd.rel) == 0 && spd.vsc->timed_out == timed_out)) {
 		released = spd.vsc->released;
+		timed_out = spd.vsc->timed_out;
 		since = now;
 	}
-	if (now - since < SPD_STUCK)
+	if (now - since < SPD_STUCK || REL_Waiting(spd.rel) == 0)
 		return (0);
 	since = now;
 	spd.vsc->stuck++;
@@ -340,25 +341,25 @@ spd_stuck(int64_t now)
 }
 
 static void
-spd_unstick(int64_t now)
+spd_tell_stuck(int64_t now)
 {
 	unsigned waiting, running, lent;
-	int64_t opens = 0;
+	char until[32] = "";
+	int64_t opens;
 	int closed;
 
 	Lck_Lock(&spd.mtx);
 	waiting = REL_Waiting(spd.rel);
 	running = spd.running;
 	lent = spd.lent;
-	closed = NIC_Closed(spd.nic, now, &opens);
+	closed = spd.mode == SPD_ON && NIC_Closed(spd.nic, now, &opens);
 	Lck_Unlock(&spd.mtx);
-	VSL(SLT_Error, NO_VXID, "Sandpaper: no request was released for %d s: "
-	    "%u wait, %u of %u slots are taken, %u lent, the link is %s%.0f ms",
+	if (closed)
+		bprintf(until, " for %.3f s", (double)(opens - now) * 1e-9);
+	VSL(SLT_Error, NO_VXID, "Sandpaper: nothing was released for %d s: "
+	    "waiting %u, running %u of %u, lent %u, link %s%s",
 	    (int)(SPD_STUCK / 1000000000), waiting, running, spd.limit, lent,
-	    closed ? "closed for " : "open, ",
-	    closed ? (double)(opens - now) * 1e-6 : 0.);
-	spd_dispatch();
-	spd_summon();
+	    closed ? "closed" : "open", until);
 }
 
 /* Takes the requests that have waited for too long out of the queue */
@@ -412,7 +413,7 @@ spd_look(int64_t now)
 	Lck_Lock(&spd.mtx);
 	stuck = spd_stuck(now);
 	spd.vsc->oldest_wait_ms = REL_Oldest(spd.rel) < 0 ? 0 :
-	    (uint64_t)(now - REL_Oldest(spd.rel)) / 1000000;
+	    (uint64_t)vmax_t(int64_t, 0, now - REL_Oldest(spd.rel)) / 1000000;
 	last = VTAILQ_LAST(&spd.workers, spd_workers);
 	for (w = NULL; w != last && n < SPD_LOOKED;) {
 		w = VTAILQ_FIRST(&spd.workers);
@@ -440,7 +441,7 @@ spd_look(int64_t now)
 	if (stolen)
 		spd_dispatch();
 	if (stuck)
-		spd_unstick(now);
+		spd_tell_stuck(now);
 	spd_time_out(now);
 }
 

@@ -194,7 +194,7 @@ PARAM_SIMPLE(
 	/* descr */
 	"How long a request may wait. Past it an HTTP/1 request is answered "
 	"with 503 and Retry-After, an HTTP/2 stream is refused, within a "
-	"tenth of a second. Zero means for ever.\n\n"
+	"tenth of a second; no VCL runs for it. Zero means for ever.\n\n"
 	"Example: ``param.set sandpaper_queue_timeout 5``"
 )
 
