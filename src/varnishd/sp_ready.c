@@ -42,7 +42,7 @@
 #define SPD_CHUNK	1024		/* connections */
 #define SPD_FDS_MAX	(1 << 22)
 #define SPD_EVENTS	64
-#define SPD_LINGER_MAX	2000		/* connections; each keeps its request */
+#define SPD_IDLE_MAX	2000		/* connections that keep a request */
 #define SPD_PARSE_RUN	8		/* connections parsed before a release */
 #define SPD_YIELD	500000		/* ns, well below a time slice */
 #define SPD_SUM_TURNS	32		/* requests between two summings */
@@ -239,6 +239,17 @@ spd_park(struct spd_conn *c, double timeout, int partial)
 	return (parked);
 }
 
+/*
+ * Do enough connections linger, or wait to be parsed?  Those beyond come
+ * from Varnish's waiter, and have no request before they are parsed.
+ */
+static int
+spd_many_idle(void)
+{
+
+	return (spd.nparked + spd.nready >= SPD_IDLE_MAX);
+}
+
 /* To Varnish's waiter, which keeps no request for it */
 static void
 spd_to_waiter(struct worker *wrk, struct spd_conn *c)
@@ -339,7 +350,7 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 		    SESS_TMO(sp, timeout_idle);
 		timeout += sp->t_idle - VTIM_real();
 		timeout = vmax(timeout, 0.);
-		if (hs == HTC_S_EMPTY && spd.nparked >= SPD_LINGER_MAX) {
+		if (hs == HTC_S_EMPTY && spd_many_idle()) {
 			spd_to_waiter(wrk, c);
 			return (1);
 		}
@@ -446,7 +457,7 @@ SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 			return (1);	/* it has deleted the session */
 		c->func = task.func;
 		c->priv = task.priv;
-		if (spd.nparked >= SPD_LINGER_MAX)
+		if (spd_many_idle())
 			spd_to_waiter(wrk, c);
 		else if (!spd_park(c, SPD_LINGER(sp), 0)) {
 			/* The bytes are here already */

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Waits that end at the worst moment, by what is preloaded into varnishd."""
+"""What comes at the worst moment, by what is preloaded into varnishd."""
 
 from __future__ import annotations
 
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from pathlib import Path
 ROOT = os.environ.get("VARNISH_ROOT", "")
 HERE = Path(__file__).resolve().parent
 TIMEOUT = 60  # seconds
+IDLE_MAX = 2000  # connections that keep their request, see sp_ready.c
+OTHERS = 100  # requests of workers, parsers and acceptors, at most
 
 
 @unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
@@ -64,17 +67,20 @@ class Waits(unittest.TestCase):
             peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n"
                          b"Connection: close\r\n\r\nlate")
 
-    def await_fetch(self) -> None:
-        """Return when the fetch has ended: all its signals are given."""
+    def stat(self, glob: str) -> int:
+        """Return the sum of the counters that match."""
+        found = subprocess.run(
+            [f"{ROOT}/bin/varnishstat", "-n", f"{self.folder}/n", "-1",
+             "-f", glob], text=True, timeout=TIMEOUT,
+            stdout=subprocess.PIPE, check=True).stdout
+        return sum(int(line.split()[1]) for line in found.splitlines())
+
+    def await_stat(self, name: str, least: int) -> None:
+        """Return when a counter has come so far."""
         end = time.monotonic() + TIMEOUT
-        while time.monotonic() < end:
-            found = subprocess.run(
-                [f"{ROOT}/bin/varnishstat", "-n", f"{self.folder}/n", "-1",
-                 "-f", "SANDPAPER.fetches"], text=True, timeout=TIMEOUT,
-                stdout=subprocess.PIPE, check=True).stdout
-            if found.split()[1] == "1":
-                return
-        self.fail("the fetch does not end")
+        while self.stat(name) < least:
+            if time.monotonic() > end:
+                self.fail(f"{name} is {self.stat(name)}, not {least}")
 
     def test_what_came_true_meanwhile_is_seen(self) -> None:
         self.varnishd("held_wait")
@@ -85,7 +91,8 @@ class Waits(unittest.TestCase):
             client.sendall(b"GET / HTTP/1.1\r\nHost: a.example\r\n"
                            b"Connection: close\r\n\r\n")
             answering.join(TIMEOUT)
-            self.await_fetch()
+            # The fetch has ended: all its signals are given.
+            self.await_stat("SANDPAPER.fetches", 1)
             self.go.write_bytes(b"x")
             got = b""
             while chunk := client.recv(4096):
@@ -110,6 +117,27 @@ class Waits(unittest.TestCase):
             self.assertEqual(
                 client.communicate("\n", timeout=TIMEOUT)[0],
                 "4 of 4 bytes\n")
+
+    def test_those_that_wait_to_be_parsed_keep_no_request(self) -> None:
+        many = IDLE_MAX + 1000
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard < many + OTHERS:
+            self.skipTest(f"at most {hard} descriptors")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self.varnishd("held_recv")
+        clients = []
+        for _ in range(many):
+            client = self.enterContext(
+                socket.create_connection(("127.0.0.1", self.port)))
+            client.settimeout(TIMEOUT)
+            client.sendall(b"GET / HTTP/1.1\r\n\r\n")  # no Host: 400
+            clients.append(client)
+        self.await_stat("SANDPAPER.ready", many - OTHERS)
+        self.assertLess(self.stat("MEMPOOL.req[0-9].live"),
+                        IDLE_MAX + OTHERS)
+        with self.go.open("wb"):
+            for client in clients:
+                self.assertTrue(client.recv(64).startswith(b"HTTP/1.1 "))
 
 
 if __name__ == "__main__":
