@@ -267,6 +267,7 @@ enum rel_resource spd_dominant(const struct spd_tenant *);	/* locked */
 const char *spd_name(const struct spd_tenant *);
 double spd_share(const struct rel_tenant_stat *);	/* locked */
 unsigned spd_queue_limit(const struct spd_tenant *);
+int spd_queue_full(const struct spd_tenant *);		/* locked */
 
 /* sp_map.c */
 size_t spd_map_name(const char *host, size_t, char *name);

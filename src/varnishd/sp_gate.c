@@ -356,7 +356,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	t = spd_tenant_check(t, name, l);
 	spd.lap_sum += me->laps;
 	me->laps = 0;
-	full = REL_TenantWaiting(t->rel) >= spd_queue_limit(t);
+	full = spd_queue_full(t);
 	if (spd.refuse) {
 		full = full || (spd.refuse & 1);
 		spd.refuse >>= 1;

@@ -222,6 +222,22 @@ spd_queue_limit(const struct spd_tenant *t)
 	    cache_param->sandpaper_queue_limit);
 }
 
+/*
+ * By its own limit, or since too many wait in all and it has a part of them:
+ * of a common buffer, each who waits can have as much as every other.
+ */
+int
+spd_queue_full(const struct spd_tenant *t)
+{
+	unsigned waiting = REL_TenantWaiting(t->rel);
+	unsigned all = cache_param->sandpaper_queue_total;
+
+	SPD_LOCKED();
+	return (waiting >= spd_queue_limit(t) ||
+	    (waiting > 0 && REL_Waiting(spd.rel) >= all &&
+	    waiting >= all / REL_Backlogged(spd.rel)));
+}
+
 int
 SPD_Ask(const char *name, struct spd_answer *a)
 {

@@ -185,6 +185,21 @@ PARAM_SIMPLE(
 )
 
 PARAM_SIMPLE(
+	/* name */	sandpaper_queue_total,
+	/* type */	uint,
+	/* min */	"1",
+	/* max */	"10000000",
+	/* def */	"20000",
+	/* units */	"requests",
+	/* descr */
+	"Requests of all tenants that may wait. Past it a tenant's request "
+	"is refused, as past sandpaper_queue_limit, if of those that wait "
+	"the tenant has its part already: as many as all tenants that wait "
+	"could have each. One request of a tenant may always wait.\n\n"
+	"Example: ``param.set sandpaper_queue_total 5000``"
+)
+
+PARAM_SIMPLE(
 	/* name */	sandpaper_queue_timeout,
 	/* type */	double,
 	/* min */	"0",
