@@ -8,55 +8,33 @@ import resource
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
-import time
 import unittest
-from pathlib import Path
 
-ROOT = os.environ.get("VARNISH_ROOT", "")
-HERE = Path(__file__).resolve().parent
-TIMEOUT = 60  # seconds
+from preloaded import HERE, ROOT, TIMEOUT, Preloaded
+
 IDLE_MAX = 2000  # connections that keep their request, see sp_ready.c
 OTHERS = 100  # requests of workers, parsers and acceptors, at most
 
 
 @unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
-class Waits(unittest.TestCase):
+class Waits(Preloaded):
     """Nobody signals again, and a write has sent a part."""
 
     def setUp(self) -> None:
-        self.folder = Path(self.enterContext(
-            tempfile.TemporaryDirectory(prefix="wait.")))
+        super().setUp()
         self.now, self.go = self.folder / "now", self.folder / "go"
         os.mkfifo(self.now)
         os.mkfifo(self.go)
         self.origin = self.enterContext(
             socket.create_server(("127.0.0.1", 0)))
         self.origin.settimeout(TIMEOUT)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
 
-    def varnishd(self, preload: str, *options: str) -> None:
-        """Start it with the preloaded source; return when it answers."""
-        shim = self.folder / f"{preload}.so"
-        subprocess.run(["gcc", "-shared", "-fPIC", "-O", "-o", str(shim),
-                        str(HERE / f"{preload}.c")], check=True)
-        process = subprocess.Popen(
-            [f"{ROOT}/sbin/varnishd", "-F", "-j", "none",
-             "-n", f"{self.folder}/n", "-a", f"127.0.0.1:{self.port}",
-             "-b", "127.0.0.1:%d" % self.origin.getsockname()[1], *options],
-            env=os.environ | {
-                "LD_PRELOAD": str(shim), "HELD_NOW": str(self.now),
-                "HELD_GO": str(self.go)},
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.terminate)
-        subprocess.run(
-            [f"{ROOT}/bin/varnishadm", "-n", f"{self.folder}/n", "-t",
-             str(TIMEOUT), "ping"], check=True, stdout=subprocess.DEVNULL,
-            timeout=TIMEOUT)
+    def start(self, preload: str, *options: str) -> None:
+        """Start varnishd with the preloaded source and our origin."""
+        self.varnishd(preload, "-b",
+                      "127.0.0.1:%d" % self.origin.getsockname()[1], *options,
+                      HELD_NOW=str(self.now), HELD_GO=str(self.go))
 
     def answer(self) -> None:
         """Answer one request when a worker's wait has ended by time."""
@@ -67,23 +45,8 @@ class Waits(unittest.TestCase):
             peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n"
                          b"Connection: close\r\n\r\nlate")
 
-    def stat(self, glob: str) -> int:
-        """Return the sum of the counters that match."""
-        found = subprocess.run(
-            [f"{ROOT}/bin/varnishstat", "-n", f"{self.folder}/n", "-1",
-             "-f", glob], text=True, timeout=TIMEOUT,
-            stdout=subprocess.PIPE, check=True).stdout
-        return sum(int(line.split()[1]) for line in found.splitlines())
-
-    def await_stat(self, name: str, least: int) -> None:
-        """Return when a counter has come so far."""
-        end = time.monotonic() + TIMEOUT
-        while self.stat(name) < least:
-            if time.monotonic() > end:
-                self.fail(f"{name} is {self.stat(name)}, not {least}")
-
     def test_what_came_true_meanwhile_is_seen(self) -> None:
-        self.varnishd("held_wait")
+        self.start("held_wait")
         answering = threading.Thread(target=self.answer, daemon=True)
         answering.start()
         with socket.create_connection(("127.0.0.1", self.port)) as client:
@@ -91,8 +54,7 @@ class Waits(unittest.TestCase):
             client.sendall(b"GET / HTTP/1.1\r\nHost: a.example\r\n"
                            b"Connection: close\r\n\r\n")
             answering.join(TIMEOUT)
-            # The fetch has ended: all its signals are given.
-            self.await_stat("SANDPAPER.fetches", 1)
+            self.await_counter("SANDPAPER.fetches", 1)  # has ended
             self.go.write_bytes(b"x")
             got = b""
             while chunk := client.recv(4096):
@@ -101,7 +63,7 @@ class Waits(unittest.TestCase):
 
     def test_a_part_of_a_vector_is_followed_by_the_rest(self) -> None:
         # HTTP/2 takes a short count for a client that does not read.
-        self.varnishd("short_send", "-p", "feature=+http2")
+        self.start("short_send", "-p", "feature=+http2")
         with subprocess.Popen(
                 [sys.executable, str(HERE.parents[1] / "vtc"
                                      / "h2_late_reader.py"),
@@ -124,7 +86,7 @@ class Waits(unittest.TestCase):
         if hard < many + OTHERS:
             self.skipTest(f"at most {hard} descriptors")
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        self.varnishd("held_recv")
+        self.start("held_recv")
         clients = []
         for _ in range(many):
             client = self.enterContext(
@@ -132,8 +94,8 @@ class Waits(unittest.TestCase):
             client.settimeout(TIMEOUT)
             client.sendall(b"GET / HTTP/1.1\r\n\r\n")  # no Host: 400
             clients.append(client)
-        self.await_stat("SANDPAPER.ready", many - OTHERS)
-        self.assertLess(self.stat("MEMPOOL.req[0-9].live"),
+        self.await_counter("SANDPAPER.ready", many - OTHERS)
+        self.assertLess(self.counter("MEMPOOL.req[0-9].live"),
                         IDLE_MAX + OTHERS)
         with self.go.open("wb"):
             for client in clients:
