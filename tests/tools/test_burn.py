@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A request that burns CPU for seconds: its tenant pays, others go on."""
+
+from __future__ import annotations
+
+import os
+import select
+import unittest
+
+from preloaded import ROOT, Preloaded
+
+BURNT = 2.0  # seconds, at least
+SLACK = 0.5  # seconds: what VCL may cost beside it
+VCL = """vcl 4.0;
+import std;
+backend be { .host = "127.0.0.1"; .port = "9"; }
+sub vcl_recv {
+	if (req.url == "/burn") { std.syslog(0, "burn"); }
+	return (synth(200));
+}
+"""
+
+
+@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
+class Burn(Preloaded):
+    """Tenant a.example burns, b.example does not."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.now, self.go = self.folder / "now", self.folder / "go"
+        os.mkfifo(self.now)
+        os.mkfifo(self.go)
+
+    def start(self, slots: int) -> None:
+        """Start varnishd; return when a.example burns."""
+        self.varnishd("burn", "-f", self.vcl(VCL), "-p", "sandpaper_cores=1",
+                      "-p", f"sandpaper_workers_per_core={slots}",
+                      BURN_MS=f"{BURNT * 1e3:.0f}", BURN_NOW=str(self.now),
+                      BURN_GO=str(self.go))
+        self.burner = self.ask("a.example", "/burn")
+        self.now.read_text()
+
+    def end(self) -> float:
+        """Let it end; return how many seconds it has burnt."""
+        self.go.write_text("x")
+        burnt = int(self.now.read_text()) * 1e-9
+        self.assertEqual(self.status(self.burner), 200)
+        return burnt
+
+    def test_others_are_answered_meanwhile(self) -> None:
+        self.start(slots=2)
+        for _ in range(10):
+            self.assertEqual(self.status(self.ask("b.example")), 200)
+        self.assertFalse(select.select([self.burner], [], [], 0)[0])
+        self.end()
+        self.assert_alive()
+
+    def test_its_tenant_is_charged(self) -> None:
+        self.start(slots=2)
+        self.assertEqual(self.status(self.ask("b.example")), 200)
+        burnt = self.end()
+        self.await_counter("SANDPAPER.completed", 2)
+        self.assertGreaterEqual(self.tenant("a.example")["cpu_s"], burnt)
+        self.assertLess(self.tenant("a.example")["cpu_s"], burnt + SLACK)
+        self.assertLess(self.tenant("b.example")["cpu_s"], SLACK)
+
+    def test_its_tenant_waits_for_its_debt(self) -> None:
+        self.start(slots=1)
+        self.cli("debug.sandpaper.freeze")
+        waiting = []
+        for n, host in enumerate(["a.example"] * 2 + ["b.example"] * 8):
+            waiting.append(self.ask(host))
+            self.cli(f"debug.sandpaper.wait {n + 1}")
+        self.end()
+        self.await_counter("SANDPAPER.completed", 1)
+        self.cli("debug.sandpaper.step 10")
+        for client in waiting:
+            self.assertEqual(self.status(client), 200)
+        self.await_counter("SANDPAPER.completed", 11)
+        served = [line.split()[3] for line in
+                  self.log("-g", "raw", "-i", "Sandpaper")]
+        self.assertEqual(served, ["a.example"] + ["b.example"] * 8 +
+                         ["a.example"] * 2)
+        self.assert_alive()
+
+
+if __name__ == "__main__":
+    unittest.main()
