@@ -329,6 +329,9 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 		    cache_param->http_req_size);
 		room -= htc->rxbuf_e - htc->rxbuf_b;
 		if (room <= 0 || c->expired || c->hup) {
+			/* Stock's wait ends by the wall clock */
+			if (c->expired)
+				spd_parsed();
 			c->expired = 0;
 			return (0);
 		}

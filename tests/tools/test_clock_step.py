@@ -90,6 +90,19 @@ class ClockStep(Preloaded):
         self.assertEqual(self.status(client), 200)
         self.assert_alive()
 
+    def test_backward_while_half_requests_wait(self) -> None:
+        self.start("-p", "sandpaper_cores=1", "-p", "timeout_idle=1")
+        for _ in range(2):  # as many as may be parsed at a time
+            client = self.connect()
+            client.sendall(b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"
+                           b"GET / HTTP/1.1\r\n")
+            self.assertEqual(self.status(client), 200)
+        self.await_counter("SANDPAPER.lingering", 2)
+        self.step(-STEP)
+        self.await_counter("SANDPAPER.lingering", 0, 0)
+        self.assertEqual(self.status(self.ask("b.example")), 200)
+        self.assert_alive()
+
 
 if __name__ == "__main__":
     unittest.main()
