@@ -268,6 +268,7 @@ const char *spd_name(const struct spd_tenant *);
 double spd_share(const struct rel_tenant_stat *);	/* locked */
 unsigned spd_queue_limit(const struct spd_tenant *);
 int spd_queue_full(const struct spd_tenant *);		/* locked */
+void spd_take_out(struct rel_node *, int64_t now);	/* locked */
 
 /* sp_map.c */
 size_t spd_map_name(const char *host, size_t, char *name);

@@ -443,6 +443,17 @@ SPD_Stream(struct worker *wrk, struct req *req, enum task_prio prio)
 	return (0);
 }
 
+/* It waits, but its client is gone, or it has waited for too long */
+void
+spd_take_out(struct rel_node *n, int64_t now)
+{
+
+	Lck_AssertHeld(&spd.mtx);
+	REL_Cancel(spd.rel, n, now);
+	spd.vsc->cancelled++;
+	spd.vsc->waiting = REL_Waiting(spd.rel);
+}
+
 int
 SPD_Cancel(struct req *req)
 {
@@ -454,9 +465,7 @@ SPD_Cancel(struct req *req)
 	waited = n->state == REL_WAITING;
 	if (waited) {
 		spd_tenant_rel(n->tenant)->gone++;
-		REL_Cancel(spd.rel, n, METER_Now());
-		spd.vsc->cancelled++;
-		spd.vsc->waiting = REL_Waiting(spd.rel);
+		spd_take_out(n, METER_Now());
 	}
 	Lck_Unlock(&spd.mtx);
 	return (waited);

@@ -382,8 +382,7 @@ spd_time_out(int64_t now)
 				break;
 			req = spd_req_of(n);
 			spd_tenant_rel(n->tenant)->refused++;
-			REL_Cancel(spd.rel, n, now);
-			spd.vsc->cancelled++;
+			spd_take_out(n, now);
 			spd.vsc->timed_out++;
 			SPD_FLAGS(n) |= SPD_F_LATE;
 			if (SPD_FLAGS(n) & SPD_F_H2)
@@ -391,7 +390,6 @@ spd_time_out(int64_t now)
 			else
 				spd_ready_push(spd_conn(req->sp));
 		}
-		spd.vsc->waiting = REL_Waiting(spd.rel);
 		Lck_Unlock(&spd.mtx);
 		for (u = 0; u < nstreams; u++)
 			AZ(Pool_Task(streams[u]->sp->pool,

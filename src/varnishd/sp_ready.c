@@ -535,9 +535,7 @@ spd_event(struct spd_conn *c, uint32_t events)
 		if (n->state != REL_WAITING)
 			break;
 		spd_tenant_rel(n->tenant)->gone++;
-		REL_Cancel(spd.rel, n, METER_Now());
-		spd.vsc->cancelled++;
-		spd.vsc->waiting = REL_Waiting(spd.rel);
+		spd_take_out(n, METER_Now());
 		SPD_FLAGS(n) |= SPD_F_GONE;
 		spd_ready_push(c);
 		break;

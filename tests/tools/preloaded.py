@@ -25,6 +25,10 @@ class Preloaded(unittest.TestCase):
     def setUp(self) -> None:
         self.folder = Path(self.enterContext(
             tempfile.TemporaryDirectory(prefix="preload.")))
+        # For sources that say when, and wait until they are told
+        self.now, self.go = self.folder / "now", self.folder / "go"
+        os.mkfifo(self.now)
+        os.mkfifo(self.go)
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
 

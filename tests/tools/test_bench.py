@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, patch
@@ -466,23 +467,29 @@ class Loadgen(unittest.TestCase):
         self.assertEqual(seen["answered_in_all"], 5)
         self.assertEqual(seen["bytes"], 0)
 
-    def test_hosts_take_turns_by_connection(self) -> None:
+    @contextlib.contextmanager
+    def loaded(self, group: str) -> Iterator[socket.socket]:
+        """Yield a server that the generator connects to meanwhile."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             server.settimeout(TIMEOUT)
             load = subprocess.Popen(
                 [str(self.program), "-w", "0", "-t", str(TIMEOUT),
-                 f"127.0.0.1:{server.getsockname()[1]}",
-                 "host=many,conns=6,hosts=3"], stdout=subprocess.DEVNULL)
+                 f"127.0.0.1:{server.getsockname()[1]}", group],
+                stdout=subprocess.DEVNULL)
             try:
-                peers = [server.accept()[0] for _ in range(6)]
-                hosts = []
-                for peer in peers:
-                    peer.settimeout(TIMEOUT)
-                    hosts.append(peer.recv(4096).split(b"\r\n")[1])
-                    peer.close()
+                yield server
             finally:
                 load.kill()
                 load.wait()
+
+    def test_hosts_take_turns_by_connection(self) -> None:
+        with self.loaded("host=many,conns=6,hosts=3") as server:
+            peers = [server.accept()[0] for _ in range(6)]
+            hosts = []
+            for peer in peers:
+                peer.settimeout(TIMEOUT)
+                hosts.append(peer.recv(4096).split(b"\r\n")[1])
+                peer.close()
         self.assertEqual(sorted(hosts), [
             b"Host: h%d.many" % n for n in (0, 0, 1, 1, 2, 2)])
 
@@ -545,22 +552,12 @@ class Loadgen(unittest.TestCase):
                          [False, True, False, True])
 
     def test_bodies_drip(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            server.settimeout(TIMEOUT)
-            load = subprocess.Popen(
-                [str(self.program), "-w", "0", "-t", str(TIMEOUT),
-                 f"127.0.0.1:{server.getsockname()[1]}",
-                 "host=a,mode=post,rate=100,conns=1"],
-                stdout=subprocess.DEVNULL)
-            try:
-                with server.accept()[0] as peer:
-                    peer.settimeout(TIMEOUT)
-                    said = b""
-                    while not said.endswith(b"\r\n\r\nxx"):
-                        said += peer.recv(1)
-            finally:
-                load.kill()
-                load.wait()
+        with self.loaded("host=a,mode=post,rate=100,conns=1") as server:
+            with server.accept()[0] as peer:
+                peer.settimeout(TIMEOUT)
+                said = b""
+                while not said.endswith(b"\r\n\r\nxx"):
+                    said += peer.recv(1)
         self.assertTrue(said.startswith(b"POST / HTTP/1.1\r\nHost: a\r\n"))
         self.assertIn(b"Content-Length: 1000000\r\n", said)
 

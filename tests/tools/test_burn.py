@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import select
 import unittest
 
@@ -24,12 +23,6 @@ sub vcl_recv {
 @unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
 class Burn(Preloaded):
     """Tenant a.example burns, b.example does not."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.now, self.go = self.folder / "now", self.folder / "go"
-        os.mkfifo(self.now)
-        os.mkfifo(self.go)
 
     def start(self, slots: int) -> None:
         """Start varnishd; return when a.example burns."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import socket
 import subprocess
@@ -23,9 +22,6 @@ class Waits(Preloaded):
 
     def setUp(self) -> None:
         super().setUp()
-        self.now, self.go = self.folder / "now", self.folder / "go"
-        os.mkfifo(self.now)
-        os.mkfifo(self.go)
         self.origin = self.enterContext(
             socket.create_server(("127.0.0.1", 0)))
         self.origin.settimeout(TIMEOUT)
