@@ -71,6 +71,7 @@ struct rel {
 	const struct rel_policy	*policy;
 	unsigned		nslots;
 	unsigned		options;
+	int64_t			round;		/* ns, at least */
 	uint16_t		epoch:REL_EPOCH_BITS;	/* starts of a policy */
 	unsigned		waiting;
 	unsigned		running;

@@ -9,7 +9,8 @@
  * turn releases while A < G.  `this` and `next` are Figure 8's Q_ac, cut
  * where its R says.  The repairs are the bits of `options`: costs are
  * settled, debt is kept, u is at most U and whoever owes more waits in a
- * wheel, closed resources are heeded.
+ * wheel, closed resources are heeded, and who comes back while a round is on
+ * joins it.
  *
  * Closed resources: tenants that use the same resources share a level.
  * While one of them is held with its turn, the levels that use the closed
@@ -36,6 +37,7 @@
 struct level {
 	int64_t			g;
 	int64_t			missed;		/* 0 to U */
+	int64_t			raised;		/* by this round */
 	int64_t			base;		/* g / U */
 	unsigned		backlogged;	/* tenants */
 	unsigned		indebted;	/* of these, in the wheel */
@@ -47,6 +49,7 @@ struct mr3 {
 	int64_t			s_max;
 	uint64_t		period;		/* busy period */
 	unsigned		closed;
+	struct rel_link		back;		/* joined it late: go first */
 	struct rel_link		this;		/* in this round, to come */
 	struct rel_link		next;		/* in the next round */
 	struct rel_link		held;		/* in this, dominant closed */
@@ -282,12 +285,30 @@ some_next(const struct mr3 *p, unsigned still)
 	return (0);
 }
 
+/*
+ * A tenant's part of a long round.  Where one uses the link, short rounds let
+ * it and the cores work at the same time.
+ */
+static int64_t
+least_quantum(const struct rel *rel, const struct mr3 *p)
+{
+	unsigned g;
+
+	for (g = 0; g < LEVELS; g++)
+		if ((g & REL_MASK(REL_NET)) && p->level[g].backlogged > 0)
+			return (0);
+	return (rel->round * REL_WEIGHT_ONE /
+	    (int64_t)rel->backlogged_weight);
+}
+
 static int64_t
 quantum(const struct rel *rel, struct mr3 *p)
 {
-	int64_t u = p->s_max;
+	int64_t u = p->s_max, part = least_quantum(rel, p);
 
 	p->s_max = 0;
+	if (u < part)
+		u = part;
 	if (rel->options & REL_OPT_CAP)
 		u = least(u, QUANTUM_MAX);
 	return (u + 1);
@@ -298,14 +319,14 @@ static int
 start_round(struct rel *rel, struct mr3 *p)
 {
 	unsigned g, still = 0;
-	int64_t up;
+	int64_t up, u = 0;
 
 	if (list_empty(&p->held))
 		thaw(p);
 	else
 		still = p->closed;
 	if (some_next(p, still))
-		up = quantum(rel, p);
+		up = u = quantum(rel, p);
 	else
 		up = jump(p, still);
 	if (up < 0)
@@ -319,6 +340,7 @@ start_round(struct rel *rel, struct mr3 *p)
 			continue;
 		}
 		raise_level(rel, lv, up + lv->missed);
+		lv->raised = u;
 		lv->missed = 0;
 	}
 	list_splice(&p->this, &p->next);
@@ -373,13 +395,16 @@ static struct rel_tenant *
 next_turn(struct rel *rel, struct mr3 *p)
 {
 	struct mr3_tenant *mt;
+	struct rel_link *l;
 
 	for (;;) {
-		if (list_empty(&p->this) && !start_round(rel, p))
-			return (NULL);
-		if (list_empty(&p->this))
+		l = list_empty(&p->back) ? &p->this : &p->back;
+		if (list_empty(l)) {
+			if (!start_round(rel, p))
+				return (NULL);
 			continue;
-		mt = LIST_OF(p->this.next, struct mr3_tenant, link);
+		}
+		mt = LIST_OF(l->next, struct mr3_tenant, link);
 		if (excess(p, mt) < 0) {
 			if (!(REL_MASK(mt->dominant) & p->closed))
 				return (mt->tenant);
@@ -416,7 +441,8 @@ freshen(struct mr3 *p, struct mr3_tenant *mt)
 	if (mt->period == p->period)
 		return;
 	mt->period = p->period;
-	set_excess(p, mt, 0);
+	if (excess(p, mt) > 0)
+		set_excess(p, mt, 0);
 }
 
 static unsigned
@@ -474,6 +500,7 @@ mr3_init(struct rel *rel)
 	struct mr3 *p = state(rel);
 	unsigned g, b;
 
+	list_init(&p->back);
 	list_init(&p->this);
 	list_init(&p->next);
 	list_init(&p->held);
@@ -496,6 +523,36 @@ mr3_tenant_init(struct rel *rel, struct rel_tenant *t)
 	set_excess(state(rel), mt, 0);
 }
 
+/* Nothing waited or ran: nobody owes anything or may rejoin a round */
+static void
+new_period(struct mr3 *p)
+{
+	unsigned g;
+
+	p->period++;
+	for (g = 0; g < LEVELS; g++)
+		p->level[g].raised = 0;
+}
+
+/*
+ * Who comes while a round is on has this round's quantum, too, and goes first:
+ * its turn was over for want of requests, or had not begun
+ */
+static int
+rejoin(struct rel *rel, struct mr3 *p, struct mr3_tenant *mt)
+{
+	int64_t s = excess(p, mt), raised = level_of(p, mt)->raised;
+
+	if (!(rel->options & REL_OPT_REJOIN) || rel->policy == &rel_policy_mr3)
+		return (0);
+	if (s < -raised)
+		set_excess(p, mt, s = -raised);
+	if (s >= 0)
+		return (0);
+	list_append(&p->back, &mt->link);
+	return (1);
+}
+
 static void
 mr3_enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
 {
@@ -506,12 +563,14 @@ mr3_enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
 	if (mt->backlogged)
 		return;
 	if (rel->waiting == 1 && rel->running == 0)
-		p->period++;
+		new_period(p);
 	freshen(p, mt);
-	if (excess(p, mt) < 0 || !(rel->options & REL_OPT_KEEP_DEBT))
-		set_excess(p, mt, 0);
 	mt->backlogged = 1;
 	level_of(p, mt)->backlogged++;
+	if (rejoin(rel, p, mt))
+		return;
+	if (excess(p, mt) < 0 || !(rel->options & REL_OPT_KEEP_DEBT))
+		set_excess(p, mt, 0);
 	place(rel, mt);
 }
 

@@ -285,6 +285,14 @@ REL_SetOptions(struct rel *rel, unsigned options)
 	restart(rel);
 }
 
+void
+REL_SetRound(struct rel *rel, int64_t ns)
+{
+	check_held(rel);
+	assert(ns >= 0 && ns <= REL_COST_MAX);
+	rel->round = ns;
+}
+
 unsigned
 REL_Waiting(const struct rel *rel)
 {

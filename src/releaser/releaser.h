@@ -89,7 +89,8 @@ struct rel_node {
 #define REL_OPT_KEEP_DEBT	(1U << 1)	/* a queue that empties keeps debt */
 #define REL_OPT_CAP		(1U << 2)	/* u <= U, and the debt wheel */
 #define REL_OPT_CLOSED		(1U << 3)	/* heed closed resources */
-#define REL_OPT_ALL		(0xfU)
+#define REL_OPT_REJOIN		(1U << 4)	/* who comes back joins the round */
+#define REL_OPT_ALL		(0x1fU)
 #define REL_OPT_PAPER		(0U)
 
 /* Weights are integers, REL_WEIGHT_ONE is a weight of 1.0 */
@@ -145,6 +146,12 @@ unsigned REL_GetPolicy(const struct rel *);
 void REL_SetSlots(struct rel *, unsigned nslots);
 void REL_SetOptions(struct rel *, unsigned options);
 				/* accounts start anew if they change */
+/*
+ * A round lasts for so many ns of service at least, all tenants that wait
+ * taken together: longer turns, warmer caches.  0, as in a new one: as the
+ * paper has it, for the largest excess of the round before.
+ */
+void REL_SetRound(struct rel *, int64_t ns);
 
 unsigned REL_Waiting(const struct rel *);
 unsigned REL_Running(const struct rel *);

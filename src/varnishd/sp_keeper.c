@@ -188,6 +188,7 @@ spd_params(void)
 	if (REL_GetPolicy(spd.rel) != policy)
 		AZ(REL_SetPolicy(spd.rel, policy, METER_Now()));
 	spd.synchronised = REL_Synchronised(spd.rel);
+	REL_SetRound(spd.rel, (int64_t)(cache_param->sandpaper_round * 1e9));
 	if (spd.limit != limit) {
 		spd.limit = limit;
 		REL_SetSlots(spd.rel, limit);

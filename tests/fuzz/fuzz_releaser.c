@@ -20,7 +20,7 @@
  * The first bytes say policy, options, slots and mode.  FAIR: only calls
  * after which the service bound of doc/algorithms.md holds, and the bound is
  * checked for each pair while both wait.  TWICE: the same again has to give
- * the same trace.
+ * the same trace.  LONG: rounds of 4 ms.
  */
 
 #include "fuzz.h"
@@ -35,8 +35,9 @@
 #define SWITCHES	((1U << REL_EPOCH_BITS) - 1)
 #define NOW_MAX		(INT64_C(1) << 62)
 
-#define FAIR		(1U << 4)
-#define TWICE		(1U << 5)
+#define FAIR		(1U << 5)
+#define TWICE		(1U << 6)
+#define LONG		(1U << 7)
 
 struct running {			/* what we know of a released request */
 	int64_t		charge;		/* ns */
@@ -551,6 +552,8 @@ run(const uint8_t *data, size_t size)
 	}
 	f->w = world_new(REL_New(policy, slots, f->options, NULL, NULL),
 	    slots, 0);
+	if (how & LONG)
+		REL_SetRound(f->w->rel, (int64_t)QUANTUM_MAX);
 	(void)world_tenant(f->w, some_weight(f));
 	bound_cost(f, 0, 1);
 	while (f->in.left > 0) {

@@ -173,6 +173,7 @@ step_change(struct world *w)
 		REL_SetSlots(w->rel, w->nslots);
 		break;
 	case 2:
+		REL_SetRound(w->rel, (int64_t)rng_below(&w->rng, 5) * MS);
 		if (rng_below(&w->rng, 20) == 0)
 			REL_SetOptions(w->rel,
 			    (w->rel->options & REL_OPT_CLOSED) |
@@ -406,6 +407,7 @@ conform_lag(conform_new_f *new, const void *priv, unsigned flags,
 	const char *what;
 
 	l.w = world_new(new(priv, slots), slots, seed);
+	REL_SetRound(l.w->rel, (int64_t)(seed / 10 % 5) * MS);
 	l.bound = 2 * (slots + 1) * lag_setup(&l, cost) + 2 * QUANTUM_MAX;
 	for (i = 0; i < 300 && l.w->fault == NULL; i++) {
 		t = (unsigned)rng_below(&l.w->rng, l.f.n);

@@ -200,6 +200,7 @@ bound_run(uint64_t seed, unsigned options, unsigned steps)
 
 	slots = 1 + (unsigned)(seed % 20);
 	b.w = new_world(slots, options, seed);
+	REL_SetRound(b.w->rel, (int64_t)rng_below(&b.w->rng, 5) * MS);
 	n = 2 + (unsigned)rng_below(&b.w->rng, BOUND_TENANTS - 1);
 	for (i = 0; i < n; i++) {
 		(void)world_tenant(b.w, rng_below(&b.w->rng, 2) ?
@@ -270,6 +271,7 @@ struct strategy {
 #define SAMPLED		(1U << 0)	/* one request in five is measured */
 #define DIVIDED		(1U << 1)	/* by p */
 #define UNLEARNT	(1U << 2)	/* the estimate stays CHEAP */
+#define LONG		(1U << 3)	/* rounds of 4 ms */
 	int64_t		served[2];
 	uint64_t	number;
 	/* Has tenant 0 to send, and what? */
@@ -309,6 +311,7 @@ strategy_run(unsigned options, int64_t (*next)(struct strategy *),
 	unsigned i;
 
 	w = s.w = new_world(STRATEGY_SLOTS, options, 42);
+	REL_SetRound(w->rel, measure & LONG ? QUANTUM_MAX : 0);
 	for (i = 0; i < 2; i++) {
 		(void)world_tenant(w, REL_WEIGHT_ONE);
 		world_estimate(w, i, CHEAP, 0);
@@ -357,6 +360,56 @@ hide(struct strategy *s)
 	return (s->number++ % 3 == 0 ? 39 * CHEAP / 10 : CHEAP);
 }
 
+/*
+ * Few connections: tenant 0 asks again as soon as it is answered, and its
+ * queue runs empty before its turn is over.  Tenant 1's requests are dear.
+ */
+#define CONNECTIONS	5
+
+static double
+few_run(unsigned options, int64_t round)
+{
+	int64_t served[2] = { 0, 0 };
+	struct world *w;
+	struct req *r;
+	unsigned i, t;
+
+	w = new_world(STRATEGY_SLOTS, options, 42);
+	REL_SetRound(w->rel, round);
+	for (t = 0; t < 2; t++) {
+		(void)world_tenant(w, REL_WEIGHT_ONE);
+		world_estimate(w, t, t ? DEAR : CHEAP, 0);
+		for (i = 0; i < (t ? 100 : CONNECTIONS); i++)
+			(void)world_enqueue(w, t, t ? DEAR : CHEAP);
+	}
+	while (w->now < INT64_C(4000) * MS) {
+		while (w->nrunning < w->nslots &&
+		    w->waiting[0] + w->waiting[1] > 0)
+			assert_non_null(world_dequeue(w, 0, 0, NULL));
+		r = world_share(w, INT64_MAX);
+		t = r->tenant;
+		served[t] += r->cost;
+		world_complete(w, r, r->cost, REL_SCALE_ONE);
+		(void)world_enqueue(w, t, t ? DEAR : CHEAP);
+	}
+	assert_null(w->fault);
+	world_free(&w);
+	return (2. * (double)served[0] / (double)(served[0] + served[1]));
+}
+
+static void
+test_few_connections(void **priv)
+{
+	int64_t round;
+
+	(void)priv;
+	for (round = 0; round <= QUANTUM_MAX; round += MS) {
+		assert_true(few_run(REL_OPT_ALL, round) >= 0.95);
+		assert_true(few_run(REL_OPT_ALL & ~REL_OPT_REJOIN, round) <
+		    0.85);
+	}
+}
+
 #define FULLY	(SAMPLED | DIVIDED)
 
 static void
@@ -365,6 +418,7 @@ test_alternate(void **priv)
 	(void)priv;
 	assert_true(strategy_run(REL_OPT_ALL, alternate, 0) <= 1.05);
 	assert_true(strategy_run(REL_OPT_ALL, alternate, FULLY) <= 1.05);
+	assert_true(strategy_run(REL_OPT_ALL, alternate, LONG) <= 1.05);
 	assert_true(strategy_run(REL_OPT_ALL & ~REL_OPT_SETTLE, alternate,
 	    0) > 1.05);
 }
@@ -375,6 +429,7 @@ test_pause(void **priv)
 	(void)priv;
 	assert_true(strategy_run(REL_OPT_ALL, pause, 0) <= 1.05);
 	assert_true(strategy_run(REL_OPT_ALL, pause, FULLY) <= 1.05);
+	assert_true(strategy_run(REL_OPT_ALL, pause, LONG) <= 1.05);
 	assert_true(strategy_run(REL_OPT_ALL & ~REL_OPT_KEEP_DEBT, pause,
 	    0) > 1.05);
 }
@@ -385,6 +440,7 @@ test_hide(void **priv)
 	(void)priv;
 	assert_true(strategy_run(REL_OPT_ALL, hide, 0) <= 1.05);
 	assert_true(strategy_run(REL_OPT_ALL, hide, FULLY) <= 1.05);
+	assert_true(strategy_run(REL_OPT_ALL, hide, FULLY | LONG) <= 1.05);
 	assert_true(strategy_run(REL_OPT_ALL, hide, FULLY | UNLEARNT) <= 1.05);
 	assert_true(strategy_run(REL_OPT_ALL, hide, SAMPLED | UNLEARNT) >
 	    1.05);
@@ -609,6 +665,7 @@ main(void)
 		cmocka_unit_test(test_alternate),
 		cmocka_unit_test(test_pause),
 		cmocka_unit_test(test_hide),
+		cmocka_unit_test(test_few_connections),
 		cmocka_unit_test(test_deep_debt),
 		cmocka_unit_test(test_all_in_debt),
 		cmocka_unit_test(test_busy_period),

@@ -47,6 +47,22 @@ PARAM_SIMPLE(
 )
 
 PARAM_SIMPLE(
+	/* name */	sandpaper_round,
+	/* type */	double,
+	/* min */	"0",
+	/* max */	"0.004",
+	/* def */	"0.004",
+	/* units */	"seconds",
+	/* descr */
+	"How long a round lasts at least while nobody waits who uses the "
+	"link: seconds of service to all tenants that wait, each having its "
+	"share of it before it is the next one's turn. In longer turns "
+	"caches are warmer. Zero means as the paper has it: for as long as "
+	"the dearest request takes.\n\n"
+	"Example: ``param.set sandpaper_round 0.001``"
+)
+
+PARAM_SIMPLE(
 	/* name */	sandpaper_workers_per_core,
 	/* type */	uint,
 	/* min */	"1",
