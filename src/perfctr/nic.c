@@ -158,6 +158,13 @@ NIC_Rate(const struct nic *nic)
 	return (nic->probing ? nic->before_probe : nic->rate);
 }
 
+uint64_t
+NIC_DrainRate(const struct nic *nic)
+{
+
+	return (NIC_Rate(nic) / 100 * NIC_PERCENT);
+}
+
 void
 NIC_SetBound(struct nic *nic, uint64_t bound)
 {

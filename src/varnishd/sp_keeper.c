@@ -135,7 +135,7 @@ spd_counter(void)
 static void
 spd_set_rate(void)
 {
-	uint64_t rate = NIC_Rate(spd.nic);
+	uint64_t rate = NIC_DrainRate(spd.nic);
 
 	spd.rate = rate != 0 ? rate : SPD_RATE_UNKNOWN;
 }

@@ -197,6 +197,7 @@ test_probe_by_hand(void **state)
 	assert_int_equal(epoch(&nic, &now, &tx, G, 0), 1);
 	assert_int_equal(nic.rate, G * 9 / 8);
 	assert_int_equal(NIC_Rate(&nic), G);
+	assert_int_equal(NIC_DrainRate(&nic), G / 100 * 98);
 	/* All of it left, in the second epoch too: kept, and the next one
 	 * begins an epoch later */
 	assert_int_equal(epoch(&nic, &now, &tx, G * 9 / 8, 0), 0);
