@@ -77,6 +77,7 @@ struct rel {
 	unsigned		running;
 	unsigned		backlogged;
 	uint64_t		backlogged_weight;
+	uint64_t		busy_weight;	/* who has a request at all */
 	struct rel_link		tenants;	/* of rel_tenant.all */
 	struct rel_link		order;		/* of rel_node.order */
 	rel_assert_f		*held;

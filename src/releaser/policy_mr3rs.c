@@ -37,7 +37,7 @@
 struct level {
 	int64_t			g;
 	int64_t			missed;		/* 0 to U */
-	int64_t			raised;		/* by this round */
+	int64_t			raised;		/* by its last round's u + 1 */
 	int64_t			base;		/* g / U */
 	unsigned		backlogged;	/* tenants */
 	unsigned		indebted;	/* of these, in the wheel */
@@ -47,6 +47,7 @@ struct level {
 
 struct mr3 {
 	int64_t			s_max;
+	int64_t			short_u;	/* u of this round, were D 0 */
 	uint64_t		period;		/* busy period */
 	unsigned		closed;
 	struct rel_link		back;		/* joined it late: go first */
@@ -297,8 +298,7 @@ least_quantum(const struct rel *rel, const struct mr3 *p)
 	for (g = 0; g < LEVELS; g++)
 		if ((g & REL_MASK(REL_NET)) && p->level[g].backlogged > 0)
 			return (0);
-	return (rel->round * REL_WEIGHT_ONE /
-	    (int64_t)rel->backlogged_weight);
+	return (rel->round * REL_WEIGHT_ONE / (int64_t)rel->busy_weight);
 }
 
 static int64_t
@@ -307,6 +307,7 @@ quantum(const struct rel *rel, struct mr3 *p)
 	int64_t u = p->s_max, part = least_quantum(rel, p);
 
 	p->s_max = 0;
+	p->short_u = u;
 	if (u < part)
 		u = part;
 	if (rel->options & REL_OPT_CAP)
@@ -441,8 +442,7 @@ freshen(struct mr3 *p, struct mr3_tenant *mt)
 	if (mt->period == p->period)
 		return;
 	mt->period = p->period;
-	if (excess(p, mt) > 0)
-		set_excess(p, mt, 0);
+	set_excess(p, mt, 0);
 }
 
 static unsigned
@@ -535,20 +535,28 @@ new_period(struct mr3 *p)
 }
 
 /*
- * Who comes while a round is on has this round's quantum, too, and goes first:
- * its turn was over for want of requests, or had not begun
+ * Who comes back while a round is on has what it left of this round's quantum,
+ * and goes first: its turn was over for want of requests, or had not begun.
+ * The round may have begun with fewer tenants, each with more of D: not so much
+ * for those that come back, or those that
+ * wait for the rest of the round would wait for D a piece.
  */
 static int
-rejoin(struct rel *rel, struct mr3 *p, struct mr3_tenant *mt)
+rejoin(struct rel *rel, struct mr3 *p, struct mr3_tenant *mt, int64_t s)
 {
-	int64_t s = excess(p, mt), raised = level_of(p, mt)->raised;
+	int64_t credit = level_of(p, mt)->raised, u;
 
 	if (!(rel->options & REL_OPT_REJOIN) || rel->policy == &rel_policy_mr3)
 		return (0);
-	if (s < -raised)
-		set_excess(p, mt, s = -raised);
+	u = least_quantum(rel, p);
+	if (u < p->short_u)
+		u = p->short_u;
+	credit = least(credit, u + 1);
+	if (s < -credit)
+		s = -credit;
 	if (s >= 0)
 		return (0);
+	set_excess(p, mt, s);
 	list_append(&p->back, &mt->link);
 	return (1);
 }
@@ -558,16 +566,18 @@ mr3_enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
 {
 	struct mr3 *p = state(rel);
 	struct mr3_tenant *mt = account_of(t);
+	int64_t s;
 
 	(void)n;
 	if (mt->backlogged)
 		return;
+	s = excess(p, mt);
 	if (rel->waiting == 1 && rel->running == 0)
 		new_period(p);
 	freshen(p, mt);
 	mt->backlogged = 1;
 	level_of(p, mt)->backlogged++;
-	if (rejoin(rel, p, mt))
+	if (rejoin(rel, p, mt, least(s, excess(p, mt))))
 		return;
 	if (excess(p, mt) < 0 || !(rel->options & REL_OPT_KEEP_DEBT))
 		set_excess(p, mt, 0);

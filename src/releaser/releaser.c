@@ -130,11 +130,20 @@ start_tenant(struct rel *rel, struct rel_tenant *t)
 		rel->policy->tenant_init(rel, t);
 }
 
+/* Has it a request, waiting or running? */
+static int
+is_busy(const struct rel_tenant *t)
+{
+	return (t->waiting + t->running > 0);
+}
+
 static void
 link_node(struct rel *rel, struct rel_node *n)
 {
 	struct rel_tenant *t = n->tenant;
 
+	if (!is_busy(t))
+		rel->busy_weight += t->weight;
 	list_append(&t->queue, &n->queue);
 	list_append(&rel->order, &n->order);
 	if (t->waiting++ == 0) {
@@ -156,6 +165,8 @@ unlink_node(struct rel *rel, struct rel_node *n)
 		rel->backlogged--;
 		rel->backlogged_weight -= t->weight;
 	}
+	if (!is_busy(t))
+		rel->busy_weight -= t->weight;
 	rel->waiting--;
 }
 
@@ -175,11 +186,13 @@ restart(struct rel *rel)
 	list_init(&all);
 	list_splice(&all, &rel->order);
 	rel->waiting = rel->backlogged = 0;
-	rel->backlogged_weight = 0;
+	rel->backlogged_weight = rel->busy_weight = 0;
 	for (l = rel->tenants.next; l != &rel->tenants; l = l->next) {
 		t = LIST_OF(l, struct rel_tenant, all);
 		list_init(&t->queue);
 		t->waiting = 0;
+		if (is_busy(t))
+			rel->busy_weight += t->weight;
 		start_tenant(rel, t);
 	}
 	while (!list_empty(&all)) {
@@ -431,6 +444,8 @@ REL_SetWeight(struct rel *rel, struct rel_tenant *t, uint32_t weight)
 	t->weight = weight;
 	if (t->waiting > 0)
 		rel->backlogged_weight += weight - (uint64_t)before;
+	if (is_busy(t))
+		rel->busy_weight += weight - (uint64_t)before;
 	if (before != weight && rel->policy->weight != NULL)
 		rel->policy->weight(rel, t, before);
 }
@@ -481,14 +496,14 @@ rel_release(struct rel *rel, struct rel_node *n, unsigned slot)
 
 	check_node(n, REL_WAITING);
 	t = n->tenant;
+	t->running++;
+	rel->running++;
 	unlink_node(rel, n);
 	n->state = REL_RUNNING;
 	n->epoch = rel->epoch;
 	n->slot = (uint16_t)(slot < UINT16_MAX ? slot : UINT16_MAX);
 	n->charge = t->cost;
 	n->weight = t->weight;
-	t->running++;
-	rel->running++;
 	t->released++;
 	t->charged += n->charge;
 }
@@ -575,6 +590,8 @@ REL_Complete(struct rel *rel, struct rel_node *n, int64_t cost,
 		charge(rel, t, clamp(cost, 0) - n->charge, scale, n->weight);
 	t->running--;
 	rel->running--;
+	if (!is_busy(t))
+		rel->busy_weight -= t->weight;
 	t->completed++;
 	n->state = REL_IDLE;
 	n->tenant = NULL;

@@ -147,9 +147,10 @@ void REL_SetSlots(struct rel *, unsigned nslots);
 void REL_SetOptions(struct rel *, unsigned options);
 				/* accounts start anew if they change */
 /*
- * A round lasts for so many ns of service at least, all tenants that wait
- * taken together: longer turns, warmer caches.  0, as in a new one: as the
- * paper has it, for the largest excess of the round before.
+ * A round gives so many ns of service at least, to all that have requests
+ * together, but no more than U a tenant, and not while one waits that uses the
+ * link: longer turns, warmer caches.  0, as in a new one: as the paper has it,
+ * the largest excess of the round before.
  */
 void REL_SetRound(struct rel *, int64_t ns);
 
