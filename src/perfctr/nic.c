@@ -162,7 +162,7 @@ uint64_t
 NIC_DrainRate(const struct nic *nic)
 {
 
-	return (NIC_Rate(nic) / 100 * NIC_PERCENT);
+	return (NIC_Rate(nic) - NIC_Rate(nic) * (100 - NIC_PERCENT) / 100);
 }
 
 void

@@ -80,8 +80,8 @@ void NIC_Init(struct nic *, uint64_t rate, uint64_t bound, int64_t now);
 void NIC_SetBound(struct nic *, uint64_t bound);
 void NIC_SetRate(struct nic *, uint64_t rate);
 
-/* T, bits/s, 0: not known.  For costs: that at which B drains, 0.98 T, since
- * nobody can have more */
+/* T, bits/s, 0: not known.  For costs: that at which B drains, 0.98 T rounded
+ * up, since nobody can have more */
 uint64_t NIC_Rate(const struct nic *);
 uint64_t NIC_DrainRate(const struct nic *);
 

@@ -724,6 +724,7 @@ test_rate_of_one(void **state)
 
 	(void)state;
 	NIC_Init(&nic, 1, 0, now);
+	assert_int_equal(NIC_DrainRate(&nic), 1);
 	for (i = 0; i < 12; i++) {
 		NIC_Release(&nic, 200000, now);
 		now += NIC_EPOCH;
