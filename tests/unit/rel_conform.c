@@ -208,6 +208,7 @@ conform_counts(struct world *w)
 {
 	struct rel_tenant_stat st;
 	unsigned t, backlogged = 0;
+	uint64_t busy = 0;
 
 	for (t = 0; t < w->ntenants; t++) {
 		REL_TenantStat(w->rel, w->tenant[t], &st);
@@ -218,13 +219,16 @@ conform_counts(struct world *w)
 		    st.waiting + st.released + st.cancelled ||
 		    st.released != st.running + st.completed)
 			fault(w, "counts of a tenant");
-		if (st.waiting + st.running > 0 &&
-		    REL_TenantIdle(w->rel, w->tenant[t]))
+		if (st.waiting + st.running == 0)
+			continue;
+		busy += w->weight[t];
+		if (REL_TenantIdle(w->rel, w->tenant[t]))
 			fault(w, "idle with work");
 	}
 	if (REL_Waiting(w->rel) != w->nwaiting ||
 	    REL_Running(w->rel) != w->nrunning ||
 	    REL_Backlogged(w->rel) != backlogged ||
+	    w->rel->busy_weight != busy ||
 	    (REL_Oldest(w->rel) >= 0) != (w->nwaiting > 0))
 		fault(w, "counts");
 }
