@@ -47,7 +47,7 @@ struct level {
 
 struct mr3 {
 	int64_t			s_max;
-	int64_t			short_u;	/* u of this round, were D 0 */
+	int64_t			s_before;	/* s_max of the round before */
 	uint64_t		period;		/* busy period */
 	unsigned		closed;
 	struct rel_link		back;		/* joined it late: go first */
@@ -301,13 +301,12 @@ least_quantum(const struct rel *rel, const struct mr3 *p)
 	return (rel->round * REL_WEIGHT_ONE / (int64_t)rel->busy_weight);
 }
 
+/* u + 1 of a round that begins now, or would have */
 static int64_t
-quantum(const struct rel *rel, struct mr3 *p)
+quantum(const struct rel *rel, const struct mr3 *p)
 {
-	int64_t u = p->s_max, part = least_quantum(rel, p);
+	int64_t u = p->s_before, part = least_quantum(rel, p);
 
-	p->s_max = 0;
-	p->short_u = u;
 	if (u < part)
 		u = part;
 	if (rel->options & REL_OPT_CAP)
@@ -326,9 +325,11 @@ start_round(struct rel *rel, struct mr3 *p)
 		thaw(p);
 	else
 		still = p->closed;
-	if (some_next(p, still))
+	if (some_next(p, still)) {
+		p->s_before = p->s_max;
+		p->s_max = 0;
 		up = u = quantum(rel, p);
-	else
+	} else
 		up = jump(p, still);
 	if (up < 0)
 		return (0);
@@ -538,20 +539,17 @@ new_period(struct mr3 *p)
  * Who comes back while a round is on has what it left of this round's quantum,
  * and goes first: its turn was over for want of requests, or had not begun.
  * The round may have begun with fewer tenants, each with more of D: not so much
- * for those that come back, or those that
- * wait for the rest of the round would wait for D a piece.
+ * for those that come back, or who waits for them would wait for D a piece.
+ * Not with synchronisation, where who goes first and may not holds all up.
  */
 static int
 rejoin(struct rel *rel, struct mr3 *p, struct mr3_tenant *mt, int64_t s)
 {
-	int64_t credit = level_of(p, mt)->raised, u;
+	int64_t credit;
 
 	if (!(rel->options & REL_OPT_REJOIN) || rel->policy == &rel_policy_mr3)
 		return (0);
-	u = least_quantum(rel, p);
-	if (u < p->short_u)
-		u = p->short_u;
-	credit = least(credit, u + 1);
+	credit = least(level_of(p, mt)->raised, quantum(rel, p));
 	if (s < -credit)
 		s = -credit;
 	if (s >= 0)

@@ -55,8 +55,8 @@ PARAM_SIMPLE(
 	/* units */	"seconds",
 	/* descr */
 	"How long a round lasts at least while nobody waits who uses the "
-	"link: seconds of service to all tenants that wait, each having its "
-	"share of it before it is the next one's turn. In longer turns "
+	"link: seconds of service to all tenants that have requests, each "
+	"having its share of it before it is the next one's turn. In longer turns "
 	"caches are warmer. Zero means as the paper has it: for as long as "
 	"the dearest request takes.\n\n"
 	"Example: ``param.set sandpaper_round 0.001``"
