@@ -155,11 +155,12 @@ test_encodings(void **state)
 }
 
 /*
- * Time that a hypervisor takes from the core is in the TSC, and in the
- * thread's clock at the next tick.  It can only make a run worse: a run
- * without it has to be close, and one of a few has none.
+ * Time that a hypervisor takes from the core is in the TSC, but not in the
+ * thread's clock, so laps are too long, and too short when the clock is next
+ * read.  It can only make a run worse: a run without it has to be close, and
+ * of many short ones some have none.
  */
-#define UNDISTURBED	6
+#define UNDISTURBED	100
 
 /* Whatever the machine has, auto gives a source that counts */
 static void
@@ -187,8 +188,8 @@ test_auto(void **state)
 		burn(2000000);
 		lap = METER_Lap(&m);
 		t = thread_ns() - t;
-		assert_true(lap > 0);
-		if (lap <= t + 100000)
+		assert_true(lap >= 0);
+		if (lap >= 2000000 && lap <= t + 100000)
 			break;
 	}
 	if (src.kind == METER_THREAD_CLOCK)
@@ -547,7 +548,7 @@ test_rseq_alone(void **state)
 		skip();
 	METER_Open(&m, &src);
 	assert_int_equal(METER_Cheap(&m), 1);
-	laps_undisturbed(&m, &s, 500000000);
+	laps_undisturbed(&m, &s, 50000000);
 	close_to(&s);
 	METER_Close(&m);
 }
@@ -566,7 +567,7 @@ test_rseq_preempted(void **state)
 		skip();
 	other_start(&o, hog);
 	METER_Open(&m, &src);
-	laps_undisturbed(&m, &s, 1200000000);
+	laps_undisturbed(&m, &s, 100000000);
 	other_stop(&o);
 	/* The hog had its part, or this shows nothing */
 	assert_true(s.clock < s.wall * 3 / 4);
