@@ -27,7 +27,7 @@ from .varnish import Variant, Varnish
 
 VICTIM = "k0"
 SECONDS = 180.0
-CONNECTIONS = 40  # of an abuse, at most
+CONNECTIONS = 10  # of an abuse, at most
 SLOWER = 10  # times, what comes at a rate
 MEMORY = (16 * 2**20, 0.05)  # bytes, or this part: what may come and go
 PATIENCE = 120.0  # seconds: counters agree only when nothing runs

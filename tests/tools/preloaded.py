@@ -33,15 +33,17 @@ class Preloaded(unittest.TestCase):
             self.port = free.getsockname()[1]
 
     def varnishd(self, preload: str, *options: str, **env: str) -> None:
-        """Start it with the preloaded source; return when it answers."""
-        shim = self.folder / f"{preload}.so"
-        subprocess.run(["gcc", "-shared", "-fPIC", "-O", "-o", str(shim),
-                        str(HERE / f"{preload}.c")], check=True)
-        process = subprocess.Popen(
+        """Start it with the preloaded source, if any, and await it."""
+        if preload:
+            shim = self.folder / f"{preload}.so"
+            subprocess.run(["gcc", "-shared", "-fPIC", "-O", "-o", str(shim),
+                            str(HERE / f"{preload}.c")], check=True)
+            env["LD_PRELOAD"] = str(shim)
+        self.process = process = subprocess.Popen(
             [f"{ROOT}/sbin/varnishd", "-F", "-j", "none",
              "-n", f"{self.folder}/n", "-a", f"127.0.0.1:{self.port}",
              *options],
-            env=os.environ | {"LD_PRELOAD": str(shim)} | env,
+            env=os.environ | env,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL)
         self.addCleanup(process.wait)

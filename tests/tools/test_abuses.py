@@ -79,7 +79,7 @@ class Table(unittest.TestCase):
             "no-descriptors"})
         groups = mixed(some)
         self.assertEqual(len({g.name for g in groups}), len(groups))
-        self.assertLessEqual(max(g.conns for g in groups), 40)
+        self.assertLessEqual(max(g.conns for g in groups), 10)
         self.assertEqual({g.mark for g in groups}, {0})
 
 
