@@ -25,11 +25,11 @@
 #include <assert.h>
 
 #include "policy.h"
+#include "virtual.h"
 
 #define QUANTUM_MAX	INT64_C(4000000)	/* U, virtual ns */
 #define BUCKETS		64			/* bits of A / U */
 #define LEVELS		(1U << REL__RESOURCES)	/* by mask of resources */
-#define CHARGE_MAX	(INT64_C(1) << 52)	/* ns; at least weight 1/1024 */
 #define EXCESS_MAX	(INT64_C(1) << 58)	/* virtual ns */
 #define LEVEL_MAX	(INT64_C(1) << 60)
 
@@ -63,8 +63,7 @@ struct mr3_tenant {
 	struct rel_tenant	*tenant;
 	int64_t			a;		/* A */
 	uint64_t		period;
-	uint32_t		fraction;	/* of A, 1/weight ns */
-	uint16_t		settled;	/* 1/REL_SCALE_ONE ns to settle */
+	struct rest		rest;		/* of A */
 	uint8_t			bucket;
 	uint8_t			group;		/* resources used: its level */
 	uint8_t			dominant;
@@ -98,20 +97,6 @@ static int64_t
 excess(struct mr3 *p, const struct mr3_tenant *mt)
 {
 	return (mt->a - level_of(p, mt)->g);
-}
-
-static int64_t
-least(int64_t a, int64_t b)
-{
-	return (a < b ? a : b);
-}
-
-static int64_t
-within(__int128 n, int64_t max)
-{
-	if (n > max)
-		return (max);
-	return ((int64_t)(n < -max ? -max : n));
 }
 
 static void
@@ -422,18 +407,12 @@ next_turn(struct rel *rel, struct mr3 *p)
  * Accounts
  */
 
-/* A += ns / w; what is less than a virtual ns is kept for the next time */
+/* A += ns / w */
 static void
 add_cost(struct mr3 *p, struct mr3_tenant *mt, int64_t ns, uint32_t weight)
 {
-	int64_t n, q;
-
-	n = within(ns, CHARGE_MAX) * REL_WEIGHT_ONE + mt->fraction;
-	q = n / weight;
-	if (n % weight < 0)
-		q--;
-	mt->fraction = (uint32_t)(n - q * weight);
-	set_excess(p, mt, excess(p, mt) + within(q, EXCESS_MAX));
+	set_excess(p, mt, excess(p, mt) +
+	    within(virtual_ns(&mt->rest, ns, weight), EXCESS_MAX));
 }
 
 /* A debt does not outlive the busy period in which it was made */
@@ -622,13 +601,9 @@ mr3_charge(struct rel *rel, struct rel_tenant *t, int64_t ns, uint32_t scale,
     uint32_t weight)
 {
 	struct mr3_tenant *mt = account_of(t);
-	__int128 n;
 
 	freshen(state(rel), mt);
-	n = (__int128)ns * scale + mt->settled;
-	mt->settled = (uint16_t)(n & (REL_SCALE_ONE - 1));
-	n = (n - mt->settled) / REL_SCALE_ONE;
-	add_cost(state(rel), mt, within(n, CHARGE_MAX), weight);
+	add_cost(state(rel), mt, settled_ns(&mt->rest, ns, scale), weight);
 	replace(rel, mt);
 }
 
@@ -665,7 +640,7 @@ mr3_weight(struct rel *rel, struct rel_tenant *t, uint32_t before)
 
 	s = (__int128)excess(p, mt) * before / t->weight;
 	set_excess(p, mt, within(s, EXCESS_MAX));
-	mt->fraction = (uint32_t)((uint64_t)mt->fraction * t->weight / before);
+	rest_of_weight(&mt->rest, before, t->weight);
 	replace(rel, mt);
 }
 
