@@ -185,6 +185,8 @@ ABUSES = {
         (twin(),), fair=0.5, greedy=True,
         deeds=("param.set sandpaper_policy fifo",
                "param.set sandpaper_policy mr3",
+               "param.set sandpaper_policy 2dfqe",
+               "param.set sandpaper_policy drr",
                "param.set sandpaper_policy mr3-rs")),
     "switch-live": Abuse(
         (twin(),), fair=0.5, greedy=True,

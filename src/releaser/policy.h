@@ -25,10 +25,15 @@ struct rel_policy {
 	const char		*summary;
 	size_t			state_size;
 	size_t			tenant_size;
+	/* How costs are estimated for it (cost.h), and its alpha, Q16; NULL:
+	 * as the host does */
+	const char		*estimator;
+	uint32_t		alpha;
 
 	/* The rest may be NULL, but for dequeue */
 	void (*init)(struct rel *);
 	void (*tenant_init)(struct rel *, struct rel_tenant *);
+	void (*tenant_fini)(struct rel *, struct rel_tenant *);
 
 	/* The node has been put into its queue */
 	void (*enqueue)(struct rel *, struct rel_tenant *, struct rel_node *);
@@ -40,6 +45,8 @@ struct rel_policy {
 	/* ns x scale / REL_SCALE_ONE / weight more, or less, to be paid */
 	void (*charge)(struct rel *, struct rel_tenant *, int64_t ns,
 	    uint32_t scale, uint32_t weight);
+	/* A request of the tenant's ends: settled, and still counted */
+	void (*complete)(struct rel *, struct rel_tenant *, struct rel_node *);
 	/* Began service on a resource; of REL_NET also when it completes */
 	void (*progress)(struct rel *, struct rel_node *, enum rel_resource);
 	/* Estimate or weight of the tenant have changed */
@@ -62,7 +69,7 @@ struct rel_tenant {
 	enum rel_resource	dominant;
 	uint64_t		enqueued, released, cancelled, completed;
 	int64_t			charged;
-	_Alignas(16) char	policy[];	/* the policy's */
+	_Alignas(64) char	policy[];	/* the policy's */
 };
 
 struct rel {
@@ -72,6 +79,8 @@ struct rel {
 	unsigned		nslots;
 	unsigned		options;
 	int64_t			round;		/* ns, at least */
+	int64_t			now;		/* ns, of the last call */
+	int64_t			booked;		/* ns, charges of what runs */
 	uint16_t		epoch:REL_EPOCH_BITS;	/* starts of a policy */
 	unsigned		waiting;
 	unsigned		running;
@@ -88,6 +97,13 @@ struct rel {
 extern const struct rel_policy rel_policy_mr3rs;
 extern const struct rel_policy rel_policy_mr3;
 extern const struct rel_policy rel_policy_fifo;
+extern const struct rel_policy rel_policy_wfq;
+extern const struct rel_policy rel_policy_sfq;
+extern const struct rel_policy rel_policy_wf2q;
+extern const struct rel_policy rel_policy_2dfq;
+extern const struct rel_policy rel_policy_2dfqe;
+extern const struct rel_policy rel_policy_drr;
+extern const struct rel_policy rel_policy_rr;
 
 /* REL_New() with a policy that need not be in the table (tests) */
 struct rel *rel_new(const struct rel_policy *, unsigned nslots,

@@ -19,6 +19,13 @@ static const struct rel_policy * const policies[] = {
 	&rel_policy_mr3rs,
 	&rel_policy_fifo,
 	&rel_policy_mr3,
+	&rel_policy_wfq,
+	&rel_policy_sfq,
+	&rel_policy_wf2q,
+	&rel_policy_2dfq,
+	&rel_policy_2dfqe,
+	&rel_policy_drr,
+	&rel_policy_rr,
 };
 
 #define NPOLICIES	(sizeof policies / sizeof policies[0])
@@ -43,6 +50,14 @@ const char *
 REL_PolicySummary(unsigned u)
 {
 	return (u < NPOLICIES ? policies[u]->summary : NULL);
+}
+
+const char *
+REL_PolicyEstimator(unsigned u, uint32_t *alpha)
+{
+	assert(u < NPOLICIES && alpha != NULL);
+	*alpha = policies[u]->alpha;
+	return (policies[u]->estimator);
 }
 
 int
@@ -258,7 +273,7 @@ int
 REL_SetPolicy(struct rel *rel, unsigned policy, int64_t now)
 {
 	check_held(rel);
-	(void)now;
+	rel->now = now;
 	if (policy >= NPOLICIES)
 		return (-1);
 	if (rel->policy != policies[policy]) {
@@ -383,6 +398,8 @@ REL_TenantFini(struct rel *rel, struct rel_tenant *t)
 	check_held(rel);
 	check_tenant(t);
 	assert(t->waiting == 0 && t->running == 0);
+	if (rel->policy->tenant_fini != NULL)
+		rel->policy->tenant_fini(rel, t);
 	list_remove(&t->all);
 	t->magic = 0;
 }
@@ -481,7 +498,7 @@ REL_Enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n,
 	assert(n != NULL && n->state == REL_IDLE);
 	n->magic = REL_NODE_MAGIC;
 	n->tenant = t;
-	n->arrival = now;
+	n->arrival = rel->now = now;
 	n->state = REL_WAITING;
 	link_node(rel, n);
 	t->enqueued++;
@@ -506,6 +523,7 @@ rel_release(struct rel *rel, struct rel_node *n, unsigned slot)
 	n->weight = t->weight;
 	t->released++;
 	t->charged += n->charge;
+	rel->booked += n->charge;
 }
 
 enum rel_answer
@@ -514,6 +532,7 @@ REL_Dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 {
 	check_held(rel);
 	assert(node != NULL && when != NULL);
+	rel->now = now;
 	*node = NULL;
 	*when = INT64_MAX;
 	if (rel->waiting == 0)
@@ -543,7 +562,7 @@ REL_Progress(struct rel *rel, struct rel_node *n, enum rel_resource r,
 {
 	check_held(rel);
 	check_node(n, REL_RUNNING);
-	(void)now;
+	rel->now = now;
 	assert(r < REL__RESOURCES);
 	progress(rel, n, r);
 }
@@ -564,12 +583,13 @@ REL_Refresh(struct rel *rel, struct rel_node *n, int64_t cost, int64_t now)
 
 	check_held(rel);
 	check_node(n, REL_RUNNING);
-	(void)now;
+	rel->now = now;
 	ns = clamp(cost, 0) - n->charge;
 	if (ns <= 0 || n->epoch != rel->epoch ||
 	    !(rel->options & REL_OPT_SETTLE))
 		return;
 	n->charge += ns;
+	rel->booked += ns;
 	charge(rel, n->tenant, ns, REL_SCALE_ONE, n->weight);
 }
 
@@ -581,13 +601,16 @@ REL_Complete(struct rel *rel, struct rel_node *n, int64_t cost,
 
 	check_held(rel);
 	check_node(n, REL_RUNNING);
-	(void)now;
+	rel->now = now;
 	t = n->tenant;
 	assert(t->running > 0);
 	progress(rel, n, REL_NET);
 	if (cost >= 0 && n->epoch == rel->epoch &&
 	    (rel->options & REL_OPT_SETTLE))
 		charge(rel, t, clamp(cost, 0) - n->charge, scale, n->weight);
+	rel->booked -= n->charge;
+	if (rel->policy->complete != NULL)
+		rel->policy->complete(rel, t, n);
 	t->running--;
 	rel->running--;
 	if (!is_busy(t))
@@ -604,7 +627,7 @@ REL_Cancel(struct rel *rel, struct rel_node *n, int64_t now)
 
 	check_held(rel);
 	check_node(n, REL_WAITING);
-	(void)now;
+	rel->now = now;
 	t = n->tenant;
 	unlink_node(rel, n);
 	t->cancelled++;
@@ -619,7 +642,7 @@ REL_Charge(struct rel *rel, struct rel_tenant *t, int64_t cost, int64_t now)
 {
 	check_held(rel);
 	check_tenant(t);
-	(void)now;
+	rel->now = now;
 	assert(cost >= 0);
 	charge(rel, t, clamp(cost, 0), REL_SCALE_ONE, t->weight);
 }

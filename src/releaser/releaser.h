@@ -121,6 +121,11 @@ struct rel_tenant_stat {
 unsigned REL_Policies(void);			/* how many there are */
 const char *REL_PolicyName(unsigned);		/* NULL past the last */
 const char *REL_PolicySummary(unsigned);	/* one line, no full stop */
+/*
+ * The estimator (EST_ByName() of cost.h) that a policy has costs estimated by,
+ * and its alpha, Q16; NULL: none of its own.
+ */
+const char *REL_PolicyEstimator(unsigned, uint32_t *alpha);
 int REL_PolicyByName(const char *);		/* index, or -1 */
 
 /*--------------------------------------------------------------------

@@ -14,14 +14,14 @@
 
 #define QUEUE	10U
 #define SLOTS	10U
-#define ROUNDS	2000000U
+#define ROUNDS	1000000U
 
 static double
 now_ns(void)
 {
 	struct timespec ts;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
 	return ((double)ts.tv_sec * 1e9 + (double)ts.tv_nsec);
 }
 

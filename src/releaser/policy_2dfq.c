@@ -1,0 +1,45 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Two-dimensional fair queueing (2DFQ, section 4): as wf2q, but on worker i of
+ * n a request may begin early by i/n of its length.  So small requests are
+ * taken by the workers of high index, large ones by those of low index, and
+ * never all workers are busy with large ones while small ones wait.
+ *
+ * At most N L behind generalised processor sharing (2DFQ, Theorem 1).
+ * Eligible is n (v - S) + i l >= 0, in integers: with Figure 7's < instead
+ * of <=, the second requests of Figure 6 would come too late.
+ */
+
+#include "vtime.h"
+
+static const struct vt_rules twodfq_rules = {
+	.order = VT_BY_FINISH,
+	.eligible = VT_STAGGERED,
+};
+
+static void
+twodfq_init(struct rel *rel)
+{
+	vt_init(rel, &twodfq_rules);
+}
+
+const struct rel_policy rel_policy_2dfq = {
+	.name =		"2dfq",
+	.summary =	"two-dimensional fair queueing: large ones apart",
+	.init =		twodfq_init,
+	VT_CALLS
+};
+
+/*
+ * 2DFQ^E (section 5): the same with pessimistic estimates, so that who is
+ * unpredictable counts as large: the largest cost so far, which decays.
+ */
+const struct rel_policy rel_policy_2dfqe = {
+	.name =		"2dfqe",
+	.summary =	"2dfq where costs are unknown: pessimistic estimates",
+	.init =		twodfq_init,
+	.estimator =	"decaying-max",
+	.alpha =	64880,			/* 0.99 */
+	VT_CALLS
+};

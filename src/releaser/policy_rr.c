@@ -1,0 +1,132 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Round robin: one request of each tenant that waits, in turn, whatever it
+ * costs and whatever the tenant's weight.
+ *
+ * The baseline that knows no costs: a tenant has as much more than others as
+ * its requests cost more.  O(1), but that those whose dominant resource
+ * has just closed are put aside one by one.
+ */
+
+#include <assert.h>
+
+#include "policy.h"
+
+struct rr {
+	struct rel_link		ring;		/* whose turn is next is first */
+	struct rel_link		held;		/* dominant closed */
+	unsigned		closed;
+};
+
+struct rr_tenant {
+	struct rel_link		link;
+	struct rel_tenant	*tenant;
+};
+
+static struct rr *
+state(struct rel *rel)
+{
+	return ((struct rr *)(void *)rel->state);
+}
+
+static struct rr_tenant *
+account_of(struct rel_tenant *t)
+{
+	return ((struct rr_tenant *)(void *)t->policy);
+}
+
+static void
+rr_init(struct rel *rel)
+{
+	list_init(&state(rel)->ring);
+	list_init(&state(rel)->held);
+}
+
+static void
+rr_tenant_init(struct rel *rel, struct rel_tenant *t)
+{
+	(void)rel;
+	account_of(t)->tenant = t;
+	list_init(&account_of(t)->link);
+}
+
+static void
+rr_enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
+{
+	(void)n;
+	if (t->waiting == 1)
+		list_append(&state(rel)->ring, &account_of(t)->link);
+}
+
+static void
+rr_cancel(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
+{
+	(void)rel;
+	(void)n;
+	if (t->waiting == 0)
+		list_remove(&account_of(t)->link);
+}
+
+static void
+rr_estimate(struct rel *rel, struct rel_tenant *t)
+{
+	struct rr *p = state(rel);
+
+	(void)t;
+	list_splice(p->ring.next, &p->held);
+}
+
+/* The first whose dominant resource is open, or NULL */
+static struct rel_tenant *
+next_turn(struct rr *p)
+{
+	struct rr_tenant *rt;
+
+	while (!list_empty(&p->ring)) {
+		rt = LIST_OF(p->ring.next, struct rr_tenant, link);
+		list_remove(&rt->link);
+		if (!(REL_MASK(rt->tenant->dominant) & p->closed))
+			return (rt->tenant);
+		list_append(&p->held, &rt->link);
+	}
+	return (NULL);
+}
+
+static enum rel_answer
+rr_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
+    struct rel_node **node, int64_t *when)
+{
+	struct rr *p = state(rel);
+	struct rel_tenant *t;
+
+	(void)now;
+	if (!(rel->options & REL_OPT_CLOSED))
+		closed = 0;
+	if (closed != p->closed)
+		list_splice(p->ring.next, &p->held);
+	p->closed = closed;
+	t = next_turn(p);
+	if (t == NULL) {
+		*when = INT64_MAX;
+		return (REL_NOT_YET);
+	}
+	*node = rel_first(t);
+	rel_release(rel, *node, slot);
+	if (t->waiting > 0)
+		list_append(&p->ring, &account_of(t)->link);
+	return (REL_RELEASED);
+}
+
+const struct rel_policy rel_policy_rr = {
+	.name =		"round-robin",
+	.summary =	"a request of each tenant in turn, whatever it costs",
+	.state_size =	sizeof(struct rr),
+	.tenant_size =	sizeof(struct rr_tenant),
+	.init =		rr_init,
+	.tenant_init =	rr_tenant_init,
+	.enqueue =	rr_enqueue,
+	.dequeue =	rr_dequeue,
+	.cancel =	rr_cancel,
+	.estimate =	rr_estimate,
+};

@@ -1,0 +1,28 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Start-time fair queueing (2DFQ, section 2): the request that would begin
+ * first; virtual time is the start tag of what was released last, so that no
+ * rate has to be known.
+ */
+
+#include "vtime.h"
+
+static const struct vt_rules sfq_rules = {
+	.order = VT_BY_START,
+	.eligible = VT_ALL,
+	.self_clocked = 1,
+};
+
+static void
+sfq_init(struct rel *rel)
+{
+	vt_init(rel, &sfq_rules);
+}
+
+const struct rel_policy rel_policy_sfq = {
+	.name =		"sfq",
+	.summary =	"start-time fair queueing: the least start tag",
+	.init =		sfq_init,
+	VT_CALLS
+};

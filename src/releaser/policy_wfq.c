@@ -1,0 +1,30 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Weighted fair queueing, on many workers MSFQ (2DFQ, section 2): of the first
+ * requests of all tenants the one that would end first under generalised
+ * processor sharing.
+ *
+ * No tenant is further behind it than one largest request a worker; one with
+ * small requests may be far ahead, and then waits for as long.
+ */
+
+#include "vtime.h"
+
+static const struct vt_rules wfq_rules = {
+	.order = VT_BY_FINISH,
+	.eligible = VT_ALL,
+};
+
+static void
+wfq_init(struct rel *rel)
+{
+	vt_init(rel, &wfq_rules);
+}
+
+const struct rel_policy rel_policy_wfq = {
+	.name =		"wfq",
+	.summary =	"weighted fair queueing: the least finish tag",
+	.init =		wfq_init,
+	VT_CALLS
+};
