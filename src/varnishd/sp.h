@@ -186,13 +186,14 @@ struct spd {
 	_Atomic unsigned	cores;
 	_Atomic uint64_t	rate;		/* bits/s, for costs */
 	_Atomic unsigned	parsers_max;	/* P */
-	_Atomic uint32_t	alpha;		/* Q16 */
 	_Atomic double		sample;		/* p */
 	_Atomic int		synchronised;	/* REL_Synchronised() */
 	_Atomic int		link_busy;	/* as far as known */
 
 	/* Under the lock */
 	struct lock		mtx;
+	unsigned		estimator;	/* of cost.h */
+	uint32_t		alpha;		/* its, Q16 */
 	struct rel		*rel;
 	struct ten_table	*tenants;
 	struct nic		nic[1];

@@ -673,10 +673,10 @@ SPD_Done(struct worker *wrk, struct req *req)
 	REL_Complete(spd.rel, n, cost,
 	    measured ? spd_scale(SPD_FLAGS(n)) : REL_SCALE_ONE, now);
 	if (measured) {
-		EST_Sample(0, &t->cpu, cpu, spd.alpha);
+		EST_Sample(spd.estimator, &t->cpu, cpu, spd.alpha);
 		EST_MeanSample(&spd.mean_cpu, cpu);
 	}
-	EST_Sample(0, &t->wire, (int64_t)wire, spd.alpha);
+	EST_Sample(spd.estimator, &t->wire, (int64_t)wire, spd.alpha);
 	EST_MeanSample(&spd.mean_wire, (int64_t)wire);
 	t->requests++;
 	spd_estimate(t);

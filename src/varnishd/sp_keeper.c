@@ -141,14 +141,19 @@ spd_set_rate(void)
 }
 
 static void
-spd_costs(void)
+spd_costs(unsigned policy)
 {
 	static uint64_t bound;		/* SPD_Init() has set the first */
+	const char *estimator;
 	uint32_t alpha;
 
-	alpha = (uint32_t)(cache_param->sandpaper_alpha * 65536 + .5);
-	if (spd.alpha != alpha)
-		spd.alpha = alpha;
+	estimator = REL_PolicyEstimator(policy, &alpha);
+	if (estimator == NULL) {
+		estimator = "ewma";
+		alpha = (uint32_t)(cache_param->sandpaper_alpha * 65536 + .5);
+	}
+	spd.estimator = (unsigned)EST_ByName(estimator);
+	spd.alpha = alpha;
 	spd.sample = cache_param->sandpaper_sample;
 	if (bound != cache_param->sandpaper_nic_rate) {
 		bound = cache_param->sandpaper_nic_rate;
@@ -180,7 +185,7 @@ spd_params(void)
 	Lck_Lock(&spd.mtx);
 	spd.cores = cores;
 	spd.parsers_max = vmax_t(unsigned, 2, cores);
-	spd_costs();
+	spd_costs(policy);
 	if (tenants_max != cache_param->sandpaper_tenants_max) {
 		tenants_max = cache_param->sandpaper_tenants_max;
 		failed = TEN_SetMax(spd.tenants, tenants_max);
