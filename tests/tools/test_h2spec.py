@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""h2spec finds nothing that it does not find in stock Varnish, too.
+
+What stock fails is in patches/SERIES/h2spec-stock.txt: a case a line, as the
+file that h2spec writes names it.  To record it, run this file with stock's
+VARNISH_ROOT; it prints what failed.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import unittest
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+from preloaded import ROOT, TIMEOUT, Preloaded
+
+TOP = Path(__file__).resolve().parent.parent.parent
+H2SPEC = shutil.which("h2spec", path=TOP / "build" / "bin") or shutil.which(
+    "h2spec")
+ANSWERS = 3  # seconds that h2spec waits for each
+VCL = """vcl 4.0;
+backend be { .host = "127.0.0.1"; .port = "9"; }
+sub vcl_recv { return (synth(200)); }
+"""
+
+
+def series() -> str:
+    """Return the series of the Varnish under test."""
+    said = subprocess.run(
+        [f"{ROOT}/sbin/varnishd", "-V"], check=True, text=True,
+        capture_output=True).stderr
+    found = re.search(r"varnish-(\d+\.\d+)", said)
+    assert found is not None, said
+    return found[1]
+
+
+def failed(report: Path) -> tuple[set[str], int]:
+    """Return the cases that failed, and how many there are."""
+    cases = list(ET.parse(report).iter("testcase"))
+    return {f"{case.get('package')}: {case.get('classname')}"
+            for case in cases
+            if case.find("failure") is not None
+            or case.find("error") is not None}, len(cases)
+
+
+@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
+@unittest.skipUnless(H2SPEC, "h2spec is not installed")
+class H2spec(Preloaded):
+    """All of its cases."""
+
+    def test_as_stock(self) -> None:
+        self.varnishd("", "-f", self.vcl(VCL), "-p", "feature=+http2")
+        report = self.folder / "report.xml"
+        subprocess.run(
+            [str(H2SPEC), "-h", "127.0.0.1", "-p", str(self.port),
+             "-o", str(ANSWERS), "-j", str(report)], check=False,
+            stdout=subprocess.DEVNULL, timeout=20 * TIMEOUT)
+        found, cases = failed(report)
+        self.assertGreater(cases, 100)
+        known = TOP / "patches" / series() / "h2spec-stock.txt"
+        listed = {line for line in known.read_text().splitlines()
+                  if line and not line.startswith("#")}
+        self.assertEqual(found - listed, set())
+
+
+if __name__ == "__main__":
+    unittest.main()
