@@ -142,9 +142,11 @@ order_of(const struct vt *p, const struct vt_tenant *n)
 }
 
 static int64_t
-start_tag(struct vt *p, const struct vt_tenant *n)
+start_tag(const struct vt *p, const struct vt_tenant *n)
 {
-	return (n->s + tree_of(p, n)->offset);
+	if (n->place == VT_GONE)
+		return (n->s);
+	return (n->s + p->tree[n->dominant].offset);
 }
 
 static void
@@ -650,5 +652,5 @@ vt_account(const struct rel *rel, const struct rel_tenant *t)
 
 	if (n->period != p->period || rel->waiting + rel->running == 0)
 		return (0);
-	return (n->s + p->tree[n->dominant].offset - p->v);
+	return (start_tag(p, n) - p->v);
 }

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "rel_world.h"
+#include "rel_conform.h"
 
 #define UNIT		INT64_C(1000000)	/* ns */
 #define REQUESTS	9U			/* a tenant */
@@ -154,6 +154,35 @@ test_held(void **priv)
 		assert_null(w->fault);
 		world_free(&w);
 	}
+}
+
+/* Who was held and has gone owes what it took, not the time it was held */
+static void
+test_gone(void **priv)
+{
+	struct rel_tenant_stat st;
+	struct world *w = world_of("wfq", 2);
+	struct req *r;
+	unsigned i;
+
+	(void)priv;
+	for (i = 0; i < 2; i++)
+		(void)world_tenant(w, REL_WEIGHT_ONE);
+	world_estimate(w, 0, 0, UNIT);
+	world_estimate(w, 1, UNIT, 0);
+	(void)world_enqueue(w, 0, UNIT);
+	(void)world_enqueue(w, 1, UNIT);
+	for (i = 0; i < 1000; i++)
+		assert_int_equal(serve(w, REL_MASK(REL_NET)), 1);
+	do
+		r = world_dequeue(w, 0, 0, NULL);
+	while (r != NULL && r->tenant != 0);
+	assert_non_null(r);
+	world_complete(w, r, 100 * UNIT, REL_SCALE_ONE);
+	REL_TenantStat(w->rel, w->tenant[0], &st);
+	assert_in_range(st.account, 1, 100 * UNIT);
+	conform_drain(w);
+	world_free(&w);
 }
 
 /* By weight, also when what is charged at first is wrong */
@@ -305,6 +334,7 @@ main(void)
 		cmocka_unit_test(test_wf2q),
 		cmocka_unit_test(test_2dfq),
 		cmocka_unit_test(test_held),
+		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_weights),
 		cmocka_unit_test(test_years),
 		cmocka_unit_test(test_round_robin),
