@@ -37,7 +37,8 @@ struct rel_policy {
 
 	/* The node has been put into its queue */
 	void (*enqueue)(struct rel *, struct rel_tenant *, struct rel_node *);
-	/* Something waits; a node that goes was given to rel_release() */
+	/* Something waits; a node that goes was given to rel_release().
+	 * closed: 0 if it need not be heeded; *when is INT64_MAX */
 	enum rel_answer (*dequeue)(struct rel *, int64_t now, unsigned slot,
 	    unsigned closed, struct rel_node **, int64_t *when);
 	/* The node has left its queue */

@@ -186,16 +186,13 @@ drr_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	struct drr_tenant *dt;
 
 	(void)now;
-	if (!(rel->options & REL_OPT_CLOSED))
-		closed = 0;
+	(void)when;
 	if (closed != p->closed)
 		thaw(p);
 	p->closed = closed;
 	dt = next_turn(p);
-	if (dt == NULL) {
-		*when = INT64_MAX;
+	if (dt == NULL)
 		return (REL_NOT_YET);
-	}
 	*node = rel_first(dt->tenant);
 	rel_release(rel, *node, slot);
 	pay(dt, dt->tenant->cost, dt->tenant->weight);

@@ -569,16 +569,13 @@ mr3_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	struct rel_tenant *t;
 
 	(void)now;
-	if (!(rel->options & REL_OPT_CLOSED))
-		closed = 0;
+	(void)when;
 	if (closed != p->closed)
 		thaw(p);
 	p->closed = closed;
 	t = next_turn(rel, p);
-	if (t == NULL || unsent(rel, account_of(t))) {
-		*when = INT64_MAX;
+	if (t == NULL || unsent(rel, account_of(t)))
 		return (REL_NOT_YET);
-	}
 	*node = rel_first(t);
 	rel_release(rel, *node, slot);
 	note_turn(account_of(t), *node);

@@ -101,16 +101,13 @@ rr_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	struct rel_tenant *t;
 
 	(void)now;
-	if (!(rel->options & REL_OPT_CLOSED))
-		closed = 0;
+	(void)when;
 	if (closed != p->closed)
 		list_splice(p->ring.next, &p->held);
 	p->closed = closed;
 	t = next_turn(p);
-	if (t == NULL) {
-		*when = INT64_MAX;
+	if (t == NULL)
 		return (REL_NOT_YET);
-	}
 	*node = rel_first(t);
 	rel_release(rel, *node, slot);
 	if (t->waiting > 0)

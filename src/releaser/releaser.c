@@ -539,6 +539,8 @@ REL_Dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 		return (REL_EMPTY);
 	if (slot >= rel->nslots)
 		return (REL_NO_SLOT);
+	if (!(rel->options & REL_OPT_CLOSED))
+		closed = 0;
 	return (rel->policy->dequeue(rel, now, slot, closed, node, when));
 }
 

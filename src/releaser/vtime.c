@@ -548,13 +548,12 @@ vt_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	struct rel_tenant *t;
 
 	(void)now;
+	(void)when;
 	advance(rel, p);
-	heed(p, rel->options & REL_OPT_CLOSED ? closed : 0);
+	heed(p, closed);
 	n = choose(rel, p, slot);
-	if (n == NULL) {
-		*when = INT64_MAX;
+	if (n == NULL)
 		return (REL_NOT_YET);
-	}
 	t = n->tenant;
 	leave(p, n);
 	if (p->rules->self_clocked && start_tag(p, n) > p->v)

@@ -19,8 +19,8 @@
  * tenant's S (2DFQ's retroactive and refresh charging, section 5).
  *
  * A tenant waits in the tree of its dominant resource.  While that is closed
- * the tree is passed over, and its tenants stand still; what they missed is
- * made up for, up to VT_MISSED.
+ * the tree is passed over, and its tags go on with v, but for VT_MISSED, which
+ * its tenants make up for.
  */
 
 #ifndef VTIME_H_INCLUDED
