@@ -3,7 +3,7 @@
 
 What stock fails is in patches/SERIES/h2spec-stock.txt: a case a line, as the
 file that h2spec writes names it.  To record it, run this file with stock's
-VARNISH_ROOT; it prints what failed.
+VARNISH_ROOT; it says what failed and is not in there.
 """
 
 from __future__ import annotations

@@ -53,7 +53,6 @@ class Tls(Preloaded):
         super().setUp()
         page = self.folder / "page"
         page.write_bytes(b"x" * SIZE)
-        self.plain = self.port
         sock = self.folder / "v.sock"
         self.varnishd(
             "", "-a", f"{sock},PROXY,mode=0666", "-f",
