@@ -67,7 +67,8 @@ spd_conn_fd(int fd)
 	c = chunks[fd / SPD_CHUNK];
 	if (c == NULL) {
 		c = calloc(SPD_CHUNK, sizeof *c);
-		AN(c);
+		if (c == NULL)
+			return (NULL);
 		if (!atomic_compare_exchange_strong(&chunks[fd / SPD_CHUNK],
 		    &none, c)) {
 			free(c);
@@ -77,7 +78,7 @@ spd_conn_fd(int fd)
 	return (&c[fd % SPD_CHUNK]);
 }
 
-/* NULL: no room for that descriptor, the session is served as in stock */
+/* NULL: no memory or no room for that descriptor, it is served as in stock */
 struct spd_conn *
 spd_conn(const struct sess *sp)
 {
