@@ -77,7 +77,7 @@ nic_drain(struct nic *nic, int64_t now)
 	if (nic->backlog == 0 || nic->rate == 0)
 		return;
 	over = nic->backlog - nic_limit(nic);
-	if (over > 0) {
+	if (over > 0 && !nic->alone) {
 		open = nic_time(nic, over);
 		nic->closed_ns += open < dt ? open : dt;
 	}
@@ -187,6 +187,8 @@ NIC_Release(struct nic *nic, uint32_t bytes, int64_t now)
 		bytes = NIC_SHARE;
 	if (nic->rate != 0)
 		nic->backlog += bytes;
+	if (nic->alone && nic->backlog > nic_bytes(nic->rate, NIC_ALONE))
+		nic->backlog = nic_bytes(nic->rate, NIC_ALONE);
 	return (bytes);
 }
 
@@ -224,13 +226,24 @@ NIC_Correct(struct nic *nic, uint32_t counted, uint64_t actual, int64_t now)
 	return ((uint32_t)actual);
 }
 
+void
+NIC_SetAlone(struct nic *nic, int alone, int64_t now)
+{
+
+	nic_assert(nic);
+	if (alone == nic->alone)
+		return;
+	nic_drain(nic, now);
+	nic->alone = alone;
+}
+
 int
 NIC_Closed(struct nic *nic, int64_t now, int64_t *when)
 {
 	int64_t over;
 
 	nic_drain(nic, now);
-	over = nic->rate == 0 ? 0 : nic->backlog - nic_limit(nic);
+	over = nic->rate == 0 || nic->alone ? 0 : nic->backlog - nic_limit(nic);
 	if (when != NULL)
 		*when = over > 0 ? nic->drained + nic_time(nic, over) : now;
 	return (over > 0);

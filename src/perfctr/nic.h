@@ -10,7 +10,7 @@
  * at release, corrected at completion, taken back on reset or for a reader
  * that does not read; one request's share is capped at NIC_SHARE.  B drains
  * at 0.98 T.  While B is more than NIC_BACKLOG of link time, the NIC is
- * closed.
+ * closed, unless one tenant has it alone: to hold that one would help nobody.
  *
  * T is learned, every NIC_EPOCH, from the bytes that left behind the qdisc:
  *  - a standing backlog: T moves halfway to what was sent, and all of the
@@ -39,6 +39,8 @@
 #include <stdint.h>
 
 #define NIC_BACKLOG	2000000		/* ns of T */
+#define NIC_ALONE	12000000	/* ns of T: most of B when one tenant
+					 * has it alone */
 #define NIC_SHARE	(256 * 1024)	/* bytes, one request in B */
 #define NIC_EPOCH	50000000	/* ns */
 #define NIC_STANDS	6000000		/* ns of T: a standing queue */
@@ -52,6 +54,7 @@ struct nic {
 	int64_t			backlog;	/* B, bytes, not yet drained */
 	uint64_t		remainder;	/* of B's drain, < NIC_UNIT */
 	int64_t			drained;	/* ns, last drain of B */
+	int			alone;		/* never closed */
 	int64_t			closed_ns;	/* total, closed */
 	/* of the running epoch */
 	int64_t			epoch;		/* ns, its start, 0: none */
@@ -96,6 +99,8 @@ uint32_t NIC_Release(struct nic *, uint32_t bytes, int64_t now);
 uint32_t NIC_Correct(struct nic *, uint32_t counted, uint64_t actual,
     int64_t now);
 
+/* One tenant has it alone from now on, or no longer */
+void NIC_SetAlone(struct nic *, int alone, int64_t now);
 /* Is it closed?  *when (if not NULL): the time it opens, ns; now if open */
 int NIC_Closed(struct nic *, int64_t now, int64_t *when);
 int64_t NIC_Backlog(struct nic *, int64_t now);		/* B, bytes */

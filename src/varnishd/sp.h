@@ -197,6 +197,8 @@ struct spd {
 	struct rel		*rel;
 	struct ten_table	*tenants;
 	struct nic		nic[1];
+	const struct spd_tenant	*asked;		/* who did last */
+	int64_t			shared;		/* ns, others have: until */
 	struct est_mean		mean_cpu;
 	struct est_mean		mean_wire;
 	unsigned		limit;		/* slots; more in `observe` */

@@ -29,6 +29,7 @@
 
 #define SPD_COALESCE	(NIC_BACKLOG / 2)	/* ns, before a closed NIC is
 						 * looked at again */
+#define SPD_ALONE	INT64_C(10000000000)	/* ns */
 #define SPD_SLOWLY	1024	/* Q16, 1/64: weight of the newest in a mean */
 
 struct spd spd;
@@ -328,6 +329,23 @@ enum spd_in {
 	SPD_IN_FULL
 };
 
+/*
+ * Nobody is held for the link's sake while one tenant alone has asked for
+ * SPD_ALONE: that would cost it throughput and wake-ups for nothing.
+ */
+static void
+spd_asks(const struct spd_tenant *t, int64_t now)
+{
+
+	SPD_LOCKED();
+	if (spd.asked != t) {
+		if (spd.asked != NULL)
+			spd.shared = now + SPD_ALONE;
+		spd.asked = t;
+	}
+	NIC_SetAlone(spd.nic, now >= spd.shared, now);
+}
+
 static enum spd_in
 spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
     unsigned flags)
@@ -367,6 +385,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		Lck_Unlock(&spd.mtx);
 		return (SPD_IN_FULL);
 	}
+	spd_asks(t, now);
 	SPD_FLAGS(n) = flags;
 	/* From here on somebody else may run it */
 	REL_Enqueue(spd.rel, t->rel, n, now);

@@ -97,6 +97,32 @@ test_correct(void **state)
 	assert_int_equal(NIC_Backlog(&nic, 2 * SEC), 5000);
 }
 
+/* Alone nobody is held; who comes then waits for 10 ms of B at most */
+static void
+test_alone(void **state)
+{
+	struct nic nic;
+	int64_t when;
+	int i;
+
+	(void)state;
+	NIC_Init(&nic, G, 0, SEC);
+	NIC_SetAlone(&nic, 1, SEC);
+	for (i = 0; i < 100; i++) {
+		NIC_Release(&nic, 100000, SEC);
+		assert_int_equal(NIC_Closed(&nic, SEC, &when), 0);
+		assert_int_equal(when, SEC);
+	}
+	assert_int_equal(NIC_Backlog(&nic, SEC), 1500000);
+	/* 122,500 bytes drain in a ms; it was not closed */
+	assert_int_equal(NIC_Backlog(&nic, SEC + MS), 1377500);
+	assert_int_equal(NIC_ClosedTime(&nic, SEC + MS), 0);
+	NIC_SetAlone(&nic, 0, SEC + 2 * MS);
+	assert_int_equal(NIC_Closed(&nic, SEC + 2 * MS, &when), 1);
+	assert_in_range(when, SEC + 10 * MS, SEC + 11 * MS);
+	assert_int_equal(NIC_ClosedTime(&nic, SEC + 3 * MS), MS);
+}
+
 static void
 test_unknown_and_bound(void **state)
 {
@@ -758,6 +784,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_backlog_by_hand),
 		cmocka_unit_test(test_correct),
+		cmocka_unit_test(test_alone),
 		cmocka_unit_test(test_unknown_and_bound),
 		cmocka_unit_test(test_backlog_random),
 		cmocka_unit_test(test_probe_by_hand),
