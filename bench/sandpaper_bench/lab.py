@@ -25,7 +25,14 @@ from .customers import (
     vcl,
     with_work,
 )
-from .load import Group, Interleaved, Load, Measurement, tenant
+from .load import (
+    PHASE_SECONDS,
+    Group,
+    Interleaved,
+    Load,
+    Measurement,
+    tenant,
+)
 from .nginx import NGINX, Nginx
 from .origin import Origin, page
 from .pace import Pace, Schedule
@@ -176,11 +183,12 @@ class Lab:
     def in_phases(
         self, phases: Sequence[tuple[Varnish, list[Group]]],
         always: Sequence[Group] = (), warmup: float | None = None,
+        length: float = PHASE_SECONDS,
     ) -> Interleaved:
         """Measure phases that take turns within the planned length."""
         return self._undisturbed(lambda: self.load.in_phases(
             phases, self.plan.seconds,
-            self.plan.warmup if warmup is None else warmup, always))
+            self.plan.warmup if warmup is None else warmup, always, length))
 
     def _undisturbed(self, measure: Callable[[], W]) -> W:
         """Measure again while a hypervisor takes the cores away.

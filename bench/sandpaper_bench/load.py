@@ -31,7 +31,7 @@ SPARE = 60.0  # seconds a load generator may take beyond its window
 # Long enough for a closed loop to settle, short enough that the machine is the
 # same one in the next phase.
 PHASE_SECONDS = 0.6
-SETTLE_SECONDS = 0.25
+SETTLE_SECONDS = 0.25  # of that: nothing counts
 
 
 @dataclass(frozen=True)
@@ -287,7 +287,8 @@ class Load:
 
         result, before, after = self._loadgen(
             phases[0][0], ["-p", str(len(phases)), "-l", str(length),
-                           "-q", str(SETTLE_SECONDS), *specs],
+                           "-q", str(SETTLE_SECONDS * length
+                                     / PHASE_SECONDS), *specs],
             seconds, warmup, clocks)
         self.check(running)
         found: list[dict[str, Seen]] = [{} for _ in phases]

@@ -13,11 +13,12 @@ from __future__ import annotations
 import contextlib
 import resource
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from .customers import CUSTOMERS
 from .lab import Lab, progress
-from .load import Group, Interleaved
+from .load import PHASE_SECONDS, Group, Interleaved
 from .pairs import control, phase_result, quotient_result
 from .testbed import TestbedError
 from .varnish import Variant
@@ -26,12 +27,19 @@ CONNECTIONS = 10  # a tenant
 SPARE_FILES = 100  # of a process, beside the connections
 NAME = "many"
 CONNECT_RATE = 2500  # connections/s, and misses, at least
+# In a phase each connection asks several times; more connections need longer
+BRISK = 1000  # connections for which the usual length is enough
 
 
 def group(tenants: int) -> Group:
     """Return all tenants' connections; each is a Host of its own."""
     return Group(NAME, f"{NAME}.example", CUSTOMERS["k0"].path,
                  conns=tenants * CONNECTIONS, hosts=tenants)
+
+
+def phase_seconds(tenants: int) -> float:
+    """Return the length of a phase with so many tenants."""
+    return PHASE_SECONDS * max(1.0, tenants * CONNECTIONS / BRISK)
 
 
 def possible(sizes: Sequence[int]) -> list[int]:
@@ -54,15 +62,22 @@ def possible(sizes: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(min(n, most) for n in sizes))
 
 
+def patient(variant: Variant) -> Variant:
+    """Return the variant, keeping connections through others' phases."""
+    return replace(variant, parameters=(*variant.parameters,
+                                        "timeout_idle=60"))
+
+
 def scale_turn(
     lab: Lab, a: Variant, b: Variant, tenants: int
 ) -> Interleaved:
     """Measure so many tenants under two variants, side by side."""
     groups = [group(tenants)]
     warmup = lab.plan.warmup + 2 * groups[0].conns / CONNECT_RATE
-    with lab.varnish(a) as first, lab.varnish(b, second=True) as second:
+    with (lab.varnish(patient(a)) as first,
+          lab.varnish(patient(b), second=True) as second):
         return lab.in_phases([(first, groups), (second, groups)],
-                             warmup=warmup)
+                             warmup=warmup, length=phase_seconds(tenants))
 
 
 def quotient(found: Interleaved) -> tuple[float, float]:

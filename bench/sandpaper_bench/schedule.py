@@ -20,7 +20,7 @@ from .load import PHASE_SECONDS
 from .meddle import waits
 from .overhead import SETTINGS
 from .pace import Schedule
-from .scale import CONNECT_RATE, CONNECTIONS
+from .scale import CONNECT_RATE, CONNECTIONS, phase_seconds
 from .table1 import WINDOWS
 from .timeline import CROWDS, UNCHANGED
 from .workers import CLIENTS
@@ -35,9 +35,12 @@ def window(plan: Plan, share: float = 1.0) -> float:
     return plan.warmup + share * plan.seconds + RUN
 
 
-def phases(plan: Plan, number: int, warmup: float | None = None) -> float:
+def phases(
+    plan: Plan, number: int, warmup: float | None = None,
+    length: float = PHASE_SECONDS,
+) -> float:
     """Return the seconds of phases that take turns."""
-    turn = number * PHASE_SECONDS
+    turn = number * length
     warm = plan.warmup if warmup is None else warmup
     return RUN + turn * sum(
         math.ceil(round(s / turn, 6)) for s in (warm, plan.seconds))
@@ -103,7 +106,8 @@ def fetch(plan: Plan, variants: int) -> Schedule:
 def scale(plan: Plan, sizes: Sequence[int]) -> Schedule:
     """Return the schedule of `scale`; its control is of the first size."""
     return [2 * START + phases(
-        plan, 2, plan.warmup + 2 * size * CONNECTIONS / CONNECT_RATE)
+        plan, 2, plan.warmup + 2 * size * CONNECTIONS / CONNECT_RATE,
+        phase_seconds(size))
         for size in [*sizes, sizes[0]] for _ in range(plan.turns)]
 
 

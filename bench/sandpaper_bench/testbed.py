@@ -30,6 +30,9 @@ CAP_NET_ADMIN = 12
 CAP_SYS_ADMIN = 21
 BURST_BYTES = 262144
 LATENCY = "50ms"
+# Room for 20,000 connections, and as many again at once
+MANY = ("net.core.somaxconn=20000", "net.ipv4.tcp_max_syn_backlog=20000",
+        "net.ipv4.ip_local_port_range=2000 65535", "net.ipv4.tcp_tw_reuse=1")
 HOLE = "192.0.2.0/24"  # from where nothing ever comes (TEST-NET-1)
 PROXIES = 2
 LOG = "log"  # the role of what a varnishd writes to, beside its cores
@@ -188,7 +191,7 @@ class Testbed:
             run("ip", "netns", "exec", name, "sysctl", "-qw",
                 "net.ipv4.tcp_congestion_control="
                 + self.congestion_control,
-                f"net.unix.max_dgram_qlen={LOG_LINES}")
+                f"net.unix.max_dgram_qlen={LOG_LINES}", *MANY)
         for i, p in enumerate(self.proxies):
             self._link("client", f"10.77.{i}.1", p.role, p.addr)
             self._link("origin", p.origin_addr, p.role,
