@@ -43,9 +43,10 @@ struct rel_policy {
 	    unsigned closed, struct rel_node **, int64_t *when);
 	/* The node has left its queue */
 	void (*cancel)(struct rel *, struct rel_tenant *, struct rel_node *);
-	/* ns x scale / REL_SCALE_ONE / weight more, or less, to be paid */
-	void (*charge)(struct rel *, struct rel_tenant *, int64_t ns,
-	    uint32_t scale, uint32_t weight);
+	/* ns x scale / REL_SCALE_ONE / weight more, or less, to be paid: of
+	 * this request, with its weight, or of none (NULL) */
+	void (*charge)(struct rel *, struct rel_tenant *,
+	    const struct rel_node *, int64_t ns, uint32_t scale);
 	/* A request of the tenant's ends: settled, and still counted */
 	void (*complete)(struct rel *, struct rel_tenant *, struct rel_node *);
 	/* Began service on a resource; of REL_NET also when it completes */
@@ -112,6 +113,13 @@ struct rel *rel_new(const struct rel_policy *, unsigned nslots,
 
 /* For dequeue: the node leaves its queue, and runs */
 void rel_release(struct rel *, struct rel_node *, unsigned slot);
+
+/* What a charge is divided by */
+static inline uint32_t
+rel_weight(const struct rel_tenant *t, const struct rel_node *n)
+{
+	return (n != NULL ? n->weight : t->weight);
+}
 
 /* The tenant's first node */
 static inline struct rel_node *

@@ -211,13 +211,13 @@ drr_cancel(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
 }
 
 static void
-drr_charge(struct rel *rel, struct rel_tenant *t, int64_t ns, uint32_t scale,
-    uint32_t weight)
+drr_charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *n,
+    int64_t ns, uint32_t scale)
 {
 	struct drr_tenant *dt = account_of(t);
 
 	freshen(state(rel), dt);
-	pay(dt, settled_ns(&dt->rest, ns, scale), weight);
+	pay(dt, settled_ns(&dt->rest, ns, scale), rel_weight(t, n));
 }
 
 static void

@@ -594,13 +594,14 @@ mr3_cancel(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
 }
 
 static void
-mr3_charge(struct rel *rel, struct rel_tenant *t, int64_t ns, uint32_t scale,
-    uint32_t weight)
+mr3_charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *n,
+    int64_t ns, uint32_t scale)
 {
 	struct mr3_tenant *mt = account_of(t);
 
 	freshen(state(rel), mt);
-	add_cost(state(rel), mt, settled_ns(&mt->rest, ns, scale), weight);
+	add_cost(state(rel), mt, settled_ns(&mt->rest, ns, scale),
+	    rel_weight(t, n));
 	replace(rel, mt);
 }
 

@@ -570,12 +570,12 @@ REL_Progress(struct rel *rel, struct rel_node *n, enum rel_resource r,
 }
 
 static void
-charge(struct rel *rel, struct rel_tenant *t, int64_t ns, uint32_t scale,
-    uint32_t weight)
+charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *n,
+    int64_t ns, uint32_t scale)
 {
 	t->charged += (int64_t)((__int128)ns * scale / REL_SCALE_ONE);
 	if (ns != 0 && rel->policy->charge != NULL)
-		rel->policy->charge(rel, t, ns, scale, weight);
+		rel->policy->charge(rel, t, n, ns, scale);
 }
 
 void
@@ -592,7 +592,7 @@ REL_Refresh(struct rel *rel, struct rel_node *n, int64_t cost, int64_t now)
 		return;
 	n->charge += ns;
 	rel->booked += ns;
-	charge(rel, n->tenant, ns, REL_SCALE_ONE, n->weight);
+	charge(rel, n->tenant, n, ns, REL_SCALE_ONE);
 }
 
 void
@@ -609,7 +609,7 @@ REL_Complete(struct rel *rel, struct rel_node *n, int64_t cost,
 	progress(rel, n, REL_NET);
 	if (cost >= 0 && n->epoch == rel->epoch &&
 	    (rel->options & REL_OPT_SETTLE))
-		charge(rel, t, clamp(cost, 0) - n->charge, scale, n->weight);
+		charge(rel, t, n, clamp(cost, 0) - n->charge, scale);
 	rel->booked -= n->charge;
 	if (rel->policy->complete != NULL)
 		rel->policy->complete(rel, t, n);
@@ -646,5 +646,5 @@ REL_Charge(struct rel *rel, struct rel_tenant *t, int64_t cost, int64_t now)
 	check_tenant(t);
 	rel->now = now;
 	assert(cost >= 0);
-	charge(rel, t, clamp(cost, 0), REL_SCALE_ONE, t->weight);
+	charge(rel, t, NULL, clamp(cost, 0), REL_SCALE_ONE);
 }

@@ -593,8 +593,8 @@ vt_cancel(struct rel *rel, struct rel_tenant *t, struct rel_node *node)
 }
 
 void
-vt_charge(struct rel *rel, struct rel_tenant *t, int64_t ns, uint32_t scale,
-    uint32_t weight)
+vt_charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *node,
+    int64_t ns, uint32_t scale)
 {
 	struct vt *p = state(rel);
 	struct vt_tenant *n = account_of(t);
@@ -603,7 +603,7 @@ vt_charge(struct rel *rel, struct rel_tenant *t, int64_t ns, uint32_t scale,
 	freshen(p, n);
 	leave(p, n);
 	advance(rel, p);
-	add_cost(p, n, ns, weight);
+	add_cost(p, n, ns, rel_weight(t, node));
 	p->ahead = within(p->ahead + ns, VIRTUAL_NS_MAX);
 	if (ns > 0)
 		grow(rel, p, ns);

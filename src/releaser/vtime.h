@@ -97,8 +97,8 @@ enum rel_answer vt_dequeue(struct rel *, int64_t now, unsigned slot,
     unsigned closed, struct rel_node **, int64_t *when);
 void vt_complete(struct rel *, struct rel_tenant *, struct rel_node *);
 void vt_cancel(struct rel *, struct rel_tenant *, struct rel_node *);
-void vt_charge(struct rel *, struct rel_tenant *, int64_t ns, uint32_t scale,
-    uint32_t weight);
+void vt_charge(struct rel *, struct rel_tenant *, const struct rel_node *,
+    int64_t ns, uint32_t scale);
 void vt_estimate(struct rel *, struct rel_tenant *);
 void vt_weight(struct rel *, struct rel_tenant *, uint32_t before);
 int64_t vt_account(const struct rel *, const struct rel_tenant *);
