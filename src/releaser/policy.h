@@ -106,6 +106,7 @@ extern const struct rel_policy rel_policy_2dfq;
 extern const struct rel_policy rel_policy_2dfqe;
 extern const struct rel_policy rel_policy_drr;
 extern const struct rel_policy rel_policy_rr;
+extern const struct rel_policy rel_policy_drfq;
 
 /* REL_New() with a policy that need not be in the table (tests) */
 struct rel *rel_new(const struct rel_policy *, unsigned nslots,

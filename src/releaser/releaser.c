@@ -26,6 +26,7 @@ static const struct rel_policy * const policies[] = {
 	&rel_policy_2dfqe,
 	&rel_policy_drr,
 	&rel_policy_rr,
+	&rel_policy_drfq,
 };
 
 #define NPOLICIES	(sizeof policies / sizeof policies[0])

@@ -112,7 +112,7 @@ test_2dfq(void **priv)
 /*--------------------------------------------------------------------*/
 
 static const char * const fair[] = { "wfq", "sfq", "wf2q", "2dfq", "2dfqe",
-    "drr" };
+    "drfq", "drr" };
 #define FAIR	(sizeof fair / sizeof fair[0])
 
 /* The tenant of the next release, which is done at once: one worker */

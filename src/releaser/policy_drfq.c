@@ -1,0 +1,198 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Dominant resource fair queueing (DRFQ; Ghodsi, Sekar, Zaharia and Stoica,
+ * SIGCOMM 2012): start-time fair queueing on several resources.  A tenant's
+ * next request p has a tag for each resource j, after its last one q:
+ *
+ *	S(p, j) = max(V(j), B(q, j))
+ *	F(p, j) = S(p, j) + s(j) / w		s: the tenant's estimates
+ *	B(p, j) = max(F(p, j), max F(p, .) - D / w)
+ *	V(j)	= the largest S(., j) that was released
+ *
+ * and the least max S(p, .) goes first.  So who needs now one resource, now
+ * the other, pays for what it used most in all, as far back as D goes
+ * (dove-tailing).  With D = 0 (memoryless) a tenant's tags are all the same:
+ * that is `sfq`, request by request, and no policy of its own.
+ *
+ * While two tenants wait, and neither's dominant resource changes, what is
+ * released of these to them is at most M + M' + D / w apart, M a tenant's
+ * largest s / w (costs known).
+ *
+ * Written from memory of the paper.  Other than there, V counts when a tenant
+ * begins to wait, not for each request, and is that of all that was released
+ * in the busy period, not only of what runs.  What is settled is the dominant
+ * cost alone: it moves all of a tenant's tags, so that they stay as far apart
+ * as the estimates say.
+ *
+ * vtime.c keeps max S, and the trees; here is by how much the others are behind
+ * it.
+ */
+
+#include <string.h>
+
+#include "vtime.h"
+
+#define DELTA		INT64_C(4000000)	/* D, ns */
+
+struct drfq {
+	struct vt		vt;
+	int64_t			behind[REL__RESOURCES];	/* v - V, virtual ns */
+};
+
+struct drfq_tenant {
+	struct vt_tenant	vt;
+	int64_t			lag[REL__RESOURCES];	/* ns, max S - S */
+	uint64_t		period;		/* vt's, of lag */
+};
+
+static const struct vt_rules drfq_rules = {
+	.order = VT_BY_START,
+	.eligible = VT_ALL,
+	.self_clocked = 1,
+};
+
+static struct drfq *
+state(struct rel *rel)
+{
+	return ((struct drfq *)(void *)rel->state);
+}
+
+static struct drfq_tenant *
+account_of(struct rel_tenant *t)
+{
+	return ((struct drfq_tenant *)(void *)t->policy);
+}
+
+/* From virtual ns, at most D from zero */
+static int64_t
+real_ns(int64_t virt, uint32_t weight)
+{
+	return (within((__int128)virt * weight / REL_WEIGHT_ONE, DELTA));
+}
+
+/* Each tag grows by so many ns; returned is by how many the largest does */
+static int64_t
+grow(struct drfq_tenant *dt, const int64_t ns[REL__RESOURCES])
+{
+	int64_t up = INT64_MIN;
+	unsigned r;
+
+	for (r = 0; r < REL__RESOURCES; r++)
+		if (ns[r] - dt->lag[r] > up)
+			up = ns[r] - dt->lag[r];
+	for (r = 0; r < REL__RESOURCES; r++)
+		dt->lag[r] = least(dt->lag[r] + up - ns[r], DELTA);
+	return (up);
+}
+
+/* Who had nothing in this busy period begins where V is */
+static void
+freshen(const struct drfq *p, struct drfq_tenant *dt, uint32_t weight)
+{
+	unsigned r;
+
+	if (dt->period == p->vt.period)
+		return;
+	dt->period = p->vt.period;
+	for (r = 0; r < REL__RESOURCES; r++)
+		dt->lag[r] = real_ns(p->behind[r], weight);
+}
+
+/* S = max(V, S); the largest was so many ns beyond v, and is not before it */
+static void
+catch_up(const struct drfq *p, struct drfq_tenant *dt, int64_t beyond,
+    uint32_t weight)
+{
+	int64_t past = beyond < 0 ? -beyond : 0;
+	unsigned r;
+
+	for (r = 0; r < REL__RESOURCES; r++)
+		dt->lag[r] = least(dt->lag[r] + past,
+		    beyond + past + real_ns(p->behind[r], weight));
+}
+
+/* V = max(V, S); v, and the largest S up to so much before it, are of now */
+static void
+note_start(struct drfq *p, const struct drfq_tenant *dt, int64_t before,
+    uint32_t weight)
+{
+	int64_t grown = p->vt.v - p->vt.seen;
+	unsigned r;
+
+	for (r = 0; r < REL__RESOURCES; r++)
+		p->behind[r] = least(within((__int128)p->behind[r] + grown,
+		    DELTA * REL_WEIGHT_ONE),
+		    before + dt->lag[r] * REL_WEIGHT_ONE / weight);
+}
+
+/*--------------------------------------------------------------------*/
+
+static void
+drfq_init(struct rel *rel)
+{
+	vt_init(rel, &drfq_rules);
+}
+
+static void
+drfq_enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
+{
+	struct drfq *p = state(rel);
+	struct drfq_tenant *dt = account_of(t);
+	int64_t beyond;
+
+	if (t->waiting > 1)
+		return;
+	freshen(p, dt, t->weight);
+	beyond = real_ns(vt_account(rel, t), t->weight);
+	vt_enqueue(rel, t, n);
+	if (p->vt.period != dt->period) {
+		memset(p->behind, 0, sizeof p->behind);
+		freshen(p, dt, t->weight);
+		beyond = 0;
+	}
+	catch_up(p, dt, beyond, t->weight);
+}
+
+/* vt_dequeue() takes the dominant cost, which is too much for who dove-tails */
+static enum rel_answer
+drfq_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
+    struct rel_node **node, int64_t *when)
+{
+	int64_t s[REL__RESOURCES], before, less;
+	struct drfq_tenant *dt;
+	struct rel_tenant *t;
+	enum rel_answer a;
+
+	a = vt_dequeue(rel, now, slot, closed, node, when);
+	if (a != REL_RELEASED)
+		return (a);
+	t = (*node)->tenant;
+	dt = account_of(t);
+	before = t->cost * REL_WEIGHT_ONE / t->weight - vt_account(rel, t);
+	note_start(state(rel), dt, before > 0 ? before : 0, t->weight);
+	memcpy(s, t->estimate, sizeof s);
+	s[t->dominant] = t->cost;
+	less = t->cost - grow(dt, s);
+	if (less > 0)
+		vt_charge(rel, t, NULL, -less, REL_SCALE_ONE);
+	return (a);
+}
+
+const struct rel_policy rel_policy_drfq = {
+	.name =		"drfq",
+	.summary =	"dominant resource fair queueing: a tag a resource",
+	.state_size =	sizeof(struct drfq),
+	.tenant_size =	sizeof(struct drfq_tenant),
+	.init =		drfq_init,
+	.tenant_init =	vt_tenant_init,
+	.tenant_fini =	vt_tenant_fini,
+	.enqueue =	drfq_enqueue,
+	.dequeue =	drfq_dequeue,
+	.complete =	vt_complete,
+	.cancel =	vt_cancel,
+	.charge =	vt_charge,
+	.estimate =	vt_estimate,
+	.weight =	vt_weight,
+	.account =	vt_account,
+};
