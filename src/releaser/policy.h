@@ -71,6 +71,7 @@ struct rel_tenant {
 	enum rel_resource	dominant;
 	uint64_t		enqueued, released, cancelled, completed;
 	int64_t			charged;
+	int64_t			booked;		/* ns, charges of what runs */
 	_Alignas(64) char	policy[];	/* the policy's */
 };
 
@@ -107,6 +108,7 @@ extern const struct rel_policy rel_policy_2dfqe;
 extern const struct rel_policy rel_policy_drr;
 extern const struct rel_policy rel_policy_rr;
 extern const struct rel_policy rel_policy_drfq;
+extern const struct rel_policy rel_policy_msf2q;
 
 /* REL_New() with a policy that need not be in the table (tests) */
 struct rel *rel_new(const struct rel_policy *, unsigned nslots,

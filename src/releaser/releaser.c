@@ -27,6 +27,7 @@ static const struct rel_policy * const policies[] = {
 	&rel_policy_drr,
 	&rel_policy_rr,
 	&rel_policy_drfq,
+	&rel_policy_msf2q,
 };
 
 #define NPOLICIES	(sizeof policies / sizeof policies[0])
@@ -524,6 +525,7 @@ rel_release(struct rel *rel, struct rel_node *n, unsigned slot)
 	n->weight = t->weight;
 	t->released++;
 	t->charged += n->charge;
+	t->booked += n->charge;
 	rel->booked += n->charge;
 }
 
@@ -592,6 +594,7 @@ REL_Refresh(struct rel *rel, struct rel_node *n, int64_t cost, int64_t now)
 	    !(rel->options & REL_OPT_SETTLE))
 		return;
 	n->charge += ns;
+	n->tenant->booked += ns;
 	rel->booked += ns;
 	charge(rel, n->tenant, n, ns, REL_SCALE_ONE);
 }
@@ -611,6 +614,7 @@ REL_Complete(struct rel *rel, struct rel_node *n, int64_t cost,
 	if (cost >= 0 && n->epoch == rel->epoch &&
 	    (rel->options & REL_OPT_SETTLE))
 		charge(rel, t, n, clamp(cost, 0) - n->charge, scale);
+	t->booked -= n->charge;
 	rel->booked -= n->charge;
 	if (rel->policy->complete != NULL)
 		rel->policy->complete(rel, t, n);

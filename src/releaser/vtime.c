@@ -281,6 +281,103 @@ goes_before(struct vt *p, const struct vt_tenant *a, const struct vt_tenant *b)
 	    b, tag(p->rules->order, b) + tree_of(p, b)->offset));
 }
 
+/*
+ * Under VT_SERVED who runs may go before S, as some of what S counts has not
+ * been served.  That changes with time, so no tree has them: each is looked at,
+ * and there are no more than slots.
+ */
+
+/* r is of now: each request that runs is served as fast as the clock */
+static void
+serve(const struct vt *p, struct vt_tenant *n)
+{
+	int64_t past = p->now - n->since;
+
+	n->since = p->now;
+	if (past > 0 && n->ahead > 0)
+		n->ahead -= least(n->ahead, within((__int128)past *
+		    n->tenant->running, VIRTUAL_NS_MAX));
+}
+
+/* S - r/w, rounded down */
+static int64_t
+served_tag(const struct vt *p, struct vt_tenant *n)
+{
+	uint32_t weight = n->tenant->weight;
+
+	serve(p, n);
+	return (start_tag(p, n) -
+	    (n->ahead * REL_WEIGHT_ONE + weight - 1) / weight);
+}
+
+/* The next of those that run, and have a request that might go, or NULL */
+static struct vt_tenant *
+next_running(struct vt *p, struct rel_link **l)
+{
+	struct vt_tenant *n;
+
+	while ((*l = (*l)->next) != &p->runs) {
+		n = LIST_OF(*l, struct vt_tenant, runs);
+		if (n->place == VT_WAITS &&
+		    !(p->closed & REL_MASK(n->dominant)))
+			return (n);
+	}
+	return (NULL);
+}
+
+/* It, or one that runs and goes before it */
+static struct vt_tenant *
+first_served(struct vt *p, struct vt_tenant *best)
+{
+	struct rel_link *l = &p->runs;
+	struct vt_tenant *n;
+
+	while ((n = next_running(p, &l)) != NULL)
+		if (served_tag(p, n) <= p->v && goes_before(p, n, best))
+			best = n;
+	return (best);
+}
+
+/* The least v at which one may go, or `most` */
+static int64_t
+soonest_served(struct vt *p, int64_t most)
+{
+	struct rel_link *l = &p->runs;
+	struct vt_tenant *n;
+
+	while ((n = next_running(p, &l)) != NULL)
+		most = least(most, served_tag(p, n));
+	return (most);
+}
+
+static void
+note_release(struct vt *p, struct vt_tenant *n)
+{
+	serve(p, n);
+	if (list_empty(&n->runs))
+		list_append(&p->runs, &n->runs);
+	n->ahead = within(n->ahead + n->tenant->cost, VIRTUAL_NS_MAX);
+}
+
+/* What is known to be done is served: all but what is charged for the rest */
+static void
+note_end(struct vt *p, struct vt_tenant *n)
+{
+	serve(p, n);
+	n->ahead = least(n->ahead, n->tenant->booked);
+	if (n->tenant->running == 1)
+		list_remove(&n->runs);
+}
+
+/* It cost less: there is less to be served */
+static void
+note_charge(struct vt *p, struct vt_tenant *n, int64_t ns)
+{
+	serve(p, n);
+	if (ns < 0)
+		n->ahead -= least(n->ahead, -ns);
+}
+
 /* Whose request goes in this slot, at v */
 static struct vt_tenant *
 first(struct vt *p, const struct choice *c)
@@ -298,7 +395,7 @@ first(struct vt *p, const struct choice *c)
 		if (goes_before(p, m, best))
 			best = m;
 	}
-	return (best);
+	return (first_served(p, best));
 }
 
 /* v is not before the first that is eligible in this slot; 0: nobody is */
@@ -307,6 +404,7 @@ follow(struct vt *p, const struct choice *c)
 {
 	__int128 nv = (__int128)c->n * V_MAX * 2;
 	unsigned r, some = 0;
+	int64_t v;
 
 	for (r = 0; r < REL__RESOURCES; r++) {
 		if (p->tree[r].root == NULL || (p->closed & REL_MASK(r)))
@@ -315,8 +413,9 @@ follow(struct vt *p, const struct choice *c)
 		soonest(c, p->tree[r].root, (__int128)c->n *
 		    p->tree[r].offset, &nv);
 	}
-	if (some && nv > (__int128)c->n * p->v)
-		p->v = (int64_t)((nv + c->n - 1) / c->n);
+	v = soonest_served(p, (int64_t)((nv + c->n - 1) / c->n));
+	if (some && v > p->v)
+		p->v = v;
 	return ((int)some);
 }
 
@@ -484,6 +583,7 @@ vt_init(struct rel *rel, const struct vt_rules *rules)
 
 	p->rules = rules;
 	p->now = rel->now;
+	list_init(&p->runs);
 }
 
 /* As good as random: SplitMix64 (Steele and others, OOPSLA 2014) */
@@ -507,6 +607,7 @@ vt_tenant_init(struct rel *rel, struct rel_tenant *t)
 	n->dominant = (uint8_t)t->dominant;
 	n->period = p->period;
 	n->rank = mixed(n->number);
+	list_init(&n->runs);
 	set_start(p, n, p->v);
 }
 
@@ -559,6 +660,8 @@ vt_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	if (p->rules->self_clocked && start_tag(p, n) > p->v)
 		p->v = start_tag(p, n);
 	*node = rel_first(t);
+	if (p->rules->eligible == VT_SERVED)
+		note_release(p, n);
 	rel_release(rel, *node, slot);
 	p->ahead = within(p->ahead + t->cost, VIRTUAL_NS_MAX);
 	add_cost(p, n, t->cost, t->weight);
@@ -575,6 +678,8 @@ vt_complete(struct rel *rel, struct rel_tenant *t, struct rel_node *node)
 
 	(void)node;
 	advance(rel, p);
+	if (p->rules->eligible == VT_SERVED)
+		note_end(p, n);
 	if (p->ahead > rel->booked)
 		grow(rel, p, p->ahead - rel->booked);
 	if (n->place == VT_NOWHERE)
@@ -603,6 +708,8 @@ vt_charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *node,
 	freshen(p, n);
 	leave(p, n);
 	advance(rel, p);
+	if (p->rules->eligible == VT_SERVED)
+		note_charge(p, n, ns);
 	add_cost(p, n, ns, rel_weight(t, node));
 	p->ahead = within(p->ahead + ns, VIRTUAL_NS_MAX);
 	if (ns > 0)

@@ -37,11 +37,13 @@ struct vt_rules {
 		VT_BY_START,
 		VT_BY_FINISH
 	}			order;
-	/* Who may go: all; S <= v; S - i/n x (F - S) <= v in slot i of n */
+	/* Who may go: all; S <= v; S - i/n x (F - S) <= v in slot i of n;
+	 * S - r/w <= v, with r ns of its requests released and not served */
 	enum vt_eligible {
 		VT_ALL,
 		VT_STARTED,
-		VT_STAGGERED
+		VT_STAGGERED,
+		VT_SERVED
 	}			eligible;
 	/* v is the start tag of what was released last (SFQ) */
 	unsigned		self_clocked;
@@ -61,6 +63,10 @@ struct vt_tenant {
 	uint64_t		number;		/* of the tenant */
 	uint64_t		period;
 	struct rest		rest;		/* of S */
+	/* VT_SERVED */
+	struct rel_link		runs;		/* in the list of who runs */
+	int64_t			ahead;		/* r, ns, */
+	int64_t			since;		/* of that time */
 	uint8_t			dominant;	/* its tree */
 	uint8_t			place;
 #define VT_NOWHERE		0
@@ -87,6 +93,7 @@ struct vt {
 	unsigned		closed;
 	struct vt_tree		tree[REL__RESOURCES];
 	struct vt_tree		gone;
+	struct rel_link		runs;		/* of vt_tenant.runs */
 };
 
 void vt_init(struct rel *, const struct vt_rules *);

@@ -112,7 +112,7 @@ test_2dfq(void **priv)
 /*--------------------------------------------------------------------*/
 
 static const char * const fair[] = { "wfq", "sfq", "wf2q", "2dfq", "2dfqe",
-    "drfq", "drr" };
+    "msf2q", "drfq", "drr" };
 #define FAIR	(sizeof fair / sizeof fair[0])
 
 /* The tenant of the next release, which is done at once: one worker */
@@ -326,6 +326,188 @@ test_bursts(void **priv)
 	assert_true(longest_gap("2dfq") <= 10);
 }
 
+/*--------------------------------------------------------------------
+ * MSF2Q
+ */
+
+#define N		3U			/* workers */
+
+/* Always some waiting, of `size` units each */
+struct load {
+	struct world	*w;
+	struct req	*on[N];
+	int64_t		size[4];
+	double		served[4];		/* units */
+};
+
+static void
+load_tenant(struct load *l, uint32_t weight, int64_t size)
+{
+	unsigned i, t = world_tenant(l->w, weight * REL_WEIGHT_ONE);
+
+	l->size[t] = size;
+	world_estimate(l->w, t, size * UNIT, 0);
+	for (i = 0; i < N; i++)
+		(void)world_enqueue(l->w, t, size * UNIT);
+}
+
+/* A unit of time; line: who begins on each worker, NULL */
+static void
+load_tick(struct load *l, char *line)
+{
+	unsigned i, t;
+
+	for (i = 0; i < N; i++) {
+		if (l->on[i] != NULL && l->on[i]->left > 0)
+			continue;
+		if (l->on[i] != NULL)
+			world_complete(l->w, l->on[i], l->on[i]->cost,
+			    REL_SCALE_ONE);
+		l->on[i] = NULL;
+	}
+	for (i = 0; i < N; i++) {
+		if (l->on[i] == NULL) {
+			l->on[i] = world_dequeue(l->w, i, 0, NULL);
+			assert_non_null(l->on[i]);
+			t = l->on[i]->tenant;
+			(void)world_enqueue(l->w, t, l->size[t] * UNIT);
+			if (line != NULL)
+				*line++ = (char)('a' + t);
+		}
+		l->on[i]->left -= UNIT;
+		l->served[l->on[i]->tenant]++;
+	}
+	l->w->now += UNIT;
+}
+
+/*
+ * Requests of one unit, A's weight is 3 of 6: v grows by half a unit at a time.
+ * msf2q: at 0 A's finish tags are 1/3, 2/3, 1, and nothing of it has been
+ * served; at 1 it has had 3, twice as much as under GPS.  wf2q: after its first
+ * A is due at 1/3; at 1 nobody is due when A and D have gone, and v goes on to
+ * 2/3.
+ */
+static void
+test_msf2q(void **priv)
+{
+	struct load m = { .w = world_of("msf2q", N) };
+	struct load f = { .w = world_of("wf2q", N) };
+	char line[2][6 * N + 1] = { "", "" };
+	unsigned i;
+
+	(void)priv;
+	for (i = 0; i < 4; i++) {
+		load_tenant(&m, i == 0 ? 3 : 1, 1);
+		load_tenant(&f, i == 0 ? 3 : 1, 1);
+	}
+	for (i = 0; i < 6; i++) {
+		load_tick(&m, line[0] + i * N);
+		load_tick(&f, line[1] + i * N);
+	}
+	assert_string_equal(line[0], "aaabcdaaabcdaaabcd");
+	assert_string_equal(line[1], "abcadaabcaadabcaad");
+	assert_null(m.w->fault);
+	world_free(&m.w);
+	world_free(&f.w);
+}
+
+/* The most behind GPS, in N times the largest request; ahead, in N of its own */
+static void
+far_from_gps(const char *policy, uint64_t seed, double *behind, double *ahead)
+{
+	struct load l = { .w = world_of(policy, N) };
+	uint64_t rng = seed;
+	double gps, weights = 0, largest = 0;
+	unsigned i, t;
+
+	for (t = 0; t < 4; t++) {
+		load_tenant(&l, 1 + (uint32_t)rng_below(&rng, 8),
+		    1 + (int64_t)rng_below(&rng, 30));
+		weights += l.w->weight[t];
+		if ((double)l.size[t] > largest)
+			largest = (double)l.size[t];
+	}
+	for (i = 1; i <= 2000; i++) {
+		load_tick(&l, NULL);
+		for (t = 0; t < 4; t++) {
+			gps = N * i * l.w->weight[t] / weights - l.served[t];
+			if (gps / (N * largest) > *behind)
+				*behind = gps / (N * largest);
+			if (-gps / (N * (double)l.size[t]) > *ahead)
+				*ahead = -gps / (N * (double)l.size[t]);
+		}
+	}
+	assert_null(l.w->fault);
+	world_free(&l.w);
+}
+
+/* Four tenants on three workers: wf2q is often without one that is due */
+static void
+test_gps(void **priv)
+{
+	static const char * const policy[] = { "msf2q", "wf2q" };
+	double behind[2] = { 0 }, ahead[2] = { 0 };
+	uint64_t seed;
+	unsigned u;
+
+	(void)priv;
+	for (u = 0; u < 2; u++) {
+		for (seed = 0; seed < 200; seed++)
+			far_from_gps(policy[u], seed, &behind[u], &ahead[u]);
+		print_message("%s: behind GPS by %.2f N L, ahead by %.2f\n",
+		    policy[u], behind[u], ahead[u]);
+	}
+	assert_true(behind[0] <= 1);
+	assert_true(ahead[0] <= 1);
+	/* The check can tell */
+	assert_true(ahead[1] > 1);
+}
+
+/* On one worker it is wf2q, whatever happens */
+static uint64_t
+one_worker(const char *policy, uint64_t seed)
+{
+	struct world *w = world_of(policy, 1);
+	unsigned i, t;
+	uint64_t hash;
+
+	w->rng = seed;
+	for (t = 0; t < 5; t++) {
+		(void)world_tenant(w, 1 + (uint32_t)rng_below(&w->rng, 4096));
+		world_estimate(w, t, UNIT, 0);
+	}
+	for (i = 0; i < 2000; i++) {
+		w->now += (int64_t)rng_below(&w->rng, UNIT);
+		t = (unsigned)rng_below(&w->rng, 5);
+		if (rng_below(&w->rng, 3) == 0)
+			(void)world_enqueue(w, t, 1);
+		else if (w->nrunning == 0)
+			(void)world_dequeue(w, 0, 0, NULL);
+		else
+			world_complete(w, w->running[0], (int64_t)rng_below(
+			    &w->rng, 4 * UNIT) - UNIT, REL_SCALE_ONE);
+		if (i % 16 == 0)
+			world_estimate(w, t, (int64_t)rng_below(&w->rng,
+			    4 * UNIT), (int64_t)rng_below(&w->rng, UNIT));
+	}
+	assert_null(w->fault);
+	hash = w->hash;
+	world_free(&w);
+	return (hash);
+}
+
+static void
+test_one_worker(void **priv)
+{
+	uint64_t seed;
+
+	(void)priv;
+	for (seed = 0; seed < 40; seed++)
+		assert_true(one_worker("msf2q", seed) ==
+		    one_worker("wf2q", seed));
+	assert_false(one_worker("msf2q", 1) == one_worker("wfq", 1));
+}
+
 int
 main(void)
 {
@@ -339,6 +521,9 @@ main(void)
 		cmocka_unit_test(test_years),
 		cmocka_unit_test(test_round_robin),
 		cmocka_unit_test(test_bursts),
+		cmocka_unit_test(test_msf2q),
+		cmocka_unit_test(test_gps),
+		cmocka_unit_test(test_one_worker),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));
