@@ -82,6 +82,7 @@ struct rel {
 	unsigned		nslots;
 	unsigned		options;
 	int64_t			round;		/* ns, at least */
+	unsigned		flows;		/* alpha */
 	int64_t			now;		/* ns, of the last call */
 	int64_t			booked;		/* ns, charges of what runs */
 	uint16_t		epoch:REL_EPOCH_BITS;	/* starts of a policy */
@@ -109,6 +110,7 @@ extern const struct rel_policy rel_policy_drr;
 extern const struct rel_policy rel_policy_rr;
 extern const struct rel_policy rel_policy_drfq;
 extern const struct rel_policy rel_policy_msf2q;
+extern const struct rel_policy rel_policy_mr3vf;
 
 /* REL_New() with a policy that need not be in the table (tests) */
 struct rel *rel_new(const struct rel_policy *, unsigned nslots,

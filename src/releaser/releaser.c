@@ -28,6 +28,7 @@ static const struct rel_policy * const policies[] = {
 	&rel_policy_rr,
 	&rel_policy_drfq,
 	&rel_policy_msf2q,
+	&rel_policy_mr3vf,
 };
 
 #define NPOLICIES	(sizeof policies / sizeof policies[0])
@@ -240,6 +241,7 @@ rel_new(const struct rel_policy *policy, unsigned nslots, unsigned options,
 	rel->policy = policy;
 	rel->nslots = nslots;
 	rel->options = options;
+	rel->flows = REL_FLOWS;
 	rel->held = held;
 	rel->priv = priv;
 	list_init(&rel->tenants);
@@ -321,6 +323,17 @@ REL_SetRound(struct rel *rel, int64_t ns)
 	check_held(rel);
 	assert(ns >= 0 && ns <= REL_COST_MAX);
 	rel->round = ns;
+}
+
+void
+REL_SetFlows(struct rel *rel, unsigned alpha)
+{
+	check_held(rel);
+	assert(alpha >= 1 && alpha <= REL_FLOWS_MAX);
+	if (alpha == rel->flows)
+		return;
+	rel->flows = alpha;
+	restart(rel);
 }
 
 unsigned

@@ -158,6 +158,14 @@ void REL_SetOptions(struct rel *, unsigned options);
  * the largest excess of the round before.
  */
 void REL_SetRound(struct rel *, int64_t ns);
+/*
+ * Of policy mr3-vf: how many virtual flows a tenant has (paper, section 6.3:
+ * alpha), 1 to REL_FLOWS_MAX; REL_FLOWS in a new releaser.  Accounts start anew
+ * if it changes.
+ */
+#define REL_FLOWS	8U
+#define REL_FLOWS_MAX	16U			/* a power of two */
+void REL_SetFlows(struct rel *, unsigned alpha);
 
 unsigned REL_Waiting(const struct rel *);
 unsigned REL_Running(const struct rel *);

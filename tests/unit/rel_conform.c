@@ -31,6 +31,7 @@ static const struct {
 } excuses[] = {
 	{ "fifo",	CONFORM_IGNORES_CLOSED | CONFORM_UNFAIR },
 	{ "mr3",	CONFORM_SYNCHRONISED },
+	{ "mr3-vf",	CONFORM_SYNCHRONISED },
 	{ "round-robin", CONFORM_UNFAIR },
 };
 

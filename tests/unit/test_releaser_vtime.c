@@ -411,7 +411,7 @@ test_msf2q(void **priv)
 	world_free(&f.w);
 }
 
-/* The most behind GPS, in N times the largest request; ahead, in N of its own */
+/* At most behind GPS, over N times the largest request; ahead, N of its own */
 static void
 far_from_gps(const char *policy, uint64_t seed, double *behind, double *ahead)
 {
