@@ -50,6 +50,7 @@ struct fuzz {
 	struct world	*w;
 	unsigned	options;
 	unsigned	fair;
+	unsigned	flows;
 	unsigned	epoch;		/* times that accounts began anew */
 	struct req	*waiting[REQS];	/* by arrival */
 	struct running	running[WORLD_REQS];
@@ -440,6 +441,13 @@ call_slots(struct fuzz *f)
 		return;
 	f->w->nslots = n;
 	REL_SetSlots(f->w->rel, n);
+	/* Accounts start anew, so where it matters only */
+	n = 1 + n % REL_FLOWS_MAX;
+	if (REL_GetPolicy(f->w->rel) != (unsigned)REL_PolicyByName("mr3-vf") ||
+	    f->epoch >= SWITCHES)
+		return;
+	f->epoch += n != f->flows;
+	REL_SetFlows(f->w->rel, f->flows = n);
 }
 
 static void
@@ -550,6 +558,7 @@ run(const uint8_t *data, size_t size)
 		f->options = REL_OPT_ALL;
 		policy = (unsigned)REL_PolicyByName("mr3-rs");
 	}
+	f->flows = REL_FLOWS;
 	f->w = world_new(REL_New(policy, slots, f->options, NULL, NULL),
 	    slots, 0);
 	if (how & LONG)
