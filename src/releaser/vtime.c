@@ -283,8 +283,7 @@ goes_before(struct vt *p, const struct vt_tenant *a, const struct vt_tenant *b)
 
 /*
  * Under VT_SERVED who runs may go before S, as some of what S counts has not
- * been served.  That changes with time, so no tree has them: each is looked at,
- * and there are no more than slots.
+ * been served.  That changes with time, so no tree has them: each is looked at.
  */
 
 /* r is of now: each request that runs is served as fast as the clock */
@@ -310,31 +309,29 @@ served_tag(const struct vt *p, struct vt_tenant *n)
 	    (n->ahead * REL_WEIGHT_ONE + weight - 1) / weight);
 }
 
-/* The next of those that run, and have a request that might go, or NULL */
-static struct vt_tenant *
-next_running(struct vt *p, struct rel_link **l)
+static int
+may_go(const struct vt *p, const struct vt_tenant *n)
 {
-	struct vt_tenant *n;
-
-	while ((*l = (*l)->next) != &p->runs) {
-		n = LIST_OF(*l, struct vt_tenant, runs);
-		if (n->place == VT_WAITS &&
-		    !(p->closed & REL_MASK(n->dominant)))
-			return (n);
-	}
-	return (NULL);
+	return (n->place == VT_WAITS && !(p->closed & REL_MASK(n->dominant)));
 }
 
-/* It, or one that runs and goes before it */
+/* It, or one of these that goes before it; all served: S is enough, as in wf2q */
 static struct vt_tenant *
 first_served(struct vt *p, struct vt_tenant *best)
 {
-	struct rel_link *l = &p->runs;
+	struct rel_link *l, *next;
 	struct vt_tenant *n;
+	int64_t s;
 
-	while ((n = next_running(p, &l)) != NULL)
-		if (served_tag(p, n) <= p->v && goes_before(p, n, best))
+	for (l = p->runs.next; l != &p->runs; l = next) {
+		next = l->next;
+		n = LIST_OF(l, struct vt_tenant, runs);
+		s = served_tag(p, n);
+		if (n->ahead == 0)
+			list_remove(l);
+		else if (may_go(p, n) && s <= p->v && goes_before(p, n, best))
 			best = n;
+	}
 	return (best);
 }
 
@@ -342,11 +339,14 @@ first_served(struct vt *p, struct vt_tenant *best)
 static int64_t
 soonest_served(struct vt *p, int64_t most)
 {
-	struct rel_link *l = &p->runs;
 	struct vt_tenant *n;
+	struct rel_link *l;
 
-	while ((n = next_running(p, &l)) != NULL)
-		most = least(most, served_tag(p, n));
+	for (l = p->runs.next; l != &p->runs; l = l->next) {
+		n = LIST_OF(l, struct vt_tenant, runs);
+		if (may_go(p, n))
+			most = least(most, served_tag(p, n));
+	}
 	return (most);
 }
 
@@ -365,7 +365,7 @@ note_end(struct vt *p, struct vt_tenant *n)
 {
 	serve(p, n);
 	n->ahead = least(n->ahead, n->tenant->booked);
-	if (n->tenant->running == 1)
+	if (n->ahead == 0)
 		list_remove(&n->runs);
 }
 

@@ -64,7 +64,7 @@ struct vt_tenant {
 	uint64_t		period;
 	struct rest		rest;		/* of S */
 	/* VT_SERVED */
-	struct rel_link		runs;		/* in the list of who runs */
+	struct rel_link		runs;		/* in the list of r > 0 */
 	int64_t			ahead;		/* r, ns, */
 	int64_t			since;		/* of that time */
 	uint8_t			dominant;	/* its tree */
