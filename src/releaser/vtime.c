@@ -315,7 +315,7 @@ may_go(const struct vt *p, const struct vt_tenant *n)
 	return (n->place == VT_WAITS && !(p->closed & REL_MASK(n->dominant)));
 }
 
-/* It, or one of these that goes before it; all served: S is enough, as in wf2q */
+/* It, or one of these that goes before it; of who is served S says all */
 static struct vt_tenant *
 first_served(struct vt *p, struct vt_tenant *best)
 {
