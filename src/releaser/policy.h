@@ -6,7 +6,8 @@
  *
  * The host (releaser.c) keeps the requests, in one queue a tenant and all
  * of them by arrival, and what is the same for every policy: states,
- * estimates, counts.  A policy keeps accounts, and says who goes next.  Its
+ * estimates, counts, reservations and limits: a policy does not see what is
+ * behind a limit.  A policy keeps accounts, and says who goes next.  Its
  * memory is the host's, zeroed: `state_size` bytes a releaser and
  * `tenant_size` bytes a tenant.
  */
@@ -14,8 +15,11 @@
 #ifndef POLICY_H_INCLUDED
 #define POLICY_H_INCLUDED
 
+#include "mclock.h"
 #include "list.h"
 #include "releaser.h"
+
+#define REL_SLOT_MAX	0x7fff	/* of rel_node.slot */
 
 /* No single cost or charge counts for more, ns (73 minutes) */
 #define REL_COST_MAX		(INT64_C(1) << 42)
@@ -64,7 +68,9 @@ struct rel_tenant {
 	uint32_t		weight;
 	struct rel_link		all;		/* in rel->tenants */
 	struct rel_link		queue;		/* of rel_node.queue */
-	unsigned		waiting;
+	struct rel_link		shut;		/* the same, behind its limit */
+	unsigned		nshut;
+	unsigned		waiting;	/* in queue */
 	unsigned		running;
 	int64_t			estimate[REL__RESOURCES];
 	int64_t			cost;		/* ns, k: 1 to REL_COST_MAX */
@@ -72,6 +78,8 @@ struct rel_tenant {
 	uint64_t		enqueued, released, cancelled, completed;
 	int64_t			charged;
 	int64_t			booked;		/* ns, charges of what runs */
+	int			limited;	/* limits are to be looked at */
+	struct mclock		mclock;
 	_Alignas(64) char	policy[];	/* the policy's */
 };
 
@@ -93,6 +101,8 @@ struct rel {
 	uint64_t		busy_weight;	/* who has a request at all */
 	struct rel_link		tenants;	/* of rel_tenant.all */
 	struct rel_link		order;		/* of rel_node.order */
+	unsigned		nshut;		/* requests behind limits */
+	struct mclock_index	mclock;
 	rel_assert_f		*held;
 	void			*priv;
 	_Alignas(16) char	state[];	/* the policy's */

@@ -264,7 +264,13 @@ vf_cancel(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
 	account_of(t)->in_turn = 0;
 }
 
-/* The flow pays that released it */
+/* The flow pays that released it; else the one whose turn it is */
+static unsigned
+payer(const struct vf_tenant *ft, const struct rel_node *n)
+{
+	return (n == NULL || n->reserved ? ft->flow : flow_of(n));
+}
+
 static void
 vf_charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *n,
     int64_t ns, uint32_t scale)
@@ -272,7 +278,7 @@ vf_charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *n,
 	struct vf_tenant *ft = account_of(t);
 
 	freshen(state(rel), ft);
-	add(ft, n != NULL ? flow_of(n) : ft->flow, virtual_ns(&ft->rest,
+	add(ft, payer(ft, n), virtual_ns(&ft->rest,
 	    settled_ns(&ft->rest, ns, scale), rel_weight(t, n)));
 }
 

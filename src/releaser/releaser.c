@@ -7,6 +7,11 @@
  * alone policies release, and the list of all by order of arrival, which is
  * fifo's queue and lets another policy start from where the last one ended.
  * Both are doubly linked, so that a cancel is as cheap as a release.
+ *
+ * A tenant with a limit has a valve before its queue: while a request of it
+ * is in the queue, or its limit says not yet, others are shut behind the
+ * valve.  Who is owed a reservation goes before whom the policy would choose,
+ * which is told, and charges it.
  */
 
 #include <assert.h>
@@ -148,27 +153,75 @@ start_tenant(struct rel *rel, struct rel_tenant *t)
 		rel->policy->tenant_init(rel, t);
 }
 
-/* Has it a request, waiting or running? */
+/* Has it a request that the policy sees, waiting or running? */
 static int
 is_busy(const struct rel_tenant *t)
 {
 	return (t->waiting + t->running > 0);
 }
 
+/* Are its limits to be heeded? */
+static int
+is_limited(const struct rel *rel, const struct rel_tenant *t)
+{
+	return (t->limited && (rel->options & REL_OPT_LIMITS));
+}
+
+/* Its queue, its tags or its dominant resource have changed */
 static void
-link_node(struct rel *rel, struct rel_node *n)
+index_limits(struct rel *rel, struct rel_tenant *t)
+{
+	if (t->limited)
+		mclock_place(&rel->mclock, &t->mclock, t->dominant,
+		    t->waiting > 0, t->nshut > 0);
+}
+
+/* The policy sees it from now on */
+static void
+admit(struct rel *rel, struct rel_node *n)
 {
 	struct rel_tenant *t = n->tenant;
 
+	n->state = REL_WAITING;
 	if (!is_busy(t))
 		rel->busy_weight += t->weight;
 	list_append(&t->queue, &n->queue);
-	list_append(&rel->order, &n->order);
 	if (t->waiting++ == 0) {
 		rel->backlogged++;
 		rel->backlogged_weight += t->weight;
 	}
 	rel->waiting++;
+	if (rel->policy->enqueue != NULL)
+		rel->policy->enqueue(rel, t, n);
+}
+
+static void
+shut(struct rel *rel, struct rel_node *n)
+{
+	n->state = REL_SHUT;
+	list_append(&n->tenant->shut, &n->queue);
+	n->tenant->nshut++;
+	rel->nshut++;
+}
+
+static void
+unshut(struct rel *rel, struct rel_node *n)
+{
+	assert(n->tenant->nshut > 0);
+	list_remove(&n->queue);
+	n->tenant->nshut--;
+	rel->nshut--;
+}
+
+/* The tenant's first one behind the valve passes it */
+static void
+pass(struct rel *rel, struct rel_tenant *t)
+{
+	struct rel_node *n = LIST_OF(t->shut.next, struct rel_node, queue);
+
+	unshut(rel, n);
+	admit(rel, n);
+	index_limits(rel, t);
 }
 
 static void
@@ -209,6 +262,7 @@ restart(struct rel *rel)
 		t = LIST_OF(l, struct rel_tenant, all);
 		list_init(&t->queue);
 		t->waiting = 0;
+		index_limits(rel, t);
 		if (is_busy(t))
 			rel->busy_weight += t->weight;
 		start_tenant(rel, t);
@@ -216,9 +270,12 @@ restart(struct rel *rel)
 	while (!list_empty(&all)) {
 		n = LIST_OF(all.next, struct rel_node, order);
 		list_remove(&n->order);
-		link_node(rel, n);
-		if (rel->policy->enqueue != NULL)
-			rel->policy->enqueue(rel, n->tenant, n);
+		list_append(&rel->order, &n->order);
+		if (n->state == REL_SHUT && !is_limited(rel, n->tenant))
+			unshut(rel, n);
+		if (n->state == REL_WAITING || !is_limited(rel, n->tenant))
+			admit(rel, n);
+		index_limits(rel, n->tenant);
 	}
 }
 
@@ -340,7 +397,14 @@ unsigned
 REL_Waiting(const struct rel *rel)
 {
 	check(rel);
-	return (rel->waiting);
+	return (rel->waiting + rel->nshut);
+}
+
+unsigned
+REL_Shut(const struct rel *rel)
+{
+	check(rel);
+	return (rel->nshut);
 }
 
 unsigned
@@ -354,7 +418,7 @@ unsigned
 REL_Backlogged(const struct rel *rel)
 {
 	check(rel);
-	return (rel->backlogged);
+	return (rel->backlogged + rel->mclock.nlimit);
 }
 
 uint64_t
@@ -402,6 +466,7 @@ REL_TenantInit(struct rel *rel, void *mem, uint32_t weight)
 	t->weight = weight;
 	t->cost = 1;
 	list_init(&t->queue);
+	list_init(&t->shut);
 	list_append(&rel->tenants, &t->all);
 	start_tenant(rel, t);
 	return (t);
@@ -412,7 +477,7 @@ REL_TenantFini(struct rel *rel, struct rel_tenant *t)
 {
 	check_held(rel);
 	check_tenant(t);
-	assert(t->waiting == 0 && t->running == 0);
+	assert(!is_busy(t) && t->nshut == 0);
 	if (rel->policy->tenant_fini != NULL)
 		rel->policy->tenant_fini(rel, t);
 	list_remove(&t->all);
@@ -432,14 +497,25 @@ REL_TenantIdle(const struct rel *rel, const struct rel_tenant *t)
 {
 	check(rel);
 	check_tenant(t);
-	return (t->waiting == 0 && t->running == 0 && account(rel, t) <= 0);
+	return (!is_busy(t) && t->nshut == 0 && account(rel, t) <= 0);
 }
 
 unsigned
 REL_TenantWaiting(const struct rel_tenant *t)
 {
 
-	return (t->waiting);
+	return (t->waiting + t->nshut);
+}
+
+/* Its first request that waits, or NULL */
+static const struct rel_node *
+oldest(const struct rel_tenant *t)
+{
+	if (t->waiting > 0)
+		return (rel_first(t));
+	if (t->nshut > 0)
+		return (LIST_OF(t->shut.next, struct rel_node, queue));
+	return (NULL);
 }
 
 void
@@ -450,12 +526,14 @@ REL_TenantStat(const struct rel *rel, const struct rel_tenant *t,
 	check_tenant(t);
 	assert(st != NULL);
 	memset(st, 0, sizeof *st);
-	st->waiting = t->waiting;
+	st->waiting = t->waiting + t->nshut;
 	st->running = t->running;
 	st->weight = t->weight;
+	st->reservation = t->mclock.reservation.part;
+	st->limit = t->mclock.limit.part;
 	memcpy(st->estimate, t->estimate, sizeof st->estimate);
 	st->dominant = t->dominant;
-	st->oldest = t->waiting > 0 ? rel_first(t)->arrival : -1;
+	st->oldest = oldest(t) == NULL ? -1 : oldest(t)->arrival;
 	st->account = account(rel, t);
 	st->enqueued = t->enqueued;
 	st->released = t->released;
@@ -483,6 +561,22 @@ REL_SetWeight(struct rel *rel, struct rel_tenant *t, uint32_t weight)
 }
 
 void
+REL_SetLimits(struct rel *rel, struct rel_tenant *t, uint32_t reservation,
+    uint32_t limit, int64_t now)
+{
+	check_held(rel);
+	check_tenant(t);
+	assert(reservation <= REL_PART_ONE && limit <= REL_PART_ONE);
+	rel->now = now;
+	t->limited = 1;
+	mclock_set(&t->mclock, reservation, limit, now);
+	while (limit == 0 && t->nshut > 0)
+		pass(rel, t);
+	index_limits(rel, t);
+	t->limited = reservation + limit > 0;
+}
+
+void
 REL_SetEstimate(struct rel *rel, struct rel_tenant *t,
     const int64_t estimate[REL__RESOURCES])
 {
@@ -498,6 +592,7 @@ REL_SetEstimate(struct rel *rel, struct rel_tenant *t,
 	}
 	t->dominant = (enum rel_resource)dominant;
 	t->cost = clamp(t->estimate[dominant], 1);
+	index_limits(rel, t);
 	if (rel->policy->estimate != NULL)
 		rel->policy->estimate(rel, t);
 }
@@ -514,11 +609,16 @@ REL_Enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n,
 	n->magic = REL_NODE_MAGIC;
 	n->tenant = t;
 	n->arrival = rel->now = now;
-	n->state = REL_WAITING;
-	link_node(rel, n);
+	list_append(&rel->order, &n->order);
 	t->enqueued++;
-	if (rel->policy->enqueue != NULL)
-		rel->policy->enqueue(rel, t, n);
+	if (!is_busy(t) && t->nshut == 0)
+		mclock_begin(&t->mclock, now);
+	if (is_limited(rel, t) && (t->waiting + t->nshut > 0 ?
+	    t->mclock.limit.part > 0 : !mclock_open(&t->mclock, now)))
+		shut(rel, n);
+	else
+		admit(rel, n);
+	index_limits(rel, t);
 }
 
 void
@@ -533,31 +633,71 @@ rel_release(struct rel *rel, struct rel_node *n, unsigned slot)
 	unlink_node(rel, n);
 	n->state = REL_RUNNING;
 	n->epoch = rel->epoch;
-	n->slot = (uint16_t)(slot < UINT16_MAX ? slot : UINT16_MAX);
+	n->slot = slot < REL_SLOT_MAX ? slot & REL_SLOT_MAX : REL_SLOT_MAX;
+	n->reserved = 0;
 	n->charge = t->cost;
 	n->weight = t->weight;
+	n->turn = 0;
+	mclock_charge(&t->mclock, n->charge, 0, rel->now);
+	index_limits(rel, t);
 	t->released++;
 	t->charged += n->charge;
 	t->booked += n->charge;
 	rel->booked += n->charge;
 }
 
+/* Who is owed a reservation goes, and the policy charges it; 0: nobody is */
+static int
+release_reserved(struct rel *rel, unsigned slot, unsigned closed,
+    struct rel_node **node)
+{
+	struct mclock *lim = mclock_owed(&rel->mclock, closed, rel->now);
+	struct rel_tenant *t;
+	struct rel_node *n;
+
+	if (lim == NULL || !(rel->options & REL_OPT_LIMITS))
+		return (0);
+	t = LIST_OF(lim, struct rel_tenant, mclock);
+	*node = n = rel_first(t);
+	rel_release(rel, n, slot);
+	n->reserved = 1;
+	mclock_charge(lim, n->charge, 1, rel->now);
+	index_limits(rel, t);
+	if (rel->policy->cancel != NULL)
+		rel->policy->cancel(rel, t, n);
+	if (rel->policy->charge != NULL)
+		rel->policy->charge(rel, t, n, n->charge, REL_SCALE_ONE);
+	return (1);
+}
+
 enum rel_answer
 REL_Dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
     struct rel_node **node, int64_t *when)
 {
+	enum rel_answer answer = REL_NOT_YET;
+	struct mclock *lim;
+
 	check_held(rel);
 	assert(node != NULL && when != NULL);
 	rel->now = now;
 	*node = NULL;
 	*when = INT64_MAX;
-	if (rel->waiting == 0)
+	if (rel->waiting + rel->nshut == 0)
 		return (REL_EMPTY);
 	if (slot >= rel->nslots)
 		return (REL_NO_SLOT);
 	if (!(rel->options & REL_OPT_CLOSED))
 		closed = 0;
-	return (rel->policy->dequeue(rel, now, slot, closed, node, when));
+	while ((lim = mclock_due(&rel->mclock, now)) != NULL)
+		pass(rel, LIST_OF(lim, struct rel_tenant, mclock));
+	if (release_reserved(rel, slot, closed, node))
+		return (REL_RELEASED);
+	if (rel->waiting > 0)
+		answer = rel->policy->dequeue(rel, now, slot, closed, node,
+		    when);
+	if (answer == REL_NOT_YET)
+		*when = mclock_next(&rel->mclock, *when);
+	return (answer);
 }
 
 int
@@ -589,7 +729,13 @@ static void
 charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *n,
     int64_t ns, uint32_t scale)
 {
-	t->charged += (int64_t)((__int128)ns * scale / REL_SCALE_ONE);
+	int64_t scaled = (int64_t)((__int128)ns * scale / REL_SCALE_ONE);
+
+	t->charged += scaled;
+	mclock_charge(&t->mclock, scaled, 0, rel->now);
+	if (n != NULL && n->reserved)
+		mclock_charge(&t->mclock, scaled, 1, rel->now);
+	index_limits(rel, t);
 	if (ns != 0 && rel->policy->charge != NULL)
 		rel->policy->charge(rel, t, n, ns, scale);
 }
@@ -646,13 +792,20 @@ REL_Cancel(struct rel *rel, struct rel_node *n, int64_t now)
 	struct rel_tenant *t;
 
 	check_held(rel);
-	check_node(n, REL_WAITING);
+	assert(n != NULL && REL_Waits(n));
+	check_node(n, n->state);
 	rel->now = now;
 	t = n->tenant;
-	unlink_node(rel, n);
 	t->cancelled++;
-	if (rel->policy->cancel != NULL)
-		rel->policy->cancel(rel, t, n);
+	if (n->state == REL_SHUT) {
+		unshut(rel, n);
+		list_remove(&n->order);
+	} else {
+		unlink_node(rel, n);
+		if (rel->policy->cancel != NULL)
+			rel->policy->cancel(rel, t, n);
+	}
+	index_limits(rel, t);
 	n->state = REL_IDLE;
 	n->tenant = NULL;
 }

@@ -14,7 +14,8 @@
  *	IDLE --Enqueue--> WAITING --Dequeue--> RUNNING --Complete--> IDLE
  *	                     `------Cancel-----> IDLE
  *
- * While a node is WAITING it belongs to the releaser; from the moment that
+ * SHUT is WAITING, too, behind its tenant's limit: see REL_Waits().
+ * While a node waits it belongs to the releaser; from the moment that
  * Dequeue returns it, or Cancel or Complete has returned, it is the
  * caller's again and may be freed.
  *
@@ -39,7 +40,8 @@ enum rel_resource {
 enum rel_state {
 	REL_IDLE = 0,
 	REL_WAITING,
-	REL_RUNNING
+	REL_RUNNING,
+	REL_SHUT
 };
 
 enum rel_answer {
@@ -65,7 +67,8 @@ struct rel_node {
 #define REL_NODE_MAGIC		0x6e0de5a9
 	uint16_t		state:2;	/* enum rel_state */
 	uint16_t		epoch:REL_EPOCH_BITS;	/* the policy's at release */
-	uint16_t		slot;		/* that it was released for */
+	uint16_t		slot:15;	/* that it was released for */
+	uint16_t		reserved:1;	/* by its tenant's reservation */
 	struct rel_tenant	*tenant;
 	struct rel_link		queue;		/* in the tenant's */
 	union {
@@ -90,12 +93,16 @@ struct rel_node {
 #define REL_OPT_CAP		(1U << 2)	/* u <= U, and the debt wheel */
 #define REL_OPT_CLOSED		(1U << 3)	/* heed closed resources */
 #define REL_OPT_REJOIN		(1U << 4)	/* who comes back joins the round */
-#define REL_OPT_ALL		(0x1fU)
+#define REL_OPT_LIMITS		(1U << 5)	/* heed REL_SetLimits() */
+#define REL_OPT_ALL		(0x3fU)
 #define REL_OPT_PAPER		(0U)
 
 /* Weights are integers, REL_WEIGHT_ONE is a weight of 1.0 */
 #define REL_WEIGHT_ONE		1024U
 #define REL_WEIGHT_MAX		(1024U * REL_WEIGHT_ONE)
+
+/* A part of all that a resource can do, in fixed point */
+#define REL_PART_ONE	65536U
 
 /* A settlement factor of 1/p in fixed point: see REL_Complete() */
 #define REL_SCALE_ONE		65536U
@@ -106,6 +113,8 @@ struct rel_tenant_stat {
 	unsigned		waiting;	/* requests */
 	unsigned		running;	/* requests */
 	uint32_t		weight;
+	uint32_t		reservation;	/* of REL_PART_ONE, or 0 */
+	uint32_t		limit;		/* the same */
 	int64_t			estimate[REL__RESOURCES];	/* ns */
 	enum rel_resource	dominant;
 	int64_t			oldest;		/* arrival of the head, or -1 */
@@ -168,6 +177,7 @@ void REL_SetRound(struct rel *, int64_t ns);
 void REL_SetFlows(struct rel *, unsigned alpha);
 
 unsigned REL_Waiting(const struct rel *);
+unsigned REL_Shut(const struct rel *);		/* of these, behind limits */
 unsigned REL_Running(const struct rel *);
 unsigned REL_Backlogged(const struct rel *);	/* tenants that wait */
 uint64_t REL_BackloggedWeight(const struct rel *);	/* the sum of theirs */
@@ -191,6 +201,17 @@ void REL_TenantStat(const struct rel *, const struct rel_tenant *,
 void REL_SetWeight(struct rel *, struct rel_tenant *, uint32_t weight);
 
 /*
+ * What a tenant has at least and at most, whatever its weight and the policy,
+ * as parts of its dominant resource (mClock: Gulati, Merchant and Varman,
+ * OSDI 2010, section 3); 0: nothing is reserved, there is no limit.  Behind
+ * its limit a request waits though slots are free.  What is reserved and not
+ * used goes to others.  More than the machine reserved in all: whoever is
+ * furthest behind goes first, and who has no reservation may starve.
+ */
+void REL_SetLimits(struct rel *, struct rel_tenant *, uint32_t reservation,
+    uint32_t limit, int64_t now);
+
+/*
  * What the next request of the tenant will cost, ns a resource.  The
  * largest is the dominant resource, and what a release is charged; at
  * least 1 ns is.
@@ -201,6 +222,13 @@ void REL_SetEstimate(struct rel *, struct rel_tenant *,
 /*--------------------------------------------------------------------
  * Requests
  */
+
+/* Does it wait, whether behind a limit or not? */
+static inline int
+REL_Waits(const struct rel_node *n)
+{
+	return (n->state == REL_WAITING || n->state == REL_SHUT);
+}
 
 void REL_Enqueue(struct rel *, struct rel_tenant *, struct rel_node *,
     int64_t now);

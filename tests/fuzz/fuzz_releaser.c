@@ -10,7 +10,8 @@
  *    completed, for each tenant; all sums agree; what was charged is what the
  *    costs say;
  *  - what is released waited, and was its tenant's first; for fifo, of all;
- *  - a dequeue releases if it has to (closed resources, synchronisation);
+ *  - a dequeue releases if it has to (closed resources, synchronisation,
+ *    limits);
  *    NOT_YET names a time to come; no slot, no release; nothing goes to a
  *    closed resource;
  *  - a node is not touched while it is the caller's (with ASan);
@@ -51,6 +52,7 @@ struct fuzz {
 	unsigned	options;
 	unsigned	fair;
 	unsigned	flows;
+	unsigned	limited;	/* somebody has, or had, a limit */
 	unsigned	epoch;		/* times that accounts began anew */
 	struct req	*waiting[REQS];	/* by arrival */
 	struct running	running[WORLD_REQS];
@@ -98,6 +100,8 @@ flags(const struct fuzz *f)
 
 	if (!(f->options & REL_OPT_CLOSED))
 		fl |= CONFORM_IGNORES_CLOSED;
+	if (f->limited)
+		fl |= CONFORM_LIMITED;
 	/* All that run are on the link: nothing to wait for */
 	for (i = 0; i < f->w->nrunning; i++)
 		if (!f->running[f->w->running[i] - f->w->reqs].sent)
@@ -115,7 +119,7 @@ dequeued(struct fuzz *f, struct req *r)
 		continue;
 	assert(f->waiting[i] == r);
 	if (REL_GetPolicy(w->rel) == (unsigned)REL_PolicyByName("fifo"))
-		assert(i == 0);
+		assert(i == 0 || f->limited);
 	for (j = i; j < w->nwaiting; j++)
 		f->waiting[j] = f->waiting[j + 1];
 	f->released[r->tenant]++;
@@ -164,7 +168,8 @@ judge(const struct fuzz *f)
 		judge_tenant(f, t);
 		weights += w->waiting[t] > 0 ? w->weight[t] : 0;
 	}
-	assert(REL_BackloggedWeight(w->rel) == weights);
+	assert(REL_BackloggedWeight(w->rel) == weights || f->limited);
+	assert(REL_Shut(w->rel) == 0 || f->limited);
 	assert(REL_Oldest(w->rel) ==
 	    (w->nwaiting > 0 ? f->waiting[0]->node.arrival : -1));
 }
@@ -428,6 +433,13 @@ call_weight(struct fuzz *f)
 
 	if (f->fair)
 		return;
+	if (fuzz_byte(&f->in) & 1) {
+		f->limited = 1;
+		REL_SetLimits(f->w->rel, f->w->tenant[t], weight >> 10 &
+		    (REL_PART_ONE - 1), weight & (REL_PART_ONE - 1),
+		    f->w->now);
+		return;
+	}
 	f->w->weight[t] = weight;
 	REL_SetWeight(f->w->rel, f->w->tenant[t], weight);
 }
@@ -544,7 +556,7 @@ run(const uint8_t *data, size_t size)
 {
 	static struct fuzz fuzz;
 	struct fuzz *f = &fuzz;
-	unsigned how, policy, slots;
+	unsigned how, policy, slots, t;
 	uint64_t hash;
 
 	memset(f, 0, sizeof *f);
@@ -572,6 +584,8 @@ run(const uint8_t *data, size_t size)
 			bound(f);
 	}
 	open_all(f);
+	for (t = 0; f->limited && t < f->w->ntenants; t++)
+		REL_SetLimits(f->w->rel, f->w->tenant[t], 0, 0, f->w->now);
 	conform_drain(f->w);
 	if (f->w->fault == NULL && REL_Waiting(f->w->rel) +
 	    REL_Running(f->w->rel) > 0)

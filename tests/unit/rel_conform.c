@@ -96,7 +96,11 @@ conform_dequeue(struct world *w, unsigned flags, unsigned slot,
 	must = must_release(w, (flags & CONFORM_IGNORES_CLOSED) ? 0 : closed);
 	if ((flags & CONFORM_SYNCHRONISED) && w->nrunning > 0)
 		must = 0;
+	if (flags & CONFORM_LIMITED)
+		must = 0;
 	r = world_dequeue(w, slot, closed, &a);
+	if (a == REL_NOT_YET && w->when <= w->now)
+		fault(w, "to wait for a time that has come");
 	if (slot >= w->nslots) {
 		if (a != REL_NO_SLOT && a != REL_EMPTY)
 			fault(w, "a slot that is not there");

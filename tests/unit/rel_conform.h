@@ -13,6 +13,8 @@
 #define CONFORM_IGNORES_CLOSED	(1U << 0)
 #define CONFORM_UNFAIR		(1U << 1)	/* no bound of lag */
 #define CONFORM_SYNCHRONISED	(1U << 2)	/* may idle while any run */
+/* The caller's, who has set limits: may idle till a time to come */
+#define CONFORM_LIMITED		(1U << 3)
 
 /* Of that row: all but those named in rel_conform.c are excused from nothing */
 unsigned conform_flags(unsigned policy);

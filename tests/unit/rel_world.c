@@ -161,9 +161,8 @@ world_dequeue(struct world *w, unsigned slot, unsigned closed,
 	struct rel_node *n;
 	enum rel_answer a;
 	struct req *r = NULL;
-	int64_t when;
 
-	a = REL_Dequeue(w->rel, w->now, slot, closed, &n, &when);
+	a = REL_Dequeue(w->rel, w->now, slot, closed, &n, &w->when);
 	if ((a == REL_RELEASED) != (n != NULL))
 		fault(w, "an answer and a node that disagree");
 	if ((a == REL_EMPTY) != (w->nwaiting == 0))

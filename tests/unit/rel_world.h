@@ -48,6 +48,7 @@ struct world {
 	uint64_t		rng;
 	int64_t			now;
 	unsigned		nslots;
+	int64_t			when;		/* of the last dequeue */
 	const char		*fault;		/* the first property broken */
 };
 

@@ -1,0 +1,469 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Reservations and limits, under every policy: one CPU, shared by whatever
+ * runs, on which all costs are spent.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "rel_world.h"
+
+#define US		1000
+#define MS		INT64_C(1000000)
+#define SLOTS		4
+#define QUEUE		8		/* requests that a tenant has waiting */
+#define LENGTH		(4000 * MS)
+#define TENANTS		10
+#define PART(x)		((uint32_t)((x) * REL_PART_ONE))
+
+struct tenant {
+	double		reservation, limit;	/* 0: none */
+	double		cost, estimate;		/* ms; 0: 1; as it costs */
+	int64_t		from;			/* ns: idle before */
+};
+
+struct server {
+	struct world	*w;
+	unsigned	n;
+	const struct tenant *t;
+	double		had[TENANTS];		/* ns */
+};
+
+#define PLAIN	{ .limit = 0 }
+
+static int64_t
+cost_of(const struct tenant *t)
+{
+	return ((int64_t)((t->cost > 0 ? t->cost : 1) * (double)MS));
+}
+
+static void
+server_init(struct server *s, unsigned policy, unsigned n,
+    const struct tenant *t)
+{
+	unsigned i;
+
+	*s = (struct server){ .n = n, .t = t };
+	s->w = world_new(REL_New(policy, SLOTS, REL_OPT_ALL, NULL, NULL),
+	    SLOTS, 1);
+	for (i = 0; i < n; i++) {
+		assert_int_equal(world_tenant(s->w, REL_WEIGHT_ONE), i);
+		world_estimate(s->w, i, t[i].estimate > 0 ?
+		    (int64_t)(t[i].estimate * (double)MS) : cost_of(&t[i]), 0);
+		REL_SetLimits(s->w->rel, s->w->tenant[i],
+		    PART(t[i].reservation), PART(t[i].limit), 0);
+	}
+}
+
+/* Everybody asks for all there is; a slot is free only while nobody may go */
+static void
+fill(struct server *s)
+{
+	struct world *w = s->w;
+	unsigned i;
+
+	for (i = 0; i < s->n; i++)
+		while (w->now >= s->t[i].from && w->waiting[i] < QUEUE)
+			(void)world_enqueue(w, i, cost_of(&s->t[i]));
+	w->when = INT64_MAX;
+	while (w->nrunning < SLOTS &&
+	    world_dequeue(w, w->nrunning, 0, NULL) != NULL)
+		w->when = INT64_MAX;
+}
+
+static void
+serve(struct server *s, int64_t until)
+{
+	struct world *w = s->w;
+	struct req *r;
+	unsigned i;
+
+	while (w->now < until) {
+		fill(s);
+		for (i = 0; i < s->n; i++)
+			if (s->t[i].from > w->now && s->t[i].from < w->when)
+				w->when = s->t[i].from;
+		r = world_share(w, w->when < until ? w->when : until);
+		if (r == NULL)
+			continue;
+		s->had[r->tenant] += (double)r->cost;
+		world_complete(w, r, r->cost, REL_SCALE_ONE);
+	}
+	assert_null(w->fault);
+}
+
+static double
+part(const struct server *s, unsigned tenant)
+{
+	return (s->had[tenant] / (double)s->w->now);
+}
+
+static void
+assert_part(const struct server *s, unsigned policy, unsigned tenant,
+    double least, double most)
+{
+	double got = part(s, tenant);
+
+	if (got < least || got > most)
+		fail_msg("%s: tenant %u has %.4f, not %.4f to %.4f",
+		    REL_PolicyName(policy), tenant, got, least, most);
+}
+
+#define EACH_POLICY(u)	for (u = 0; u < REL_Policies(); u++)
+
+/* Two policies charge nothing: there a reservation comes on top */
+static int
+charges(unsigned policy)
+{
+	return (strcmp(REL_PolicyName(policy), "fifo") &&
+	    strcmp(REL_PolicyName(policy), "round-robin"));
+}
+
+/* What a burst and the requests that run may add, of LENGTH */
+#define SLACK		0.005
+
+static void
+test_limit(void **state)
+{
+	static const struct tenant t[] = { { .limit = .25 }, PLAIN };
+	struct server s;
+	unsigned u;
+
+	(void)state;
+	EACH_POLICY(u) {
+		server_init(&s, u, 2, t);
+		serve(&s, LENGTH);
+		assert_part(&s, u, 0, .25 - SLACK, .25 + SLACK);
+		assert_part(&s, u, 1, .75 - SLACK, .75 + SLACK);
+		world_free(&s.w);
+	}
+}
+
+/* Alone it has no more, though slots are free */
+static void
+test_limit_alone(void **state)
+{
+	static const struct tenant t[] = { { .limit = .25, .cost = .1 } };
+	struct server s;
+	unsigned u;
+
+	(void)state;
+	EACH_POLICY(u) {
+		server_init(&s, u, 1, t);
+		serve(&s, LENGTH);
+		assert_part(&s, u, 0, .25 - SLACK, .25 + SLACK);
+		world_free(&s.w);
+	}
+}
+
+/* A limit above its share changes nothing */
+static void
+test_limit_above(void **state)
+{
+	static const struct tenant t[] = { { .limit = .75 }, PLAIN };
+	struct server s;
+
+	(void)state;
+	server_init(&s, 0, 2, t);
+	serve(&s, LENGTH);
+	assert_part(&s, 0, 0, .5 - 2 * SLACK, .5 + SLACK);
+	world_free(&s.w);
+}
+
+static void
+test_reservation(void **state)
+{
+	static const struct tenant t[TENANTS] = { { .reservation = .5 } };
+	struct server s;
+	unsigned u, i;
+
+	(void)state;
+	EACH_POLICY(u) {
+		server_init(&s, u, TENANTS, t);
+		serve(&s, LENGTH);
+		assert_part(&s, u, 0, .5 - SLACK,
+		    charges(u) ? .5 + 2 * SLACK : .55 + SLACK);
+		/* Without U others' turns are as long as what it owes */
+		for (i = 1; i < TENANTS &&
+		    strcmp(REL_PolicyName(u), "mr3-vf"); i++)
+			assert_part(&s, u, i, (charges(u) ? .5 : .45) / 9 -
+			    SLACK, .5 / 9 + SLACK);
+		world_free(&s.w);
+	}
+}
+
+/* The larger of reservation and share, not the sum */
+static void
+test_share_is_larger(void **state)
+{
+	static const struct tenant t[] = { { .reservation = .25 }, PLAIN };
+	struct server s;
+	unsigned u;
+
+	(void)state;
+	EACH_POLICY(u) {
+		if (!charges(u))
+			continue;
+		server_init(&s, u, 2, t);
+		serve(&s, LENGTH);
+		assert_part(&s, u, 0, .5 - SLACK, .5 + SLACK);
+		world_free(&s.w);
+	}
+}
+
+/* Requests of 1 ms that look like 0.25 or 4: what they cost counts */
+static void
+test_settled(void **state)
+{
+	static const struct tenant t[] = {
+		{ .limit = .2, .estimate = .25 },
+		{ .reservation = .5, .estimate = 4 },
+		PLAIN, PLAIN, PLAIN, PLAIN,
+	};
+	struct server s;
+	unsigned u;
+
+	(void)state;
+	EACH_POLICY(u) {
+		server_init(&s, u, 6, t);
+		serve(&s, LENGTH);
+		assert_part(&s, u, 0, 0, .2 + SLACK);
+		assert_part(&s, u, 1, .5 - 2 * SLACK, 1);
+		world_free(&s.w);
+	}
+}
+
+/* Not used, it is lent; it comes back at once, and was not saved */
+static void
+test_lent(void **state)
+{
+	static const struct tenant t[TENANTS] = {
+		{ .reservation = .5, .from = LENGTH / 2 } };
+	struct server s;
+	unsigned u;
+	double ms;
+
+	(void)state;
+	EACH_POLICY(u) {
+		server_init(&s, u, TENANTS, t);
+		serve(&s, LENGTH / 2);
+		assert_part(&s, u, 1, 1. / 9 - SLACK, 1. / 9 + SLACK);
+		assert_true(s.had[0] == 0);
+		serve(&s, LENGTH / 2 + 100 * MS);
+		ms = s.had[0] / (double)MS;
+		if (ms < 50 - 2 * SLOTS || ms > 50 + 10 + 2 * SLOTS)
+			fail_msg("%s: %.1f ms of the first 100",
+			    REL_PolicyName(u), ms);
+		world_free(&s.w);
+	}
+}
+
+/* More than there is: each has less, nobody more than another */
+static void
+test_oversubscribed(void **state)
+{
+	static const struct tenant t[] = { { .reservation = .8 },
+	    { .reservation = .8 } };
+	struct server s;
+	unsigned u;
+
+	(void)state;
+	EACH_POLICY(u) {
+		server_init(&s, u, 2, t);
+		serve(&s, LENGTH);
+		assert_part(&s, u, 0, .5 - SLACK, .5 + SLACK);
+		world_free(&s.w);
+	}
+}
+
+/* When it may go on is said to the ns */
+static void
+test_when(void **state)
+{
+	static const struct tenant t[] = { { .limit = .25, .cost = 4 } };
+	enum rel_answer a;
+	struct server s;
+	struct req *r;
+
+	(void)state;
+	server_init(&s, 0, 1, t);
+	s.w->now = 100 * MS;
+	(void)world_enqueue(s.w, 0, 4 * MS);
+	(void)world_enqueue(s.w, 0, 4 * MS);
+	assert_non_null(r = world_dequeue(s.w, 0, 0, NULL));
+	assert_null(world_dequeue(s.w, 1, 0, &a));
+	assert_int_equal(a, REL_NOT_YET);
+	assert_int_equal(s.w->when, 100 * MS - MCLOCK_BURST + 16 * MS);
+	/* It cost twice as much: twice as long */
+	world_complete(s.w, r, 8 * MS, REL_SCALE_ONE);
+	s.w->now = s.w->when;
+	assert_null(world_dequeue(s.w, 1, 0, &a));
+	assert_int_equal(s.w->when, 100 * MS - MCLOCK_BURST + 32 * MS);
+	s.w->now = s.w->when - 1;
+	assert_null(world_dequeue(s.w, 1, 0, &a));
+	s.w->now++;
+	assert_non_null(world_dequeue(s.w, 1, 0, &a));
+	world_free(&s.w);
+}
+
+/* A closed resource is closed for reservations, too; others pass */
+static void
+test_closed(void **state)
+{
+	static const struct tenant t[] = { { .reservation = .5 },
+	    { .reservation = .5 }, PLAIN };
+	enum rel_answer a;
+	struct server s;
+	unsigned u, i;
+	struct req *r;
+
+	(void)state;
+	EACH_POLICY(u) {
+		if (!strcmp(REL_PolicyName(u), "fifo"))
+			continue;	/* it heeds no closed resource */
+		server_init(&s, u, 3, t);
+		world_estimate(s.w, 0, MS / 100, MS);
+		for (i = 0; i < 2; i++)
+			(void)world_enqueue(s.w, i, MS);
+		s.w->now = MS;
+		assert_non_null(r = world_dequeue(s.w, 0, REL_MASK(REL_NET),
+		    NULL));
+		assert_int_equal(r->tenant, 1);
+		assert_null(world_dequeue(s.w, 0, REL_MASK(REL_NET), &a));
+		assert_int_equal(a, REL_NOT_YET);
+		assert_non_null(r = world_dequeue(s.w, 0, 0, NULL));
+		assert_int_equal(r->tenant, 0);
+		world_free(&s.w);
+	}
+}
+
+/* Whatever changes meanwhile, nothing is lost, and all goes in its order */
+static void
+test_random(void **state)
+{
+	static const struct tenant t[TENANTS] = { PLAIN };
+	struct server s;
+	uint64_t rng;
+	unsigned seed, i, n;
+
+	(void)state;
+	for (seed = 0; seed < 40; seed++) {
+		rng = seed;
+		server_init(&s, seed % REL_Policies(), TENANTS, t);
+		for (n = 0; n < 4000; n++) {
+			i = (unsigned)rng_below(&rng, TENANTS);
+			s.w->now += (int64_t)rng_below(&rng, MS);
+			switch (rng_below(&rng, 8)) {
+			case 0:
+				REL_SetLimits(s.w->rel, s.w->tenant[i],
+				    (uint32_t)rng_below(&rng, 3) * 9999,
+				    (uint32_t)rng_below(&rng, 3) * 999,
+				    s.w->now);
+				break;
+			case 1:
+				if (rng_below(&rng, 20) == 0)
+					(void)REL_SetPolicy(s.w->rel,
+					    (unsigned)rng_below(&rng,
+					    REL_Policies()), s.w->now);
+				break;
+			case 2:
+				world_estimate(s.w, i,
+				    (int64_t)rng_below(&rng, MS),
+				    (int64_t)rng_below(&rng, MS));
+				break;
+			case 3:
+				i = (unsigned)rng_below(&rng, WORLD_REQS);
+				if (s.w->reqs[i].state == REL_WAITING)
+					world_cancel(s.w, &s.w->reqs[i]);
+				break;
+			case 4:
+			case 5:
+				if (s.w->nwaiting < 500)
+					(void)world_enqueue(s.w, i, MS);
+				break;
+			case 6:
+				(void)world_dequeue(s.w,
+				    (unsigned)rng_below(&rng, SLOTS),
+				    (unsigned)rng_below(&rng, 4), NULL);
+				break;
+			default:
+				if (s.w->nrunning > 0)
+					world_complete(s.w, s.w->running[0],
+					    (int64_t)rng_below(&rng, 2 * MS),
+					    REL_SCALE_ONE);
+			}
+			assert_null(s.w->fault);
+			assert_int_equal(REL_Waiting(s.w->rel),
+			    s.w->nwaiting);
+		}
+		/* Without limits all may go */
+		for (i = 0; i < TENANTS; i++)
+			REL_SetLimits(s.w->rel, s.w->tenant[i], 0, 0,
+			    s.w->now);
+		while (s.w->nwaiting > 0) {
+			while (s.w->nrunning > 0)
+				world_complete(s.w, s.w->running[0], 0,
+				    REL_SCALE_ONE);
+			assert_non_null(world_dequeue(s.w, 0, 0, NULL));
+		}
+		assert_null(s.w->fault);
+		world_free(&s.w);
+	}
+}
+
+/*--------------------------------------------------------------------*/
+
+#define NODES 200
+
+static void
+test_heap(void **state)
+{
+	struct heap_node node[NODES], *heap = NULL;
+	uint64_t rng = 1;
+	int64_t least;
+	unsigned n, i;
+
+	(void)state;
+	memset(node, 0, sizeof node);
+	for (n = 0; n < 20000; n++) {
+		i = (unsigned)rng_below(&rng, NODES);
+		if (heap_has(&node[i]))
+			heap_remove(&heap, &node[i]);
+		else
+			heap_insert(&heap, &node[i],
+			    (int64_t)rng_below(&rng, 1000));
+		least = INT64_MAX;
+		for (i = 0; i < NODES; i++)
+			if (heap_has(&node[i]) && node[i].key < least)
+				least = node[i].key;
+		assert_int_equal(heap == NULL ? INT64_MAX : heap->key, least);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_limit_alone),
+		cmocka_unit_test(test_limit_above),
+		cmocka_unit_test(test_reservation),
+		cmocka_unit_test(test_share_is_larger),
+		cmocka_unit_test(test_settled),
+		cmocka_unit_test(test_lent),
+		cmocka_unit_test(test_oversubscribed),
+		cmocka_unit_test(test_when),
+		cmocka_unit_test(test_closed),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_heap),
+	};
+
+	return (cmocka_run_group_tests(tests, NULL, NULL));
+}
