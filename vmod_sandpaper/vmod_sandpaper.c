@@ -88,6 +88,19 @@ vmod_tenant(VRT_CTX, VCL_STRING name, VCL_REAL weight, VCL_INT queue_limit)
 }
 
 VCL_VOID
+vmod_limits(VRT_CTX, VCL_STRING tenant, VCL_REAL reservation, VCL_REAL limit)
+{
+	const char *err;
+
+	if (NOT_INIT(ctx) || VRT_handled(ctx))
+		return;
+	err = SPD_MapLimits(SPD_MapOf(ctx->vcl), tenant, reservation, limit);
+	if (err != NULL)
+		VRT_fail(ctx, "sandpaper.limits(\"%s\", %.6g, %.6g): %s",
+		    shown(tenant), reservation, limit, err);
+}
+
+VCL_VOID
 vmod_host(VRT_CTX, VCL_STRING tenant, VCL_STRING pattern)
 {
 	const char *err;

@@ -15,6 +15,8 @@ sub vcl_init {
 	sandpaper.tenant("shop", weight = 2.0, queue_limit = 500);
 	sandpaper.host("shop", "shop.example");
 	sandpaper.host("shop", "*.shop.example");
+	# At least a fifth of the cores or the link, at most half of it.
+	sandpaper.limits("shop", reservation = 0.2, limit = 0.5);
 
 	# Weight 1, and the limit of the parameter sandpaper_queue_limit.
 	sandpaper.tenant("blog");

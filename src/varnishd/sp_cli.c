@@ -124,6 +124,19 @@ oldest(const struct row *r)
 	return ((double)(r->now - r->st.oldest) * 1e-9);
 }
 
+/* Of the dominant resource */
+static double
+part(uint32_t p)
+{
+	return ((double)p / REL_PART_ONE);
+}
+
+static double
+limit(const struct row *r)
+{
+	return (r->st.limit > 0 ? part(r->st.limit) : 1);
+}
+
 static void
 list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 {
@@ -182,10 +195,12 @@ row_json(struct cli *cli, const struct row *r)
 	VCLI_Out(cli, "{\"tenant\": ");
 	json_name(cli, r->name);
 	VCLI_Out(cli, ", \"weight\": %.6g, \"share\": %.6f, "
+	    "\"reservation\": %.6f, \"limit\": %.6f, "
 	    "\"queue_limit\": %u, \"waiting\": %u, "
 	    "\"running\": %u, \"dominant\": \"%s\", "
 	    "\"estimate_cpu_s\": %.9f, \"estimate_net_s\": %.9f, ",
-	    (double)r->st.weight / REL_WEIGHT_ONE, r->share, r->queue_limit,
+	    (double)r->st.weight / REL_WEIGHT_ONE, r->share,
+	    part(r->st.reservation), limit(r), r->queue_limit,
 	    r->st.waiting, r->st.running, resources[r->st.dominant],
 	    (double)r->st.estimate[REL_CPU] * 1e-9,
 	    (double)r->st.estimate[REL_NET] * 1e-9);
@@ -303,6 +318,8 @@ show_text(struct cli *cli, const struct row *r)
 	VCLI_Out(cli, "%-22s %.6g\n", "weight",
 	    (double)r->st.weight / REL_WEIGHT_ONE);
 	VCLI_Out(cli, "%-22s %.3f\n", "share", r->share);
+	VCLI_Out(cli, "%-22s %.3f\n", "reservation", part(r->st.reservation));
+	VCLI_Out(cli, "%-22s %.3f\n", "limit", limit(r));
 	VCLI_Out(cli, "%-22s %u\n", "queue limit", r->queue_limit);
 	VCLI_Out(cli, "%-22s %u\n", "waiting", r->st.waiting);
 	VCLI_Out(cli, "%-22s %u\n", "running", r->st.running);

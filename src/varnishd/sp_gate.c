@@ -481,7 +481,7 @@ SPD_Cancel(struct req *req)
 
 	/* Its magic is the worker's, if one has it; its state is locked */
 	Lck_Lock(&spd.mtx);
-	waited = n->state == REL_WAITING;
+	waited = REL_Waits(n);
 	if (waited) {
 		spd_tenant_rel(n->tenant)->gone++;
 		spd_take_out(n, METER_Now());

@@ -192,6 +192,8 @@ spd_params(void)
 	}
 	if (REL_GetPolicy(spd.rel) != policy)
 		AZ(REL_SetPolicy(spd.rel, policy, METER_Now()));
+	REL_SetOptions(spd.rel, mode == SPD_ON ? REL_OPT_ALL :
+	    REL_OPT_ALL & ~REL_OPT_LIMITS);
 	spd.synchronised = REL_Synchronised(spd.rel);
 	REL_SetRound(spd.rel, (int64_t)(cache_param->sandpaper_round * 1e9));
 	if (spd.limit != limit) {
@@ -325,21 +327,25 @@ spd_still(struct spd_worker *w, int64_t cpu, int64_t now)
 #define SPD_STUCK	INT64_C(5000000000)	/* ns */
 #define SPD_LATE_BATCH	16
 
-/* Locked.  1: for SPD_STUCK requests have waited, and none was released */
+/*
+ * Locked.  1: for SPD_STUCK requests have waited, and none was released.
+ * Those behind a limit wait as they should.
+ */
 static int
 spd_stuck(int64_t now)
 {
 	static uint64_t released, timed_out;
 	static int64_t since;
+	unsigned waiting = REL_Waiting(spd.rel) - REL_Shut(spd.rel);
 
 	SPD_LOCKED();
 	if (spd.vsc->released != released || spd.frozen ||
-	    (REL_Waiting(spd.rel) == 0 && spd.vsc->timed_out == timed_out)) {
+	    (waiting == 0 && spd.vsc->timed_out == timed_out)) {
 		released = spd.vsc->released;
 		timed_out = spd.vsc->timed_out;
 		since = now;
 	}
-	if (now - since < SPD_STUCK || REL_Waiting(spd.rel) == 0)
+	if (now - since < SPD_STUCK || waiting == 0)
 		return (0);
 	since = now;
 	spd.vsc->stuck++;

@@ -30,6 +30,7 @@ struct map_tenant {
 	size_t			len;
 	uint32_t		weight;
 	unsigned		queue_limit;
+	uint32_t		reservation, limit;	/* of REL_PART_ONE */
 	struct spd_tenant	*pinned;	/* while the map is in force */
 };
 
@@ -246,6 +247,38 @@ SPD_MapTenant(struct spd_map *m, const char *name, double weight,
 	return (NULL);
 }
 
+static uint32_t
+map_part(double part)
+{
+	return ((uint32_t)vmax(1., part * REL_PART_ONE + .5));
+}
+
+const char *
+SPD_MapLimits(struct spd_map *m, const char *name, double reservation,
+    double limit)
+{
+	struct map_tenant *t, *other;
+	double all = 0;
+
+	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
+	t = name == NULL ? NULL : map_tenant(m, name);
+	if (t == NULL)
+		return ("there is no such tenant: say tenant() first");
+	if (isnan(reservation) || reservation < 0 || reservation > 1)
+		return ("a reservation is from 0 to 1");
+	if (isnan(limit) || limit < 0.001 || limit > 1)
+		return ("a limit is from 0.001 to 1");
+	if (reservation > limit)
+		return ("a reservation is not above the limit");
+	t->reservation = reservation > 0 ? map_part(reservation) : 0;
+	t->limit = limit < 1 ? map_part(limit) : 0;
+	VSTAILQ_FOREACH(other, &m->tenants, list)
+		all += other->reservation;
+	if (all > REL_PART_ONE + 100)		/* they are rounded */
+		return ("all reservations are 1 together at most");
+	return (NULL);
+}
+
 static const char *
 host_check(const char *p)
 {
@@ -353,6 +386,8 @@ map_pin(const struct spd_map *m, int pin)
 		TEN_Pin(spd.tenants, TEN_OfHost(t), pin);
 		REL_SetWeight(spd.rel, t->rel,
 		    pin ? mt->weight : REL_WEIGHT_ONE);
+		REL_SetLimits(spd.rel, t->rel, pin ? mt->reservation : 0,
+		    pin ? mt->limit : 0, METER_Now());
 		t->queue_limit = pin ? mt->queue_limit : 0;
 	}
 	Lck_Unlock(&spd.mtx);

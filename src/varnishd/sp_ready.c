@@ -533,7 +533,7 @@ spd_event(struct spd_conn *c, uint32_t events)
 		/* Nobody waits for the answer any more */
 		CAST_OBJ_NOTNULL(req, c->priv, REQ_MAGIC);
 		n = SPD_NODE(req);
-		if (n->state != REL_WAITING)
+		if (!REL_Waits(n))
 			break;
 		spd_tenant_rel(n->tenant)->gone++;
 		spd_take_out(n, METER_Now());
