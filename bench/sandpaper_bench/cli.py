@@ -35,6 +35,7 @@ from .nginx import NGINX, PROGRAM, NginxVariant
 from .overhead import overhead
 from .pace import Schedule, duration
 from .pairs import alone, pairs
+from .policies import policies
 from .publishers import PUBLISHERS
 from .reaper import Reaper
 from .scale import possible, scale
@@ -53,15 +54,18 @@ ALL, ABUSE, REPORT, SOAK = "all", "abuse", "report", "soak"
 SECONDS = 4.5
 EXPERIMENTS = ["table1", "pairs", "alone", "overhead", "workers",
                "utilization", "latency", "scale", "content-change",
-               "flash-crowd", "fetch", *ABUSES, "rate-unknown", "rate-wrong"]
+               "flash-crowd", "fetch", "policies", *ABUSES, "rate-unknown",
+               "rate-wrong"]
 # These go into `all`, the other abuses are for `abuse`.
 IN_ALL = ("slow-readers", "drip-origin", "random-hosts")
+# Not in `all`: it compares what is ours
+APART = ("policies",)
 # Left out of a quick `all`: like others that stay, or nothing when short.
 LONG = ("alone", "workers", "utilization", "flash-crowd", "drip-origin",
         "random-hosts", "rate-unknown", "rate-wrong")
 # What stock has not
 OURS = {"workers": "slots, not stock's threads", "fetch": "slots",
-        "utilization": "policies, too", SOAK: "counters"}
+        "utilization": "policies, too", "policies": "policies", SOAK: "counters"}
 NOOP = "k0"
 MAPPED = "random-hosts"  # the experiment that needs a tenant map
 STOCK = "stock"
@@ -112,6 +116,9 @@ def parser() -> argparse.ArgumentParser:
                    help="for utilization, connections (default %(default)s)")
     p.add_argument("--slots", default="5,10,30,100", metavar="N,..",
                    help="for workers, a core (default %(default)s)")
+    p.add_argument("--policies", default="mr3-rs,wfq,2dfq,2dfqe",
+                   metavar="NAME,..",
+                   help="for policies (default %(default)s)")
     p.add_argument("--victim", default="k0", metavar="A",
                    help="for abuse (default %(default)s)")
     p.add_argument("--flood", type=int, default=300_000, metavar="N",
@@ -342,7 +349,8 @@ def obstacle(
     name: str, args: argparse.Namespace, bed: Testbed
 ) -> str | None:
     """Return what the experiment lacks on this machine, if anything."""
-    if name == "table1" and not serves_publishers(args):
+    if (name in ("table1", "policies")
+            and not serves_publishers(args)):
         return f"C1 to C4, which need Varnish {SERIES}"
     if name == "content-change" and not bed.shaped:
         return "a shaped link, which loopback is not: run it as root"
@@ -397,6 +405,10 @@ def make_job(name: str, args: argparse.Namespace, bed: Testbed) -> Job:
         return customers_job(name, args, plan, many)
     if name == "fetch":
         return Job(name, schedule.fetch(plan, many), fetch)
+    if name == "policies":
+        wanted = args.policies.split(",")
+        return Job(name, schedule.policies(plan, len(wanted)),
+                   partial(policies, names=wanted))
     if name == "scale":
         sizes = possible(chosen_sizes("--tenants", args.tenants))
         return Job(name, schedule.scale(plan, sizes),
@@ -432,7 +444,8 @@ def experiments(args: argparse.Namespace, bed: Testbed) -> list[str]:
     """Return what `all` or `abuse` runs here; say what it leaves out."""
     names = []
     for name in ABUSES if args.experiment == ABUSE else EXPERIMENTS:
-        if args.experiment == ALL and name in ABUSES and name not in IN_ALL:
+        if args.experiment == ALL and (name in APART or (
+                name in ABUSES and name not in IN_ALL)):
             continue
         lacks = obstacle(name, args, bed)
         if lacks:

@@ -147,6 +147,15 @@ SECTIONS = {
         "times: p99 together over (p99 alone / share), with its 95 % "
         "interval; waiting: requests without an answer at the end.",
         lambda plots, r: [plots.latency(r)]),
+    "policies": Section(
+        "Policies: a small tenant beside dear ones",
+        "2DFQ (SIGCOMM 2016), sections 1 and 6: who sends small requests waits "
+        "for large ones that have all threads. Here a tenant with requests of "
+        "1 ms beside ten with 1 ms to 1 s of CPU, ten slots, four connections "
+        "each. No figures of the papers are comparable.",
+        "small/s: its requests/s; p50, p99 with its 95 % interval, max: ms; "
+        "part: of all work, an eleventh is fair; least and largest part: of "
+        "any tenant."),
     "scale": Section(
         "Scale: what many tenants cost",
         "Paper, section 6.4: from about 5 % of stock's throughput with a "

@@ -20,6 +20,7 @@ from .load import PHASE_SECONDS
 from .meddle import waits
 from .overhead import SETTINGS
 from .pace import Schedule
+from .policies import LONGER
 from .scale import CONNECT_RATE, CONNECTIONS, phase_seconds
 from .table1 import WINDOWS
 from .timeline import CROWDS, UNCHANGED
@@ -109,6 +110,11 @@ def scale(plan: Plan, sizes: Sequence[int]) -> Schedule:
         plan, 2, plan.warmup + 2 * size * CONNECTIONS / CONNECT_RATE,
         phase_seconds(size))
         for size in [*sizes, sizes[0]] for _ in range(plan.turns)]
+
+
+def policies(plan: Plan, number: int) -> Schedule:
+    """Return the schedule of `policies`."""
+    return [START + 2 * window(plan, LONGER)] * (number * plan.turns)
 
 
 def content_change(plan: Plan, variants: int) -> Schedule:

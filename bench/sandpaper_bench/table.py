@@ -194,13 +194,26 @@ def any_table(results: Sequence[dict[str, Any]]) -> Table:
     return head, [[str(r.get(k, "")) for k in head] for r in results]
 
 
+def policies_table(results: Sequence[dict[str, Any]]) -> Table:
+    """Return the table of `policies`."""
+    return (
+        ["policy", "small/s", "p50 ms", "p99 ms", "95 %", "max ms",
+         "part", "least part", "largest part", "errors"],
+        [[r["policy"], f"{r['rps']:.1f}", f"{r['p50_s'] * 1e3:.1f}",
+          f"{r['p99_s'] * 1e3:.1f}",
+          interval([end * 1e3 for end in r["p99_ci_s"]]),
+          f"{r['max_s'] * 1e3:.0f}", f"{r['parts'][0]:.3f}",
+          f"{min(r['parts']):.3f}", f"{max(r['parts']):.3f}",
+          str(r["errors"])] for r in results])
+
+
 TABLES: dict[str, Callable[[Sequence[dict[str, Any]]], Table]] = {
     "pairs": pairs_table, "workers": pairs_table,
     "rate-unknown": pairs_table, "rate-wrong": pairs_table,
     "alone": alone_table, "overhead": alone_table, "scale": scale_table,
     "latency": latency_table, "table1": table1_table,
     "utilization": utilization_table, "fetch": fetch_table,
-    "content-change": timeline_table, "flash-crowd": timeline_table,
+    "policies": policies_table, "content-change": timeline_table, "flash-crowd": timeline_table,
     **dict.fromkeys(ABUSES, abuse_table), "soak": soak_table,
 }
 

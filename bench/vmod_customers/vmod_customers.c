@@ -252,3 +252,24 @@ vmod_country(VRT_CTX, struct vmod_priv *priv, VCL_IP address)
 	return (WS_Printf(ctx->ws, "%.*s", (int)code.data_size,
 	    code.utf8_string));
 }
+
+/*--------------------------------------------------------------------*/
+
+static double
+cpu_seconds(void)
+{
+	struct timespec ts;
+
+	AZ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts));
+	return ((double)ts.tv_sec + (double)ts.tv_nsec * 1e-9);
+}
+
+VCL_VOID
+vmod_burn(VRT_CTX, VCL_DURATION time)
+{
+	double end = cpu_seconds() + time;
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	while (cpu_seconds() < end)
+		continue;
+}

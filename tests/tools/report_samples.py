@@ -16,7 +16,7 @@ from typing import Any, ClassVar, cast
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
-from sandpaper_bench import fetch, table1, utilization
+from sandpaper_bench import fetch, policies, table1, utilization
 from sandpaper_bench.abuse import AbuseTurn, abuse_result
 from sandpaper_bench.abuses import ABUSES
 from sandpaper_bench.lab import Lab, Plan, dump
@@ -176,6 +176,21 @@ def utilization_results() -> list[Report]:
         for n, m in utilization_turn("C1", (1, 10, 100), rps).items()]
 
 
+def policies_turn() -> tuple[Measurement, Measurement]:
+    """Return two windows in which all had the same part."""
+    ms = [policies.SMALL_MS, *policies.costs_ms()]
+    m = Measurement(2.0, 1.9, 0.1, 0.0, {
+        g.name: seen(90 / cost)
+        for g, cost in zip(policies.groups(), ms, strict=True)})
+    return m, m
+
+
+def policies_results(lab: Lab) -> list[Report]:
+    """Return two policies that are as good."""
+    return [policies.result(lab, name, [policies_turn()] * TURNS)
+            for name in ("mr3-rs", "2dfqe")]
+
+
 def look(lent: float, n: int = 0) -> fetch.Look:
     """Return a turn in which so many slots were lent."""
     return fetch.Look(lent + n, 20 + lent, 795 + n, 0)
@@ -264,7 +279,7 @@ def samples(invalid: str = "") -> dict[str, Report]:
         "alone": alone_results(lab), "overhead": overhead_results(lab),
         "utilization": utilization_results(), "fetch": fetch_results(lab),
         "workers": worker_results(lab), "latency": latency_results(lab),
-        "scale": scale_results(lab),
+        "scale": scale_results(lab), "policies": policies_results(lab),
         "content-change": line_results(lab, "larger page"),
         "flash-crowd": line_results(lab, "2 x connections"),
         **{name: abuse_results(lab, name) for name in ABUSES},

@@ -10,6 +10,7 @@ import json
 import re
 import tempfile
 import unittest
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from unittest.mock import MagicMock, patch
@@ -24,6 +25,7 @@ from report_samples import (
     look,
     pair_results,
     pair_turns,
+    policies_turn,
     samples,
     save,
     scale_turn,
@@ -38,7 +40,7 @@ from sandpaper_bench.table import table
 from sandpaper_bench.testbed import TestbedError
 
 VOID = {"meta", "link", "br"}
-SILENT = {"table1", "utilization", "fetch", "of-tomorrow"}
+SILENT = {"table1", "utilization", "fetch", "policies", "of-tomorrow"}
 
 
 class Page(HTMLParser):
@@ -140,6 +142,8 @@ TURNS = {
     "fetch.fetch_turn": lambda lab, v, miss, seconds: look(9),
     "pairs.alone_turn": lambda lab, name: alone_turn(name, 0),
     "latency.latency_turn": lambda lab, v, a, b: latency_turn(0.1, 0),
+    "policies.turn": lambda lab, v: policies_turn(),
+    "policies.with_policy": lambda v, policy: replace(v, name=policy),
     "scale.scale_turn": lambda lab, a, b, tenants: scale_turn(0),
     "timeline.line": lambda lab, v, always, phases, fair=1.0: line(
         90, len(phases)),

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`policies`: a small tenant beside dear ones, under one policy or another.
+
+2DFQ's case (sections 1 and 6), live: as many tenants as a core has slots, whose
+requests take 1 ms to 1 s of CPU, could have every slot at once, and a tenant
+whose requests take SMALL_MS would wait for the dearest of them.  All ask
+for all there is; fair is an equal part of the core for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from statistics import median
+from typing import Any
+
+from .estimate import bootstrap
+from .lab import Lab, in_turns, progress
+from .load import Group, Measurement
+from .pairs import control
+from .varnish import Variant
+from .vmod import build_vmod
+
+PARAMETER = "sandpaper_policy"
+SLOTS = 10  # a core, Sandpaper's default
+DEAREST_MS = 1000
+SMALL, SMALL_MS = "small", 1
+CONNECTIONS = 4  # each
+LONGER = 4  # times the planned window: a dear request takes a second
+
+VCL = """import std;
+import customers from "{vmod}";
+
+sub vcl_recv {{
+	if (req.http.host ~ "^[a-z]+[0-9]+\\.policies\\.example$") {{
+		customers.burn(std.duration(
+		    regsub(req.http.host, "^[a-z]+([0-9]+).*", "\\1ms"), 0s));
+		return (synth(200));
+	}}
+}}
+"""
+
+
+def costs_ms() -> list[int]:
+    """Return the dear tenants' CPU milliseconds a request, evenly in log."""
+    return [round(DEAREST_MS ** (n / (SLOTS - 1))) for n in range(SLOTS)]
+
+
+def group(name: str, ms: int) -> Group:
+    """Return a tenant whose requests take so long."""
+    return Group(name, f"{name}{ms}.policies.example", conns=CONNECTIONS)
+
+
+def groups() -> list[Group]:
+    """Return the small tenant and the dear ones."""
+    return [group(SMALL, SMALL_MS),
+            *(replace(group("dear", ms), name=f"dear {ms} ms")
+              for ms in costs_ms())]
+
+
+def with_policy(variant: Variant, policy: str) -> Variant:
+    """Return the variant with a policy, and what the tenants do."""
+    return replace(variant, name=policy, prelude=VCL.format(
+        vmod=build_vmod(variant.root)), parameters=(
+            *variant.parameters, f"{PARAMETER}={policy}"))
+
+
+def turn(lab: Lab, variant: Variant) -> tuple[Measurement, Measurement]:
+    """Measure all tenants together, twice."""
+    with lab.varnish(variant) as varnish:
+        first, second = (lab.measure(
+            varnish, groups(), LONGER * lab.plan.seconds) for _ in range(2))
+    return first, second
+
+
+def parts(m: Measurement) -> list[float]:
+    """Return each tenant's part of all work that was done."""
+    ms = [SMALL_MS, *costs_ms()]
+    work = [m[g.name].rps * cost
+            for g, cost in zip(groups(), ms, strict=True)]
+    return [w / (sum(work) or 1.0) for w in work]
+
+
+def note(text: str, found: tuple[Measurement, Measurement]) -> None:
+    """Print one turn's figures."""
+    progress(f"  {text}" + "".join(
+        f" small p99 {m[SMALL].p99_s * 1e3:.1f} ms, part {parts(m)[0]:.3f} "
+        for m in found))
+
+
+def result(
+    lab: Lab, policy: str, turns: Sequence[tuple[Measurement, Measurement]]
+) -> dict[str, Any]:
+    """Return one policy's entry of `results`."""
+    windows = [m for pair in turns for m in pair]
+    small = [m[SMALL] for m in windows]
+    low, high = bootstrap(
+        turns, lambda some: median(m[SMALL].p99_s for t in some for m in t),
+        lab.plan.seed)
+    return {
+        "policy": policy, "turns": len(turns),
+        "rps": round(median(s.rps for s in small), 1),
+        "p50_s": round(median(s.p50_s for s in small), 6),
+        "p99_s": round(median(s.p99_s for s in small), 6),
+        "p99_ci_s": [round(low, 6), round(min(high, 1e9), 6)],
+        "max_s": round(max(s.max_s for s in small), 6),
+        "parts": [round(median(p), 4) for p in zip(
+            *map(parts, windows), strict=True)],
+        "errors": sum(g.failures for m in windows
+                      for g in m.groups.values()),
+    }
+
+
+def policies(lab: Lab, names: Sequence[str]) -> dict[str, Any]:
+    """Run each policy."""
+    ours = [v for v in lab.variants if v.parameters][-1]
+    found = in_turns([with_policy(ours, name) for name in names], lab.plan,
+                     partial(turn, lab), note=lab.counted(note))
+    return lab.report("policies", control(
+        f"the small tenant's p99 under {names[0]}, against itself",
+        [(second[SMALL].p99_s, first[SMALL].p99_s)
+         for first, second in found[names[0]]], lab.plan.seed),
+        [result(lab, name, turns) for name, turns in found.items()])
