@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Compiles the binding: glue.c, linked with the archive that varnishd links.
+
+`python -m sandpaper_sim._build OBJ`, OBJ as build/obj, puts the module
+_sandpaper_glue into this Python's packages, and does nothing if what is
+there is newer than all that it was made of."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+import cffi
+
+HERE = Path(__file__).resolve().parent
+TOP = HERE.parent.parent
+MODULE = "_sandpaper_glue"
+FOLDERS = [TOP / "src" / "releaser", TOP / "src" / "perfctr"]
+
+
+def declarations(header: Path) -> str:
+    """A header without its preprocessor's lines."""
+    return "".join(
+        line for line in header.read_text().splitlines(keepends=True)
+        if not line.startswith("#"))
+
+
+def is_fresh(module: Path, sources: list[Path]) -> bool:
+    """Was the module made after all of its sources were?"""
+    return module.exists() and all(
+        s.stat().st_mtime < module.stat().st_mtime for s in sources)
+
+
+def build(archive: Path, into: Path) -> Path:
+    """The module's file; compiles it if it is not fresh."""
+    module = into / (MODULE + sysconfig.get_config_var("EXT_SUFFIX"))
+    sources = [archive, Path(__file__), *HERE.glob("glue.*"),
+               *(h for d in FOLDERS for h in d.glob("*.h"))]
+    if is_fresh(module, sources):
+        return module
+    ffi = cffi.FFI()
+    ffi.cdef(declarations(HERE / "glue.h"))
+    ffi.set_source(
+        MODULE, '#include "glue.h"', sources=[str(HERE / "glue.c")],
+        include_dirs=[str(d) for d in (HERE, *FOLDERS)],
+        extra_objects=[str(archive)],
+        extra_compile_args=["-std=gnu11", "-O2"],
+        # The archive's objects are made for a program.
+        extra_link_args=["-Wl,-Bsymbolic"], py_limited_api=False)
+    with tempfile.TemporaryDirectory() as folder:
+        built = Path(ffi.compile(tmpdir=folder))
+        fresh = module.with_suffix(".new")
+        fresh.write_bytes(built.read_bytes())
+        fresh.replace(module)
+    return module
+
+
+def main() -> None:
+    """The command."""
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m sandpaper_sim._build OBJ")
+    archive = Path(sys.argv[1]) / ".libs" / "libsandpaper.a"
+    if not archive.exists():
+        sys.exit(f"{archive}: no such file; `make lib` makes it")
+    build(archive.resolve(), Path(sysconfig.get_path("platlib")))
+
+
+if __name__ == "__main__":
+    main()

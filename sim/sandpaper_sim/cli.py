@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""sim/run NAME: runs a figure, prints a table, writes JSON and a plot."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from .figure import Context, Figure, NotHere, Result
+from .figures import FIGURES
+
+FORMATS = ("svg", "png", "pdf")
+
+
+def fail(text: str) -> NoReturn:
+    """One line, and status 2."""
+    print(f"sim/run: {text}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """What is wrong with the arguments."""
+        fail(message)
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """A number of at least that."""
+    def number(text: str) -> int:
+        if not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(
+                f"'{text}': a whole number, {least} or more")
+        return int(text)
+    return number
+
+
+def arguments(argv: list[str]) -> argparse.Namespace:
+    """Of the command."""
+    p = Parser(prog="sim/run", description=__doc__)
+    p.add_argument("name", metavar="NAME", nargs="?",
+                   help="of a figure; none: lists them")
+    p.add_argument("--json", type=Path, metavar="FILE")
+    p.add_argument("--plot", type=Path, metavar="FILE",
+                   help=f"ends in {', '.join('.' + f for f in FORMATS)}")
+    p.add_argument("--seed", type=whole(0), default=1, metavar="N")
+    p.add_argument("--jobs", type=whole(1), metavar="N",
+                   default=len(os.sched_getaffinity(0)),
+                   help="processes; the result does not depend on it")
+    p.add_argument("--quick", action="store_true", help="a short form")
+    a = p.parse_args(argv)
+    if a.plot and a.plot.suffix[1:] not in FORMATS:
+        fail(f"--plot {a.plot}: the name ends in one of "
+             f"{', '.join('.' + f for f in FORMATS)}")
+    for file in (a.json, a.plot):
+        if file and not file.absolute().parent.is_dir():
+            fail(f"{file}: there is no folder {file.absolute().parent}")
+    return a
+
+
+def names() -> str:
+    """All figures, one a line."""
+    width = max(map(len, FIGURES))
+    return "\n".join(f"  {f.name:{width}}  {f.summary}"
+                     for f in FIGURES.values())
+
+
+def replace(file: Path, write: Callable[[str], object]) -> None:
+    """The whole file at once, or nothing of it."""
+    handle, new = tempfile.mkstemp(dir=file.absolute().parent,
+                                   suffix=file.suffix)
+    os.close(handle)
+    try:
+        write(new)
+        os.chmod(new, 0o644)
+        os.replace(new, file)
+    except BaseException:
+        os.unlink(new)
+        raise
+
+
+def as_json(figure: Figure, context: Context, result: Result,
+            ) -> dict[str, Any]:
+    """What --json writes."""
+    return {"figure": figure.name, "seed": context.seed,
+            "quick": context.quick, "parameters": result.parameters,
+            "results": result.results, "paper": result.paper}
+
+
+def draw(figure: Figure, data: dict[str, Any], file: Path) -> None:
+    """The plot, without a date in it, so that equal seeds give equal files."""
+    import matplotlib
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "sandpaper"
+    from matplotlib.figure import Figure as Canvas
+    canvas = Canvas(layout="constrained")
+    figure.plot(canvas, data)
+    empty = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    kind = file.suffix[1:]
+    replace(file, lambda new: canvas.savefig(
+        new, format=kind, metadata=empty.get(kind)))
+
+
+def run(a: argparse.Namespace) -> None:
+    """One figure."""
+    figure = FIGURES.get(a.name)
+    if figure is None:
+        fail(f"no figure '{a.name}': there are {', '.join(FIGURES)}")
+    context = Context(a.name, a.seed, a.jobs, a.quick)
+    try:
+        result = figure.run(context)
+    except NotHere as e:
+        fail(f"{a.name}: {e}")
+    data = as_json(figure, context, result)
+    print("\n".join(result.table))
+    if a.json:
+        text = json.dumps(data, indent=1) + "\n"
+        replace(a.json, lambda new: Path(new).write_text(text))
+    if a.plot:
+        draw(figure, data, a.plot)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """The command."""
+    a = arguments(sys.argv[1:] if argv is None else argv)
+    if a.name is None:
+        print(f"usage: sim/run NAME [--json FILE] [--plot FILE] [--seed N] "
+              f"[--jobs N] [--quick]\n{names()}")
+        return
+    try:
+        run(a)
+    except KeyboardInterrupt:
+        print("sim/run: interrupted", file=sys.stderr)
+        raise SystemExit(130) from None

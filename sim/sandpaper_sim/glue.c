@@ -1,0 +1,416 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The simulator's host of the releaser: see glue.h.
+ *
+ * Requests live in chunks that never move, since the releaser links them.
+ */
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cost.h"
+#include "glue.h"
+#include "policy.h"
+
+struct estimators {
+	struct est		est[REL__RESOURCES];
+};
+
+struct tenant {
+	struct rel_tenant	*rel;
+	struct estimators	*of;		/* a class */
+	unsigned		classes;
+	int64_t			told[REL__RESOURCES];	/* ns, to the releaser */
+};
+
+struct request {
+	struct rel_node		node;
+	int64_t			cost[REL__RESOURCES];	/* ns */
+	int64_t			start;
+	int32_t			number;
+	int32_t			tenant;
+	uint32_t		class;
+	int32_t			next_free;
+};
+
+#define CHUNK_BITS	10
+#define CHUNK		(1 << CHUNK_BITS)
+
+struct sim {
+	struct sim_answer	answer;
+	struct rel		*rel;
+	unsigned		estimator;
+	unsigned		oracle;		/* that it is */
+	uint32_t		alpha;
+	struct est_mean		mean[REL__RESOURCES];
+	struct tenant		*tenants;
+	int32_t			ntenants;
+	struct request		**chunks;
+	int32_t			nchunks;
+	int32_t			free;		/* first, or -1 */
+	int			keep;
+	struct sim_record	*records;
+	int64_t			nrecords, room;
+};
+
+int
+sim_policy(unsigned u, struct sim_policy *p)
+{
+	if (u >= REL_Policies())
+		return (0);
+	p->name = REL_PolicyName(u);
+	p->summary = REL_PolicySummary(u);
+	p->estimator = REL_PolicyEstimator(u, &p->alpha);
+	return (1);
+}
+
+const char *
+sim_estimator(unsigned u)
+{
+	return (u < EST_Kinds() ? EST_Name(u) : NULL);
+}
+
+/*--------------------------------------------------------------------*/
+
+struct sim *
+sim_new(const char *policy, unsigned slots, unsigned options,
+    const char *estimator, uint32_t alpha, int keep)
+{
+	int p = REL_PolicyByName(policy), e = EST_ByName(estimator);
+	struct sim *s = calloc(1, sizeof *s);
+
+	assert(p >= 0 && e >= 0);
+	if (s == NULL)
+		return (NULL);
+	s->rel = REL_New((unsigned)p, slots, options, NULL, NULL);
+	if (s->rel == NULL) {
+		free(s);
+		return (NULL);
+	}
+	s->estimator = (unsigned)e;
+	s->oracle = strcmp(estimator, "oracle") == 0;
+	s->alpha = alpha;
+	s->keep = keep;
+	s->free = -1;
+	return (s);
+}
+
+static struct request *
+request_of(const struct sim *s, int32_t q)
+{
+	assert(q >= 0 && q >> CHUNK_BITS < s->nchunks);
+	return (&s->chunks[q >> CHUNK_BITS][q & (CHUNK - 1)]);
+}
+
+static void
+abandon(struct sim *s, struct request *q)
+{
+	if (q->node.state == REL_WAITING)
+		REL_Cancel(s->rel, &q->node, 0);
+	else if (q->node.state == REL_RUNNING)
+		REL_Complete(s->rel, &q->node, -1, 0, 0);
+}
+
+void
+sim_free(struct sim *s)
+{
+	int32_t i;
+
+	for (i = 0; i < s->nchunks * CHUNK; i++)
+		abandon(s, request_of(s, i));
+	for (i = 0; i < s->ntenants; i++) {
+		REL_TenantFini(s->rel, s->tenants[i].rel);
+		free(s->tenants[i].rel);
+		free(s->tenants[i].of);
+	}
+	for (i = 0; i < s->nchunks; i++)
+		free(s->chunks[i]);
+	free(s->tenants);
+	free(s->chunks);
+	free(s->records);
+	REL_Destroy(&s->rel);
+	free(s);
+}
+
+void
+sim_round(struct sim *s, int64_t ns)
+{
+	REL_SetRound(s->rel, ns);
+}
+
+int
+sim_set_policy(struct sim *s, const char *policy, int64_t now)
+{
+	int p = REL_PolicyByName(policy);
+
+	return (p < 0 ? -1 : REL_SetPolicy(s->rel, (unsigned)p, now));
+}
+
+struct sim_answer *
+sim_answer(struct sim *s)
+{
+	return (&s->answer);
+}
+
+int
+sim_synchronised(const struct sim *s)
+{
+	return (REL_Synchronised(s->rel));
+}
+
+/*--------------------------------------------------------------------
+ * Tenants and what their requests are thought to cost
+ */
+
+static struct tenant *
+tenant_of(const struct sim *s, int32_t t)
+{
+	assert(t >= 0 && t < s->ntenants);
+	return (&s->tenants[t]);
+}
+
+int32_t
+sim_tenant(struct sim *s, uint32_t weight, unsigned classes)
+{
+	size_t size = (REL_TenantSize() + 63) & ~(size_t)63;
+	struct tenant *t;
+	void *mem;
+
+	t = realloc(s->tenants, ((size_t)s->ntenants + 1) * sizeof *t);
+	if (t == NULL)
+		return (-1);
+	s->tenants = t;
+	t += s->ntenants;
+	memset(t, 0, sizeof *t);
+	t->classes = classes;
+	t->of = calloc(classes, sizeof *t->of);
+	mem = aligned_alloc(64, size);
+	if (t->of == NULL || mem == NULL) {
+		free(t->of);
+		free(mem);
+		return (-1);
+	}
+	t->rel = REL_TenantInit(s->rel, mem, weight);
+	return (s->ntenants++);
+}
+
+void
+sim_weight(struct sim *s, int32_t t, uint32_t weight)
+{
+	REL_SetWeight(s->rel, tenant_of(s, t)->rel, weight);
+}
+
+void
+sim_charge(struct sim *s, int32_t t, int64_t cost, int64_t now)
+{
+	REL_Charge(s->rel, tenant_of(s, t)->rel, cost, now);
+}
+
+void
+sim_stat(const struct sim *s, int32_t t, struct sim_stat *st)
+{
+	struct rel_tenant_stat r;
+
+	REL_TenantStat(s->rel, tenant_of(s, t)->rel, &r);
+	st->waiting = r.waiting;
+	st->running = r.running;
+	st->estimate_cpu = r.estimate[REL_CPU];
+	st->estimate_net = r.estimate[REL_NET];
+	st->account = r.account;
+	st->charged = r.charged;
+}
+
+/* The estimate for this request is its tenant's: it is the first to go */
+static void
+tell(struct sim *s, struct tenant *t, const struct request *q)
+{
+	struct est *e = t->of[q->class].est;
+	int64_t ns[REL__RESOURCES];
+	unsigned r;
+
+	for (r = 0; r < REL__RESOURCES; r++) {
+		if (s->oracle)
+			EST_Sample(s->estimator, &e[r], q->cost[r], s->alpha);
+		ns[r] = EST_Value(&e[r], &s->mean[r]);
+	}
+	if (memcmp(ns, t->told, sizeof ns) == 0)
+		return;
+	memcpy(t->told, ns, sizeof ns);
+	REL_SetEstimate(s->rel, t->rel, ns);
+}
+
+static void
+tell_first(struct sim *s, struct tenant *t)
+{
+	if (t->rel->waiting > 0)
+		tell(s, t, LIST_OF(rel_first(t->rel), struct request, node));
+}
+
+static void
+learn(struct sim *s, struct tenant *t, const struct request *q)
+{
+	struct est *e = t->of[q->class].est;
+	unsigned r;
+
+	if (s->oracle)
+		return;
+	for (r = 0; r < REL__RESOURCES; r++) {
+		EST_Sample(s->estimator, &e[r], q->cost[r], s->alpha);
+		EST_MeanSample(&s->mean[r], q->cost[r]);
+	}
+}
+
+/*--------------------------------------------------------------------
+ * Requests
+ */
+
+static int
+more_requests(struct sim *s)
+{
+	struct request **chunks, *chunk;
+	int32_t i;
+
+	chunks = realloc(s->chunks, ((size_t)s->nchunks + 1) * sizeof *chunks);
+	if (chunks == NULL)
+		return (-1);
+	s->chunks = chunks;
+	chunk = calloc(CHUNK, sizeof *chunk);
+	if (chunk == NULL)
+		return (-1);
+	chunks[s->nchunks] = chunk;
+	for (i = CHUNK - 1; i >= 0; i--) {
+		chunk[i].number = s->nchunks * CHUNK + i;
+		chunk[i].next_free = s->free;
+		s->free = chunk[i].number;
+	}
+	s->nchunks++;
+	return (0);
+}
+
+int32_t
+sim_enqueue(struct sim *s, int32_t tenant, unsigned class, int64_t cpu,
+    int64_t net, int64_t now)
+{
+	struct tenant *t = tenant_of(s, tenant);
+	struct request *q;
+
+	assert(class < t->classes && cpu >= 0 && net >= 0);
+	if (s->free < 0 && more_requests(s))
+		return (-1);
+	q = request_of(s, s->free);
+	s->free = q->next_free;
+	q->tenant = tenant;
+	q->class = class;
+	q->cost[REL_CPU] = cpu;
+	q->cost[REL_NET] = net;
+	if (t->rel->waiting == 0)
+		tell(s, t, q);
+	REL_Enqueue(s->rel, t->rel, &q->node, now);
+	return (q->number);
+}
+
+int32_t
+sim_dequeue(struct sim *s, unsigned slot, unsigned closed, int64_t now)
+{
+	static const int32_t no[] = {
+		[REL_EMPTY] = SIM_EMPTY,
+		[REL_NO_SLOT] = SIM_NO_SLOT,
+		[REL_NOT_YET] = SIM_NOT_YET,
+	};
+	enum rel_answer answer;
+	struct rel_node *n;
+	struct request *q;
+
+	answer = REL_Dequeue(s->rel, now, slot, closed, &n, &s->answer.when);
+	if (answer != REL_RELEASED)
+		return (no[answer]);
+	q = LIST_OF(n, struct request, node);
+	q->start = now;
+	s->answer.tenant = q->tenant;
+	s->answer.cpu = q->cost[REL_CPU];
+	s->answer.net = q->cost[REL_NET];
+	tell_first(s, &s->tenants[q->tenant]);
+	return (q->number);
+}
+
+void
+sim_progress(struct sim *s, int32_t request, unsigned resource, int64_t now)
+{
+	REL_Progress(s->rel, &request_of(s, request)->node, resource, now);
+}
+
+void
+sim_refresh(struct sim *s, int32_t request, int64_t cost, int64_t now)
+{
+	REL_Refresh(s->rel, &request_of(s, request)->node, cost, now);
+}
+
+static void
+record(struct sim *s, const struct request *q, int64_t now)
+{
+	struct sim_record *r;
+	int64_t room;
+
+	if (s->nrecords == s->room) {
+		room = s->room == 0 ? 4096 : 2 * s->room;
+		r = realloc(s->records, (size_t)room * sizeof *r);
+		assert(r != NULL);
+		s->records = r;
+		s->room = room;
+	}
+	s->records[s->nrecords++] = (struct sim_record){
+		.arrival = q->node.arrival,
+		.start = q->start,
+		.end = now,
+		.cpu = q->cost[REL_CPU],
+		.net = q->cost[REL_NET],
+		.tenant = q->tenant,
+		.slot = q->node.slot,
+	};
+}
+
+static void
+give_back(struct sim *s, struct request *q)
+{
+	q->next_free = s->free;
+	s->free = q->number;
+}
+
+/* Its dominant cost is its largest (Sandpaper, Figure 8, line 10) */
+void
+sim_complete(struct sim *s, int32_t request, uint32_t scale, int64_t now)
+{
+	struct request *q = request_of(s, request);
+	struct tenant *t = &s->tenants[q->tenant];
+	int64_t cost = q->cost[REL_CPU];
+
+	if (s->keep)
+		record(s, q, now);
+	if (q->cost[REL_NET] > cost)
+		cost = q->cost[REL_NET];
+	REL_Complete(s->rel, &q->node, scale == 0 ? -1 : cost, scale, now);
+	if (scale != 0) {
+		learn(s, t, q);
+		tell_first(s, t);
+	}
+	give_back(s, q);
+}
+
+void
+sim_cancel(struct sim *s, int32_t request, int64_t now)
+{
+	struct request *q = request_of(s, request);
+
+	REL_Cancel(s->rel, &q->node, now);
+	tell_first(s, &s->tenants[q->tenant]);
+	give_back(s, q);
+}
+
+const struct sim_record *
+sim_records(const struct sim *s, int64_t *n)
+{
+	*n = s->nrecords;
+	return (s->records);
+}

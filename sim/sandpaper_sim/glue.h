@@ -1,0 +1,89 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What the simulator calls, once an event: the releaser and the estimators
+ * with tenants, requests and slots as numbers.  It plays the part that
+ * varnishd's gate has, and decides nothing: who goes next is the policy's.
+ *
+ * A tenant's requests are of one or more classes (2DFQ's APIs), each with an
+ * estimator a resource.  What the releaser is told is the estimate for the
+ * tenant's first waiting request.  "oracle" is told the cost of that.
+ *
+ * All times and costs are ns.  Lines with # are not for cffi.
+ */
+
+#ifndef GLUE_H_INCLUDED
+#define GLUE_H_INCLUDED
+
+#include <stdint.h>
+
+/* A request that is done */
+struct sim_record {
+	int64_t			arrival, start, end;	/* ns */
+	int64_t			cpu, net;		/* ns, what it cost */
+	int32_t			tenant, slot;
+};
+
+struct sim_policy {
+	const char		*name;
+	const char		*summary;
+	const char		*estimator;	/* NULL: none of its own */
+	uint32_t		alpha;		/* Q16 */
+};
+
+struct sim_stat {
+	uint32_t		waiting, running;
+	int64_t			estimate_cpu, estimate_net;	/* ns */
+	int64_t			account;	/* virtual ns */
+	int64_t			charged;	/* ns */
+};
+
+/* Of the request that sim_dequeue() returned last */
+struct sim_answer {
+	int32_t			tenant;
+	int64_t			cpu, net;		/* ns */
+	int64_t			when;		/* ns, of SIM_NOT_YET */
+};
+
+struct sim;
+
+int sim_policy(unsigned, struct sim_policy *);	/* 0: there is none */
+const char *sim_estimator(unsigned);		/* NULL past the last */
+
+/* Asserts that policy and estimator exist.  NULL: no memory.  keep: records
+ * are kept */
+struct sim *sim_new(const char *policy, unsigned slots, unsigned options,
+    const char *estimator, uint32_t alpha, int keep);
+void sim_free(struct sim *);
+void sim_round(struct sim *, int64_t ns);	/* REL_SetRound() */
+int sim_set_policy(struct sim *, const char *policy, int64_t now);
+int sim_synchronised(const struct sim *);
+struct sim_answer *sim_answer(struct sim *);
+
+/* Weight 1024 is 1.0; the tenant's number, from 0; -1: no memory */
+int32_t sim_tenant(struct sim *, uint32_t weight, unsigned classes);
+void sim_weight(struct sim *, int32_t tenant, uint32_t weight);
+void sim_stat(const struct sim *, int32_t tenant, struct sim_stat *);
+void sim_charge(struct sim *, int32_t tenant, int64_t cost, int64_t now);
+
+/* The request's number, which is free again when it is done; -1: no memory */
+int32_t sim_enqueue(struct sim *, int32_t tenant, unsigned class,
+    int64_t cpu, int64_t net, int64_t now);
+/* A request's number, or */
+enum {
+	SIM_EMPTY = -1,
+	SIM_NO_SLOT = -2,
+	SIM_NOT_YET = -3
+};
+int32_t sim_dequeue(struct sim *, unsigned slot, unsigned closed, int64_t now);
+void sim_progress(struct sim *, int32_t request, unsigned resource,
+    int64_t now);
+void sim_refresh(struct sim *, int32_t request, int64_t cost, int64_t now);
+/* scale, Q16: as in REL_Complete(); 0: its cost was not measured */
+void sim_complete(struct sim *, int32_t request, uint32_t scale, int64_t now);
+void sim_cancel(struct sim *, int32_t request, int64_t now);
+
+/* Those that are done, in order; until the next call of any */
+const struct sim_record *sim_records(const struct sim *, int64_t *n);
+
+#endif

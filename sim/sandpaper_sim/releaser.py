@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The releaser of src/releaser, the same object code as in varnishd.
+
+Times and costs are integers, ns. Tenants and requests are numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from _sandpaper_glue import ffi, lib
+
+CPU, NET = 0, 1                 # enum rel_resource
+EMPTY, NO_SLOT, NOT_YET = lib.SIM_EMPTY, lib.SIM_NO_SLOT, lib.SIM_NOT_YET
+NEVER = 2**63 - 1               # ns
+
+# REL_OPT_* of releaser.h
+SETTLE, KEEP_DEBT, CAP, CLOSED, REJOIN = (1 << i for i in range(5))
+ALL, PAPER = 0x1f, 0            # PAPER: Sandpaper's Figure 8 as it is
+
+WEIGHT_ONE = 1024
+WEIGHT_MAX = 1024 * WEIGHT_ONE
+SCALE_ONE = 65536
+COST_MAX = 2**42                # ns, of one request
+
+RECORD = np.dtype([("arrival", "i8"), ("start", "i8"), ("end", "i8"),
+                   ("cpu", "i8"), ("net", "i8"),
+                   ("tenant", "i4"), ("slot", "i4")])
+Records = np.ndarray[Any, np.dtype[np.void]]
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """What a request will cost: a row of src/perfctr/cost.c and its alpha.
+
+    alpha, 0 to 1, is of the newest sample for `ewma` and of the old maximum
+    for `decaying-max`; `last` and `oracle` have none."""
+
+    name: str
+    alpha: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.name not in estimators():
+            raise ValueError(f"estimator '{self.name}': there are "
+                             f"{', '.join(estimators())}")
+        if not 0 <= self.alpha <= 1:
+            raise ValueError(f"alpha {self.alpha}: 0 to 1")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A row of the table in src/releaser/releaser.c."""
+
+    name: str
+    summary: str
+    estimator: Estimator | None     # its own, if it has one
+
+
+def _text(c: Any) -> str:  # noqa: ANN401
+    return ffi.string(c).decode()
+
+
+def estimators() -> list[str]:
+    """The names of all."""
+    names, n = [], 0
+    while (c := lib.sim_estimator(n)) != ffi.NULL:
+        names.append(_text(c))
+        n += 1
+    return names
+
+
+def policies() -> dict[str, Policy]:
+    """All, by name."""
+    row = ffi.new("struct sim_policy *")
+    found: dict[str, Policy] = {}
+    while lib.sim_policy(len(found), row):
+        own = None
+        if row.estimator != ffi.NULL:
+            own = Estimator(_text(row.estimator), row.alpha / 65536)
+        p = Policy(_text(row.name), _text(row.summary), own)
+        found[p.name] = p
+    return found
+
+
+def policy(name: str) -> Policy:
+    """One of them; ValueError lists them."""
+    known = policies()
+    if name not in known:
+        raise ValueError(f"policy '{name}': there are {', '.join(known)}")
+    return known[name]
+
+
+KNOWN = Estimator("oracle")
+SANDPAPER = Estimator("ewma", 0.9)      # Sandpaper, section 6
+MOVING = Estimator("ewma", 0.01)        # 2DFQ, section 6.2: alpha = 0.99
+PESSIMISTIC = Estimator("decaying-max", 0.99)   # 2DFQ, section 5
+
+
+class Releaser:
+    """Tenants' requests wait here; a policy says which goes next.
+
+    estimator: None for the policy's own, or Sandpaper's. keep: requests
+    that are done are recorded."""
+
+    def __init__(self, name: str, slots: int, *, options: int = ALL,
+                 estimator: Estimator | None = None,
+                 keep: bool = True) -> None:
+        found = policy(name)
+        if not 1 <= slots <= 65535:
+            raise ValueError(f"slots {slots}: 1 to 65535")
+        self.policy = name
+        self.slots = slots
+        self.estimator = estimator or found.estimator or SANDPAPER
+        sim = lib.sim_new(
+            name.encode(), slots, options, self.estimator.name.encode(),
+            round(self.estimator.alpha * 65536), keep)
+        if sim == ffi.NULL:
+            raise MemoryError
+        self.sim = ffi.gc(sim, lib.sim_free)
+        self.answer = lib.sim_answer(sim)
+        self.tenants = 0
+
+    def tenant(self, weight: float = 1.0, classes: int = 1) -> int:
+        """A new one; `classes` kinds of requests have estimates apart."""
+        w = round(weight * WEIGHT_ONE)
+        if not 1 <= w <= WEIGHT_MAX:
+            raise ValueError(f"weight {weight}: 1/1024 to 1024")
+        self.tenants += 1
+        return _number(lib.sim_tenant(self.sim, w, classes))
+
+    def enqueue(self, tenant: int, cpu: int, net: int, now: int,
+                kind: int = 0) -> int:
+        """The request's number. cpu, net: what it will cost, ns."""
+        return _number(lib.sim_enqueue(self.sim, tenant, kind, cpu, net, now))
+
+    def dequeue(self, slot: int, now: int, closed: int = 0) -> int:
+        """A request's number, EMPTY, NO_SLOT or NOT_YET.
+
+        `answer` has its tenant, cpu and net then, or `when`, ns."""
+        return lib.sim_dequeue(self.sim, slot, closed, now)
+
+    def progress(self, request: int, resource: int, now: int) -> None:
+        """It began service on a resource."""
+        lib.sim_progress(self.sim, request, resource, now)
+
+    def refresh(self, request: int, cost: int, now: int) -> None:
+        """It has cost so much so far, ns."""
+        lib.sim_refresh(self.sim, request, cost, now)
+
+    def complete(self, request: int, now: int, scale: int = SCALE_ONE) -> None:
+        """It is done; scale 0: its cost was not measured."""
+        lib.sim_complete(self.sim, request, scale, now)
+
+    def cancel(self, request: int, now: int) -> None:
+        """It goes away before its release."""
+        lib.sim_cancel(self.sim, request, now)
+
+    def charge(self, tenant: int, cost: int, now: int) -> None:
+        """A cost outside of any request, ns."""
+        lib.sim_charge(self.sim, tenant, cost, now)
+
+    def set_policy(self, name: str, now: int) -> None:
+        """Another one from now on."""
+        policy(name)
+        lib.sim_set_policy(self.sim, name.encode(), now)
+        self.policy = name
+
+    def set_weight(self, tenant: int, weight: float) -> None:
+        """Another one from now on."""
+        lib.sim_weight(self.sim, tenant, round(weight * WEIGHT_ONE))
+
+    def set_round(self, ns: int) -> None:
+        """REL_SetRound(): how much service a round of mr3-rs gives."""
+        lib.sim_round(self.sim, ns)
+
+    def stat(self, tenant: int) -> dict[str, int]:
+        """Its counts, estimates and account, ns."""
+        st = ffi.new("struct sim_stat *")
+        lib.sim_stat(self.sim, tenant, st)
+        return {name: getattr(st, name)
+                for name, _ in ffi.typeof("struct sim_stat").fields}
+
+    @property
+    def synchronised(self) -> bool:
+        """The policy has end-to-end synchronisation."""
+        return bool(lib.sim_synchronised(self.sim))
+
+    def records(self) -> Records:
+        """A copy of the requests that are done, in order of completion."""
+        n = ffi.new("int64_t *")
+        rows = lib.sim_records(self.sim, n)
+        if n[0] == 0:
+            return np.empty(0, RECORD)
+        return np.frombuffer(
+            ffi.buffer(rows, n[0] * RECORD.itemsize), RECORD).copy()
+
+
+def _number(n: int) -> int:
+    if n < 0:
+        raise MemoryError
+    return n
+
+

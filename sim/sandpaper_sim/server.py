@@ -1,0 +1,423 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Models of what serves requests, on SimPy.
+
+ThreadPool  2DFQ, section 6: W threads of a constant rate, not preemptive.
+Proxy       Sandpaper, Figure 5 and section 6.3: C cores under egalitarian
+            processor sharing by at most W workers, and then a link that
+            sends one response at a time while its worker blocks; or a queue
+            before the link, which frees the worker. On a miss the worker's
+            slot is given back for as long as the fetch takes.
+
+Time is ns, an integer. All that happens at one instant happens before a
+worker asks for its next request, and workers ask in order of their slots."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+import simpy
+from simpy.events import NORMAL, Event
+
+from .releaser import CPU, NET, NEVER, NOT_YET, SCALE_ONE, Releaser
+
+LAST = NORMAL + 1               # after all else of this instant
+
+MS = 1_000_000                  # ns
+SECOND = 1_000_000_000          # ns
+REFRESH = 10 * MS               # 2DFQ, section 5
+
+
+class Environment(simpy.Environment):
+    """SimPy's, with an integer for time, ns."""
+
+    @property
+    def now(self) -> int:
+        """The time of the event that is looked at."""
+        return self._now  # type: ignore[return-value]
+
+
+class Timer(Event):
+    """A SimPy event that is used again: making one a request costs time."""
+
+    def __init__(self, env: Environment,
+                 callback: Callable[[Timer], None]) -> None:
+        super().__init__(env)
+        self._ok = True
+        self._value = None
+        self._again = [callback]
+        self.slot = self.request = self.tenant = self.began = -1
+
+    def start(self, delay: int, priority: int = NORMAL) -> None:
+        """To go off in so many ns; it must not be under way."""
+        self.callbacks = self._again  # type: ignore[assignment]
+        self.env.schedule(self, priority, delay)  # type: ignore[arg-type]
+
+
+def nothing() -> None:
+    """What an open loop does when a request is done."""
+
+
+class Server:
+    """Workers, what waits for them, and who wants to know that it is done.
+
+    A model says what happens from a request's release on, in `_begin`.
+    refresh: ns between looks at what running requests have cost so far
+    (2DFQ's refresh charging), 0: none."""
+
+    def __init__(self, env: Environment, releaser: Releaser,
+                 refresh: int = 0) -> None:
+        self.env = env
+        self.releaser = releaser
+        self.done: list[Callable[[], None]] = []    # a tenant
+        self._idle = list(range(releaser.slots))    # in order
+        self._woken = False
+        self._waking = Timer(env, self._dispatch)
+        self._refresh = refresh
+        if refresh:
+            self._ticking = Timer(env, self._tick)
+            self._ticking.start(refresh)
+
+    def tenant(self, weight: float = 1.0, classes: int = 1,
+               done: Callable[[], None] = nothing) -> int:
+        """A new one; done() is called when one of its requests is."""
+        self.done.append(done)
+        return self.releaser.tenant(weight, classes)
+
+    def at(self, time: int, what: Callable[[], None]) -> None:
+        """Call it at this time, ns."""
+        Timer(self.env, lambda _: what()).start(time - self.env.now)
+
+    def run(self, until: int) -> None:
+        """Up to this time, ns."""
+        self.env.run(until)
+
+    def submit(self, tenant: int, cpu: int, net: int = 0,
+               kind: int = 0) -> None:
+        """A request has arrived. cpu, net: what it will cost, ns."""
+        self.releaser.enqueue(tenant, cpu, net, self.env.now, kind)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._idle and not self._woken:
+            self._woken = True
+            self._waking.start(0, LAST)
+
+    def _dispatch(self, _: Timer | None = None) -> None:
+        self._woken = False
+        now, idle, rel = self.env.now, self._idle, self.releaser
+        i = 0
+        while i < len(idle) and self._free():
+            request = rel.dequeue(idle[i], now)
+            if request >= 0:
+                self._begin(idle.pop(i), request)
+            elif request == NOT_YET:
+                i += 1              # another slot may be eligible
+            else:
+                return
+
+    def _free(self) -> bool:
+        return True
+
+    def _begin(self, slot: int, request: int) -> None:
+        raise NotImplementedError
+
+    def _running(self) -> list[tuple[int, int]]:
+        """Requests that run, and what each has cost so far, ns."""
+        raise NotImplementedError
+
+    def _tick(self, timer: Timer) -> None:
+        now = self.env.now
+        for request, cost in self._running():
+            self.releaser.refresh(request, cost, now)
+        self._wake()                # a turn may have ended by that
+        timer.start(self._refresh)
+
+
+class ThreadPool(Server):
+    """A request of cost c occupies one of W threads for c ns."""
+
+    def __init__(self, env: Environment, releaser: Releaser,
+                 refresh: int = 0) -> None:
+        super().__init__(env, releaser, refresh)
+        self._threads = [Timer(env, self._end)
+                         for _ in range(releaser.slots)]
+
+    def _begin(self, slot: int, request: int) -> None:
+        thread, answer = self._threads[slot], self.releaser.answer
+        thread.slot = slot
+        thread.request = request
+        thread.tenant = answer.tenant
+        thread.began = self.env.now
+        thread.start(answer.cpu)
+
+    def _end(self, thread: Timer) -> None:
+        env = self.env
+        self.releaser.complete(thread.request, env.now)
+        thread.request = -1
+        insort(self._idle, thread.slot)
+        if self._woken:
+            self.done[thread.tenant]()
+            return
+        self._woken = True          # so that done() wakes nobody yet
+        self.done[thread.tenant]()
+        if env.peek() > env.now:
+            self._dispatch()
+        else:
+            self._waking.start(0, LAST)
+
+    def _running(self) -> list[tuple[int, int]]:
+        now = self.env.now
+        return [(t.request, now - t.began)
+                for t in self._threads if t.request >= 0]
+
+
+class Job:
+    """A request on its way through a proxy."""
+
+    __slots__ = ("request", "tenant", "slot", "cpu", "net", "later", "fetch",
+                 "came", "began", "ends", "link_began")
+
+    def __init__(self, request: int, tenant: int, slot: int, cpu: int,
+                 net: int) -> None:
+        self.request = request
+        self.tenant = tenant
+        self.slot = slot            # -1: none, above W
+        self.cpu = cpu              # ns on a core, this time
+        self.net = net              # ns on the link
+        self.later = 0              # ns on a core after the fetch
+        self.fetch = 0              # ns
+        self.came = -1              # ns, on the cores
+        self.began = self.ends = -1     # V of the cores
+        self.link_began = -1        # ns
+
+
+# Of a tenant: begin and end in the resource's own measure, and in ns.
+Spell = tuple[int, int, int, int, int]
+
+
+class Cores:
+    """C cores, shared equally, at most one core a job.
+
+    V is what each job on them has got so far (the virtual time of processor
+    sharing), in ns over 1024: it grows by min(1, C/n) with n jobs. A job that
+    came at V is done at V + its need. `clock` has (ns, V) of every change,
+    `spells` (tenant, V, V, ns, ns) of every job that is done."""
+
+    FINE = 1024
+
+    def __init__(self, env: Environment, cores: int,
+                 done: Callable[[Job], None]) -> None:
+        self.env = env
+        self.cores = cores
+        self.v = 0
+        self.clock: list[tuple[int, int]] = [(0, 0)]
+        self.spells: list[Spell] = []
+        self.jobs: list[tuple[int, int, Job]] = []     # by V of their end
+        self._done = done
+        self._since = 0
+        self._arrivals = 0
+        self._next: Timer | None = None
+
+    def advance(self) -> int:
+        """V at this instant."""
+        now = self.env.now
+        past, n = now - self._since, len(self.jobs)
+        if past and n:
+            self.v += past * self.FINE * min(self.cores, n) // n
+        self._since = now
+        if self.clock[-1] != (now, self.v):
+            self.clock.append((now, self.v))
+        return self.v
+
+    def add(self, job: Job) -> None:
+        """The job needs job.cpu ns of a core."""
+        job.came, job.began = self.env.now, self.advance()
+        job.ends = job.began + job.cpu * self.FINE
+        self._arrivals += 1
+        heappush(self.jobs, (job.ends, self._arrivals, job))
+        self._plan()
+
+    def _plan(self) -> None:
+        """When will the next one be done?"""
+        if not self.jobs:
+            self._next = None
+            return
+        n = len(self.jobs)
+        share = self.FINE * min(self.cores, n)
+        delay = -(-(self.jobs[0][0] - self.v) * n // share)
+        self._next = Timer(self.env, self._look)
+        self._next.start(max(delay, 0))
+
+    def _look(self, timer: Timer) -> None:
+        if timer is not self._next:
+            return
+        v, ended = self.advance(), []
+        while self.jobs and self.jobs[0][0] <= v:
+            job = heappop(self.jobs)[2]
+            self.spells.append((job.tenant, job.began, job.ends, job.came,
+                                self.env.now))
+            ended.append(job)
+        self._plan()
+        for job in ended:
+            self._done(job)
+
+
+class Link:
+    """Sends one response at a time, in order; `spells` as of Cores, in ns."""
+
+    def __init__(self, env: Environment, begun: Callable[[Job], None],
+                 done: Callable[[Job], None]) -> None:
+        self.env = env
+        self.queue: deque[Job] = deque()
+        self.job: Job | None = None
+        self.spells: list[Spell] = []
+        self._begun, self._done = begun, done
+        self._timer = Timer(env, self._sent)
+
+    def add(self, job: Job) -> None:
+        """The job needs the link for job.net ns."""
+        self.queue.append(job)
+        if self.job is None:
+            self._send()
+
+    def _send(self) -> None:
+        self.job = job = self.queue.popleft()
+        job.link_began = self.env.now
+        self._timer.start(job.net)
+        self._begun(job)
+
+    def _sent(self, _: Timer) -> None:
+        job, self.job = self.job, None
+        assert job is not None
+        spell = job.link_began, self.env.now
+        self.spells.append((job.tenant, *spell, *spell))
+        if self.queue:
+            self._send()
+        self._done(job)
+
+
+class Proxy(Server):
+    """C cores, W workers, a link.
+
+    A request's `cpu` is its processing time, so it needs cpu x C of a core;
+    `net` is its time on the link. queue: a response waits for the link
+    without its worker. fetch(tenant): ns for which the request, half way
+    through its CPU time, waits for an origin; 0: it is a hit."""
+
+    def __init__(self, env: Environment, releaser: Releaser, cores: int,
+                 *, queue: bool = False, refresh: int = 0,
+                 fetch: Callable[[int], int] | None = None,
+                 scale: Callable[[int], int] | None = None) -> None:
+        super().__init__(env, releaser, refresh)
+        self.cores = Cores(env, cores, self._computed)
+        self.link = Link(env, self._sending, self._finished)
+        self.fetching = 0                   # requests
+        self.fetches: list[tuple[int, int]] = [(0, 0)]  # (ns, fetching)
+        self._queue = queue
+        self._fetch = fetch
+        self._scale = scale
+        self._jobs: dict[int, Job] = {}
+        self._above = 0                     # workers that have no slot
+
+    def _free(self) -> bool:
+        return not self._above
+
+    def _begin(self, slot: int, request: int) -> None:
+        a, c = self.releaser.answer, self.cores.cores
+        job = Job(request, a.tenant, slot, a.cpu * c, a.net)
+        self._jobs[request] = job
+        if self._fetch is not None:
+            job.fetch = self._fetch(job.tenant)
+        if job.fetch:
+            job.later = job.cpu // 2
+            job.cpu -= job.later
+        self.cores.add(job)
+
+    def _computed(self, job: Job) -> None:
+        if job.fetch:
+            self._give_back(job)
+            self._away(1)
+            delay, job.fetch = job.fetch, 0
+            self.at(self.env.now + delay, lambda: self._fetched(job))
+        elif job.net:
+            if self._queue:
+                self._give_back(job)
+            self.link.add(job)
+        else:
+            self._finished(job)
+
+    def _away(self, n: int) -> None:
+        self.fetching += n
+        self.fetches.append((self.env.now, self.fetching))
+
+    def _fetched(self, job: Job) -> None:
+        """Its slot is retaken at once, above W if there is none."""
+        self._away(-1)
+        if self._idle:
+            job.slot = self._idle.pop()
+        else:
+            self._above += 1
+        job.cpu = job.later
+        self.cores.add(job)
+
+    def _give_back(self, job: Job) -> None:
+        slot, job.slot = job.slot, -1
+        if slot < 0:
+            self._above -= 1
+        else:
+            insort(self._idle, slot)
+        self._wake()
+
+    def _sending(self, job: Job) -> None:
+        self.releaser.progress(job.request, NET, self.env.now)
+        self._wake()
+
+    def _finished(self, job: Job) -> None:
+        request, tenant = job.request, job.tenant
+        scale = SCALE_ONE if self._scale is None else self._scale(tenant)
+        self.releaser.complete(request, self.env.now, scale)
+        del self._jobs[request]
+        if not (self._queue and job.net):
+            self._give_back(job)
+        self.done[tenant]()
+        self._wake()
+
+    def _running(self) -> list[tuple[int, int]]:
+        """By the larger of what it has got of the CPU and of the link."""
+        v, now, c = self.cores.advance(), self.env.now, self.cores.cores
+        so_far = []
+        for request, job in self._jobs.items():
+            cpu = (min(v, job.ends) - job.began) // Cores.FINE // c
+            net = now - job.link_began if job.link_began >= 0 else 0
+            so_far.append((request, max(cpu, net)))
+        return so_far
+
+    def spells(self, resource: int) -> list[Spell]:
+        """Of all jobs on a resource; what has not ended yet ends never."""
+        if resource == CPU:
+            return self.cores.spells + [
+                (j.tenant, j.began, NEVER, j.came, NEVER)
+                for _, _, j in self.cores.jobs]
+        job = self.link.job
+        return self.link.spells + (
+            [(job.tenant, job.link_began, NEVER, job.link_began, NEVER)]
+            if job else [])
+
+
+def pool(policy: str, threads: int, *, refresh: int = 0,
+         **options: Any) -> ThreadPool:  # noqa: ANN401
+    """A thread pool with a releaser of its own, at time 0."""
+    return ThreadPool(Environment(0),
+                      Releaser(policy, threads, **options), refresh)
+
+
+def proxy(policy: str, workers: int, cores: int, *, queue: bool = False,
+          refresh: int = 0, fetch: Callable[[int], int] | None = None,
+          **options: Any) -> Proxy:  # noqa: ANN401
+    """A proxy with a releaser of its own, at time 0."""
+    return Proxy(Environment(0), Releaser(policy, workers, **options),
+                 cores, queue=queue, refresh=refresh, fetch=fetch)
