@@ -54,6 +54,9 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     p.add_argument("--jobs", type=whole(1), metavar="N",
                    default=len(os.sched_getaffinity(0)),
                    help="processes; the result does not depend on it")
+    p.add_argument("--keep", type=Path, metavar="FOLDER",
+                   help="what is found is kept there, and not looked for "
+                   "again: for what takes long and may be interrupted")
     p.add_argument("--quick", action="store_true", help="a short form")
     a = p.parse_args(argv)
     if a.plot and a.plot.suffix[1:] not in FORMATS:
@@ -62,6 +65,8 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     for file in (a.json, a.plot):
         if file and not file.absolute().parent.is_dir():
             fail(f"{file}: there is no folder {file.absolute().parent}")
+    if a.keep and a.keep.exists() and not a.keep.is_dir():
+        fail(f"--keep {a.keep}: not a folder")
     return a
 
 
@@ -113,7 +118,7 @@ def run(a: argparse.Namespace) -> None:
     figure = FIGURES.get(a.name)
     if figure is None:
         fail(f"no figure '{a.name}': there are {', '.join(FIGURES)}")
-    context = Context(a.name, a.seed, a.jobs, a.quick)
+    context = Context(a.name, a.seed, a.jobs, a.quick, a.keep)
     try:
         result = figure.run(context)
     except NotHere as e:
@@ -131,8 +136,8 @@ def main(argv: list[str] | None = None) -> None:
     """The command."""
     a = arguments(sys.argv[1:] if argv is None else argv)
     if a.name is None:
-        print(f"usage: sim/run NAME [--json FILE] [--plot FILE] [--seed N] "
-              f"[--jobs N] [--quick]\n{names()}")
+        print("usage: sim/run NAME [--json FILE] [--plot FILE] [--seed N] "
+              f"[--jobs N] [--keep FOLDER] [--quick]\n{names()}")
         return
     try:
         run(a)

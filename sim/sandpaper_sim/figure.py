@@ -6,14 +6,18 @@ arguments. They run on as many cores as one likes, the result is the same."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any
 
-T = TypeVar("T")
+Found = dict[str, Any]          # what a task returns, fit for JSON
 QUIET = 3.0                     # s without a word of progress
 LINES = 15.0                    # s from line to line, if not on a terminal
 
@@ -51,6 +55,31 @@ class Progress:
             print(" " * 60, end="\r", file=sys.stderr, flush=True)
 
 
+class Kept:
+    """Tasks' results in a folder, so that what was interrupted goes on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def file(self, what: Callable[..., Found], task: Sequence[Any]) -> Path:
+        """Of a task: by the function's name and its arguments."""
+        key = repr((what.__module__, what.__qualname__, tuple(task)))
+        return self.folder / (
+            hashlib.sha256(key.encode()).hexdigest()[:32] + ".json")
+
+    def load(self, file: Path) -> Found | None:
+        """What was found before."""
+        return json.loads(file.read_text()) if file.exists() else None
+
+    def store(self, file: Path, found: Found) -> None:
+        """The whole file at once, or nothing of it."""
+        with tempfile.NamedTemporaryFile(
+                "w", dir=self.folder, delete=False) as f:
+            json.dump(found, f)
+        Path(f.name).replace(file)
+
+
 @dataclass
 class Context:
     """How to run a figure."""
@@ -59,35 +88,38 @@ class Context:
     seed: int = 1
     jobs: int = 1
     quick: bool = False
+    keep: Path | None = None    # a folder of what was found before
 
-    def map(self, what: Callable[..., T],
-            tasks: Iterable[Sequence[Any]]) -> list[T]:
+    def map(self, what: Callable[..., Found],
+            tasks: Iterable[Sequence[Any]]) -> list[Found]:
         """what(*task) of each task, in their order."""
         tasks = list(tasks)
-        progress = Progress(self.name, len(tasks))
-        results: list[Any] = [None] * len(tasks)
-        if self.jobs == 1:
-            for i, task in enumerate(tasks):
-                results[i] = what(*task)
-                progress.step()
-        else:
-            self._spread(what, tasks, results, progress)
+        kept = Kept(self.keep) if self.keep else None
+        found = [kept.load(kept.file(what, t)) if kept else None
+                 for t in tasks]
+        left = [i for i, f in enumerate(found) if f is None]
+        progress = Progress(self.name, len(left))
+        for i, f in self._each(what, tasks, left):
+            # As from a file: the same, kept or not.
+            found[i] = json.loads(json.dumps(f))
+            if kept:
+                kept.store(kept.file(what, tasks[i]), f)
+            progress.step()
         progress.end()
-        return results
+        return [f for f in found if f is not None]
 
-    def _spread(self, what: Callable[..., T], tasks: list[Sequence[Any]],
-                results: list[Any], progress: Progress) -> None:
+    def _each(self, what: Callable[..., Found], tasks: list[Sequence[Any]],
+              left: list[int]) -> Iterator[tuple[int, Found]]:
+        if self.jobs == 1:
+            yield from ((i, what(*tasks[i])) for i in left)
+            return
         pool = ProcessPoolExecutor(self.jobs)
         try:
-            futures = {pool.submit(what, *task): i
-                       for i, task in enumerate(tasks)}
+            futures = {pool.submit(what, *tasks[i]): i for i in left}
             for f in as_completed(futures):
-                results[futures[f]] = f.result()
-                progress.step()
-        except BaseException:
+                yield futures[f], f.result()
+        finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            raise
-        pool.shutdown()
 
 
 @dataclass

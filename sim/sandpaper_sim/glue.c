@@ -347,6 +347,22 @@ sim_refresh(struct sim *s, int32_t request, int64_t cost, int64_t now)
 	REL_Refresh(s->rel, &request_of(s, request)->node, cost, now);
 }
 
+static struct sim_record
+as_record(const struct request *q)
+{
+	int running = q->node.state == REL_RUNNING;
+
+	return ((struct sim_record){
+		.arrival = q->node.arrival,
+		.start = running ? q->start : -1,
+		.end = -1,
+		.cpu = q->cost[REL_CPU],
+		.net = q->cost[REL_NET],
+		.tenant = q->tenant,
+		.slot = running ? q->node.slot : -1,
+	});
+}
+
 static void
 record(struct sim *s, const struct request *q, int64_t now)
 {
@@ -360,15 +376,8 @@ record(struct sim *s, const struct request *q, int64_t now)
 		s->records = r;
 		s->room = room;
 	}
-	s->records[s->nrecords++] = (struct sim_record){
-		.arrival = q->node.arrival,
-		.start = q->start,
-		.end = now,
-		.cpu = q->cost[REL_CPU],
-		.net = q->cost[REL_NET],
-		.tenant = q->tenant,
-		.slot = q->node.slot,
-	};
+	s->records[s->nrecords] = as_record(q);
+	s->records[s->nrecords++].end = now;
 }
 
 static void
@@ -413,4 +422,22 @@ sim_records(const struct sim *s, int64_t *n)
 {
 	*n = s->nrecords;
 	return (s->records);
+}
+
+int64_t
+sim_open(const struct sim *s, struct sim_record *rows, int64_t room)
+{
+	const struct request *q;
+	int64_t n = 0;
+	int32_t i;
+
+	for (i = 0; i < s->nchunks * CHUNK; i++) {
+		q = request_of(s, i);
+		if (q->node.state == REL_IDLE)
+			continue;
+		if (n < room)
+			rows[n] = as_record(q);
+		n++;
+	}
+	return (n);
 }

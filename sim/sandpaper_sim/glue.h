@@ -85,5 +85,7 @@ void sim_cancel(struct sim *, int32_t request, int64_t now);
 
 /* Those that are done, in order; until the next call of any */
 const struct sim_record *sim_records(const struct sim *, int64_t *n);
+/* How many are not, and the first `room` of these; what is to come is -1 */
+int64_t sim_open(const struct sim *, struct sim_record *, int64_t room);
 
 #endif

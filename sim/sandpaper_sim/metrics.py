@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .releaser import CPU, Records
-from .server import Cores, Proxy, ThreadPool
+from .releaser import CPU, NEVER, Records, Releaser
+from .server import Cores, Proxy
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
@@ -33,17 +33,18 @@ def received(begins: Numbers, ends: Numbers, at: Numbers) -> Numbers:
     return past(begins) - past(ends)
 
 
-def spells(pool: ThreadPool) -> Records:
-    """A thread pool's records, and those of what still runs.
+def spells(releaser: Releaser) -> Records:
+    """What is done or runs; the latter ends in the far future."""
+    on = releaser.open()
+    on = on[on["start"] >= 0]
+    on["end"] = NEVER // 4
+    return np.concatenate((releaser.records(), on))
 
-    The latter end when they will, in the future."""
-    done = pool.releaser.records()
-    on = [t for t in pool._threads if t.request >= 0]
-    more = np.zeros(len(on), done.dtype)
-    for row, t in zip(more, on, strict=True):
-        row["start"], row["tenant"], row["slot"] = t.began, t.tenant, t.slot
-        row["end"] = np.iinfo(np.int64).max // 4
-    return np.concatenate((done, more))
+
+def arrivals(releaser: Releaser) -> Records:
+    """All requests so far, in order of their arrival."""
+    rows = np.concatenate((releaser.records(), releaser.open()))
+    return rows[np.argsort(rows["arrival"], kind="stable")]
 
 
 def service(rows: Records, tenant: int, at: Ints) -> Ints:

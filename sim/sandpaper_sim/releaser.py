@@ -195,6 +195,16 @@ class Releaser:
         return np.frombuffer(
             ffi.buffer(rows, n[0] * RECORD.itemsize), RECORD).copy()
 
+    def open(self) -> Records:
+        """Those that wait or run, in no order; what is to come is -1."""
+        n = lib.sim_open(self.sim, ffi.NULL, 0)
+        rows = ffi.new("struct sim_record[]", n)
+        lib.sim_open(self.sim, rows, n)
+        if n == 0:
+            return np.empty(0, RECORD)
+        return np.frombuffer(
+            ffi.buffer(rows, n * RECORD.itemsize), RECORD).copy()
+
 
 def _number(n: int) -> int:
     if n < 0:

@@ -25,7 +25,7 @@ def test_service_of_what_runs() -> None:
     server.tenant()
     trace(server, [(0, 0, 4 * MS, 0), (0, 1, 100 * MS, 0), (0, 0, MS, 0)])
     server.run(10 * MS)
-    rows = metrics.spells(server)
+    rows = metrics.spells(server.releaser)
     at = metrics.every(0, 10 * MS, 5 * MS)
     assert metrics.services(rows, 2, at).tolist() == \
         [[0, 0], [5 * MS, 5 * MS], [5 * MS, 10 * MS]]

@@ -5,17 +5,27 @@ from __future__ import annotations
 
 from ..figure import Figure
 from . import (
+    appendix_b,
     sandpaper_fig5,
+    sandpaper_fig10,
     speed,
     twodfq_fig5,
     twodfq_fig6,
     twodfq_fig8,
+    twodfq_fig9_10,
+    twodfq_fig11_13,
+    unbounded,
 )
 
 FIGURES: dict[str, Figure] = {f.name: f for f in (
     sandpaper_fig5.FIGURE,
+    sandpaper_fig10.FIGURE,
+    unbounded.FIGURE,
+    appendix_b.FIGURE,
     twodfq_fig5.FIGURE,
     twodfq_fig6.FIGURE,
     twodfq_fig8.FIGURE,
+    twodfq_fig9_10.FIGURE,
+    twodfq_fig11_13.FIGURE,
     speed.FIGURE,
 )}

@@ -43,7 +43,7 @@ def simulate(policy: str, expensive: int, seed: int) -> ThreadPool:
 def lag_of_small(policy: str, expensive: int, seed: int,
                  series: bool = False) -> dict[str, Any]:
     """The first tenant's lag, s, and its rate in 100 ms, units a second."""
-    rows = spells(simulate(policy, expensive, seed))
+    rows = spells(simulate(policy, expensive, seed).releaser)
     at = every(WARM, WARM + SHOWN, STEP)
     lag = (FAIR * at - service(rows, 0, at)) / FAIR / SECOND
     found: dict[str, Any] = {
