@@ -140,6 +140,18 @@ sim_round(struct sim *s, int64_t ns)
 	REL_SetRound(s->rel, ns);
 }
 
+unsigned
+sim_flows_max(void)
+{
+	return (REL_FLOWS_MAX);
+}
+
+void
+sim_flows(struct sim *s, unsigned alpha)
+{
+	REL_SetFlows(s->rel, alpha);
+}
+
 int
 sim_set_policy(struct sim *s, const char *policy, int64_t now)
 {

@@ -56,6 +56,8 @@ struct sim *sim_new(const char *policy, unsigned slots, unsigned options,
     const char *estimator, uint32_t alpha, int keep);
 void sim_free(struct sim *);
 void sim_round(struct sim *, int64_t ns);	/* REL_SetRound() */
+unsigned sim_flows_max(void);
+void sim_flows(struct sim *, unsigned alpha);	/* REL_SetFlows() */
 int sim_set_policy(struct sim *, const char *policy, int64_t now);
 int sim_synchronised(const struct sim *);
 struct sim_answer *sim_answer(struct sim *);

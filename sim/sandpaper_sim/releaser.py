@@ -174,6 +174,13 @@ class Releaser:
         """REL_SetRound(): how much service a round of mr3-rs gives."""
         lib.sim_round(self.sim, ns)
 
+    def set_flows(self, alpha: int) -> None:
+        """REL_SetFlows(): how many virtual flows a tenant of mr3-vf has."""
+        most = lib.sim_flows_max()
+        if not 1 <= alpha <= most:
+            raise ValueError(f"alpha {alpha}: 1 to {most} virtual flows")
+        lib.sim_flows(self.sim, alpha)
+
     def stat(self, tenant: int) -> dict[str, int]:
         """Its counts, estimates and account, ns."""
         st = ffi.new("struct sim_stat *")

@@ -49,6 +49,8 @@ def test_of_the_binding() -> None:
         Releaser("fifo", 0)
     with pytest.raises(ValueError, match="weight 0: 1/1024 to 1024"):
         Releaser("fifo", 1).tenant(0)
+    with pytest.raises(ValueError, match="alpha 17: 1 to 16 virtual flows"):
+        Releaser("mr3-vf", 1).set_flows(17)
     with pytest.raises(ValueError, match="policy 'best'"):
         Releaser("fifo", 1).set_policy("best", 0)
 

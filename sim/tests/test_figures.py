@@ -45,3 +45,61 @@ def test_small_tenants_beside_large_ones(tmp_path: Path) -> None:
     none = {r["policy"]: r["lag_sd_s"] for r in data["results"]
             if r["expensive"] == 0}
     assert none["wfq"] < 0.003 and none["2dfq"] < 0.003
+
+
+def test_bounds(tmp_path: Path) -> None:
+    data = figure("sandpaper-fig10", tmp_path, "--quick")
+    points = [r for r in data["results"] if "rfb_us" in r]
+    assert len(points) == 6 * 3 * 3
+    assert all(r["bound_us"] < r["rfb_us"] for r in points)
+    by = {(*r["pair"], r["variant"], r["workers"]): r["bound_us"]
+          for r in points}
+    for (a, b, v, w), x in by.items():
+        if a == "C1" and w == 120:
+            assert x > by[a, b, v, 16]
+    # What is not settled drifts apart; what is does not.
+    for r in data["results"]:
+        if r.get("variant") == "not settled":
+            assert r["bound_us"][-1] > 3 * r["bound_us"][0]
+        elif r.get("variant") == "settled":
+            assert r["bound_us"][-1] < 3 * r["bound_us"][0]
+
+
+def test_without_synchronisation_or_with_virtual_flows(
+        tmp_path: Path) -> None:
+    data = figure("sandpaper-fig11", tmp_path, "--quick")
+    for v in data["parameters"]["verdicts"]:
+        assert v["rs_requests_per_s"] >= 0.995 * v["vf_requests_per_s"]
+        assert v["rs_requests_per_s"] > v["vf_as_fair_requests_per_s"]
+
+
+def test_unbounded(tmp_path: Path) -> None:
+    data = figure("unbounded", tmp_path, "--quick")
+    by = {(r["policy"], r["queue"]): r for r in data["results"]}
+    assert len(by) == 4
+    slope = data["parameters"]["slope"]
+    for policy in ("mr3-rs", "drfq"):
+        r = by[policy, True]
+        assert r["bound_us"][-1] == pytest.approx(
+            slope * r["t_s"][-1] * 1e6, rel=0.01)
+    for case in (("mr3", True), ("mr3-rs", False)):
+        assert max(by[case]["bound_us"]) < data["parameters"]["rfb_us"]
+
+
+def test_extra_workers(tmp_path: Path) -> None:
+    for r in figure("appendix-b", tmp_path, "--quick")["results"]:
+        assert abs(r["mean"] - r["expected"]) < 3 * r["standard_error"]
+
+
+def test_what_was_found_is_kept(tmp_path: Path) -> None:
+    def unbounded(*more: str) -> dict:
+        return figure("unbounded", tmp_path, "--quick", *more)
+    kept = "--keep", str(tmp_path / "kept")
+    first = unbounded(*kept)
+    files = sorted((tmp_path / "kept").iterdir())
+    assert len(files) == 4
+    files[0].unlink()           # as if interrupted before it was there
+    times = {f: f.stat().st_mtime_ns for f in files[1:]}
+    assert unbounded(*kept) == first == unbounded("--jobs", "2")
+    assert {f: f.stat().st_mtime_ns for f in files[1:]} == times
+    assert sorted((tmp_path / "kept").iterdir()) == files

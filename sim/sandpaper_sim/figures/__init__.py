@@ -8,6 +8,7 @@ from . import (
     appendix_b,
     sandpaper_fig5,
     sandpaper_fig10,
+    sandpaper_fig11,
     speed,
     twodfq_fig5,
     twodfq_fig6,
@@ -20,6 +21,7 @@ from . import (
 FIGURES: dict[str, Figure] = {f.name: f for f in (
     sandpaper_fig5.FIGURE,
     sandpaper_fig10.FIGURE,
+    sandpaper_fig11.FIGURE,
     unbounded.FIGURE,
     appendix_b.FIGURE,
     twodfq_fig5.FIGURE,

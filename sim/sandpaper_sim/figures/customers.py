@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Any
 
 from ..metrics import (
     Floats,
@@ -67,11 +66,12 @@ def dominant(customer: str) -> int:
 
 def serve(pair: tuple[str, str], workers: int, *, policy: str = "mr3-rs",
           costs: str = "constant", estimator: Estimator = SANDPAPER,
-          options: int, seed: int, until: int, **how: Any,  # noqa: ANN401
-          ) -> Proxy:
-    """More connections than workers, each customer."""
+          options: int, seed: int, until: int, flows: int = 0) -> Proxy:
+    """More connections than workers, each customer. flows: mr3-vf's alpha."""
     server = proxy(policy, workers, CORES, estimator=estimator,
-                   options=options, **how)
+                   options=options)
+    if flows:
+        server.releaser.set_flows(flows)
     for customer in pair:
         closed(server, server.tenant(), workers + 20,
                *demands(customer, costs, seed))
