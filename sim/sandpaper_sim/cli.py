@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from . import scenario
 from .figure import Context, Figure, NotHere, Result
 from .figures import FIGURES
 
@@ -46,7 +47,8 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     """Of the command."""
     p = Parser(prog="sim/run", description=__doc__)
     p.add_argument("name", metavar="NAME", nargs="?",
-                   help="of a figure; none: lists them")
+                   help="of a figure, or of a scenario's file, .toml; "
+                   "none: lists the figures")
     p.add_argument("--json", type=Path, metavar="FILE")
     p.add_argument("--plot", type=Path, metavar="FILE",
                    help=f"ends in {', '.join('.' + f for f in FORMATS)}")
@@ -115,14 +117,20 @@ def draw(figure: Figure, data: dict[str, Any], file: Path) -> None:
 
 def run(a: argparse.Namespace) -> None:
     """One figure."""
-    figure = FIGURES.get(a.name)
-    if figure is None:
-        fail(f"no figure '{a.name}': there are {', '.join(FIGURES)}")
+    if a.name.endswith(".toml"):
+        figure = scenario.figure(Path(a.name))
+    elif a.name in FIGURES:
+        figure = FIGURES[a.name]
+    else:
+        fail(f"no figure '{a.name}': there are {', '.join(FIGURES)}; "
+             "a scenario's name ends in .toml")
     context = Context(a.name, a.seed, a.jobs, a.quick, a.keep)
     try:
         result = figure.run(context)
     except NotHere as e:
         fail(f"{a.name}: {e}")
+    except scenario.Wrong as e:
+        fail(str(e))
     data = as_json(figure, context, result)
     print("\n".join(result.table))
     if a.json:
