@@ -56,6 +56,8 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     p.add_argument("--jobs", type=whole(1), metavar="N",
                    default=len(os.sched_getaffinity(0)),
                    help="processes; the result does not depend on it")
+    p.add_argument("--scheduler", metavar="ADDRESS",
+                   help="of Dask, as tcp://host:8786: simulate there")
     p.add_argument("--keep", type=Path, metavar="FOLDER",
                    help="what is found is kept there, and not looked for "
                    "again: for what takes long and may be interrupted")
@@ -124,7 +126,8 @@ def run(a: argparse.Namespace) -> None:
     else:
         fail(f"no figure '{a.name}': there are {', '.join(FIGURES)}; "
              "a scenario's name ends in .toml")
-    context = Context(a.name, a.seed, a.jobs, a.quick, a.keep)
+    context = Context(a.name, a.seed, a.jobs, a.quick, a.keep,
+                      a.scheduler)
     try:
         result = figure.run(context)
     except NotHere as e:
@@ -145,7 +148,8 @@ def main(argv: list[str] | None = None) -> None:
     a = arguments(sys.argv[1:] if argv is None else argv)
     if a.name is None:
         print("usage: sim/run NAME [--json FILE] [--plot FILE] [--seed N] "
-              f"[--jobs N] [--keep FOLDER] [--quick]\n{names()}")
+              "[--jobs N] [--scheduler ADDRESS] [--keep FOLDER] [--quick]\n"
+              + names())
         return
     try:
         run(a)

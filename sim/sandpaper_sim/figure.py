@@ -23,7 +23,7 @@ LINES = 15.0                    # s from line to line, if not on a terminal
 
 
 class NotHere(Exception):
-    """The library lacks what the figure needs, in one line."""
+    """What a figure needs is not there, in one line."""
 
 
 class Progress:
@@ -89,6 +89,7 @@ class Context:
     jobs: int = 1
     quick: bool = False
     keep: Path | None = None    # a folder of what was found before
+    scheduler: str | None = None    # a Dask scheduler's address
 
     def map(self, what: Callable[..., Found],
             tasks: Iterable[Sequence[Any]]) -> list[Found]:
@@ -110,6 +111,9 @@ class Context:
 
     def _each(self, what: Callable[..., Found], tasks: list[Sequence[Any]],
               left: list[int]) -> Iterator[tuple[int, Found]]:
+        if self.scheduler:
+            yield from self._far(what, tasks, left)
+            return
         if self.jobs == 1:
             yield from ((i, what(*tasks[i])) for i in left)
             return
@@ -120,6 +124,25 @@ class Context:
                 yield futures[f], f.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+    def _far(self, what: Callable[..., Found], tasks: list[Sequence[Any]],
+             left: list[int]) -> Iterator[tuple[int, Found]]:
+        """On the machines of a Dask scheduler, which have this package."""
+        try:
+            from distributed import Client
+            from distributed import as_completed as completed
+        except ImportError:
+            raise NotHere("--scheduler needs Dask: build/venv/bin/pip "
+                          "install -e 'sim[cluster]'") from None
+        try:
+            client = Client(self.scheduler, timeout=10)
+        except (OSError, ValueError) as e:
+            raise NotHere(f"--scheduler {self.scheduler}: {e}") from None
+        with client:
+            futures = {client.submit(what, *tasks[i], pure=False): i
+                       for i in left}
+            for f in completed(futures):
+                yield futures[f], f.result()
 
 
 @dataclass

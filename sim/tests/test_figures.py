@@ -103,3 +103,13 @@ def test_what_was_found_is_kept(tmp_path: Path) -> None:
     assert unbounded(*kept) == first == unbounded("--jobs", "2")
     assert {f: f.stat().st_mtime_ns for f in files[1:]} == times
     assert sorted((tmp_path / "kept").iterdir()) == files
+
+
+def test_on_a_cluster(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False,
+            dashboard_address=None) as cluster:
+        far = figure("unbounded", tmp_path, "--quick", "--scheduler",
+                     cluster.scheduler_address)
+    assert far == figure("unbounded", tmp_path, "--quick")
