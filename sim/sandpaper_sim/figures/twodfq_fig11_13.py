@@ -34,7 +34,7 @@ CONNECTIONS = 8                 # of a tenant that always waits
 WARM_S, SHOWN_S = 100, 200
 SEEDS = 8
 EXPERIMENTS = 150
-RANDOM_WARM_S, RANDOM_SHOWN_S = 30, 60
+RANDOM_WARM_S, RANDOM_SHOWN_S = 20, 40
 FIXED = len(crowd.FIXED)
 
 
