@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sandpaper_sim import cli
+from sandpaper_sim.figures import crowd, twodfq_fig9_10, twodfq_fig11_13
 
 
 def figure(name: str, folder: Path, *more: str) -> dict:
@@ -113,3 +114,31 @@ def test_on_a_cluster(tmp_path: Path) -> None:
         far = figure("unbounded", tmp_path, "--quick", "--scheduler",
                      cluster.scheduler_address)
     assert far == figure("unbounded", tmp_path, "--quick")
+
+
+def test_cheap_and_dear_tenants() -> None:
+    first = {p: twodfq_fig9_10.quarters(
+        twodfq_fig9_10.simulate("gap", 1.0, p, 1, 5, 10))[0]
+        for p in twodfq_fig9_10.POLICIES}
+    assert first["wfq"] > 10 * first["2dfq"]
+    assert first["wf2q"] > 3 * first["2dfq"]
+
+
+def test_tenants_that_cannot_be_predicted() -> None:
+    """2DFQ^E against WFQ^E, two thirds unpredictable: t1's p99."""
+    p99 = {v: twodfq_fig11_13.workload(0.66, v, 1, 20, 10)["p99_ms"][0]
+           for v in ("wfqe", "2dfqe")}
+    assert p99["wfqe"] > 3 * p99["2dfqe"]
+
+
+def test_random_experiments_are_in_the_paper_s_ranges() -> None:
+    many = [twodfq_fig11_13.parameters(n, 1) for n in range(150)]
+    for key, least, most in (("threads", 2, 64), ("replayed", 0, 400),
+                             ("speed", 0.5, 4), ("backlogged", 0, 100),
+                             ("expensive", 0, 100),
+                             ("unpredictable", 0, 100)):
+        x = [m[key] for m in many]
+        assert least <= min(x) < least + (most - least) / 10
+        assert most - (most - least) / 10 < max(x) <= most
+    found = twodfq_fig11_13.experiment(0, "2dfqe", 1, 1, 1)
+    assert len(found["p99_ms"]) == len(crowd.FIXED)
