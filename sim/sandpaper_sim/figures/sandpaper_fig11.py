@@ -95,7 +95,7 @@ def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
             ax.plot([r["bound_us"] for r in mine],
                     [r["requests_per_s"] for r in mine], style, label=policy)
         ax.set(title=" ".join(p), xlabel="empirical bound (us)",
-               ylabel="requests/s", xscale="log")
+               ylabel="requests/s")
     figure.axes[0].legend()
 
 
