@@ -107,7 +107,7 @@ request_of(const struct sim *s, int32_t q)
 static void
 abandon(struct sim *s, struct request *q)
 {
-	if (q->node.state == REL_WAITING)
+	if (REL_Waits(&q->node))
 		REL_Cancel(s->rel, &q->node, 0);
 	else if (q->node.state == REL_RUNNING)
 		REL_Complete(s->rel, &q->node, -1, 0, 0);
@@ -212,6 +212,13 @@ void
 sim_weight(struct sim *s, int32_t t, uint32_t weight)
 {
 	REL_SetWeight(s->rel, tenant_of(s, t)->rel, weight);
+}
+
+void
+sim_limits(struct sim *s, int32_t t, uint32_t reservation, uint32_t limit,
+    int64_t now)
+{
+	REL_SetLimits(s->rel, tenant_of(s, t)->rel, reservation, limit, now);
 }
 
 void

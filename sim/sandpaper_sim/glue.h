@@ -65,6 +65,9 @@ struct sim_answer *sim_answer(struct sim *);
 /* Weight 1024 is 1.0; the tenant's number, from 0; -1: no memory */
 int32_t sim_tenant(struct sim *, uint32_t weight, unsigned classes);
 void sim_weight(struct sim *, int32_t tenant, uint32_t weight);
+/* REL_SetLimits(): parts of 65536 */
+void sim_limits(struct sim *, int32_t tenant, uint32_t reservation,
+    uint32_t limit, int64_t now);
 void sim_stat(const struct sim *, int32_t tenant, struct sim_stat *);
 void sim_charge(struct sim *, int32_t tenant, int64_t cost, int64_t now);
 

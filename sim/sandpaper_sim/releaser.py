@@ -16,12 +16,13 @@ EMPTY, NO_SLOT, NOT_YET = lib.SIM_EMPTY, lib.SIM_NO_SLOT, lib.SIM_NOT_YET
 NEVER = 2**63 - 1               # ns
 
 # REL_OPT_* of releaser.h
-SETTLE, KEEP_DEBT, CAP, CLOSED, REJOIN = (1 << i for i in range(5))
-ALL, PAPER = 0x1f, 0            # PAPER: Sandpaper's Figure 8 as it is
+SETTLE, KEEP_DEBT, CAP, CLOSED, REJOIN, LIMITS = (1 << i for i in range(6))
+ALL, PAPER = 0x3f, 0            # PAPER: Sandpaper's Figure 8 as it is
 
 WEIGHT_ONE = 1024
 WEIGHT_MAX = 1024 * WEIGHT_ONE
 SCALE_ONE = 65536
+PART_ONE = 65536
 COST_MAX = 2**42                # ns, of one request
 
 RECORD = np.dtype([("arrival", "i8"), ("start", "i8"), ("end", "i8"),
@@ -169,6 +170,17 @@ class Releaser:
     def set_weight(self, tenant: int, weight: float) -> None:
         """Another one from now on."""
         lib.sim_weight(self.sim, tenant, round(weight * WEIGHT_ONE))
+
+    def set_limits(self, tenant: int, reservation: float, limit: float,
+                   now: int) -> None:
+        """REL_SetLimits(): parts, 0 to 1, of its dominant resource; 0: none.
+
+        From now on. dequeue() may answer NOT_YET with a time, then."""
+        for part in (reservation, limit):
+            if not 0 <= part <= 1:
+                raise ValueError(f"part {part}: 0 to 1")
+        lib.sim_limits(self.sim, tenant, round(reservation * PART_ONE),
+                       round(limit * PART_ONE), now)
 
     def set_round(self, ns: int) -> None:
         """REL_SetRound(): how much service a round of mr3-rs gives."""

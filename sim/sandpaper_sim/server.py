@@ -28,6 +28,7 @@ LAST = NORMAL + 1               # after all else of this instant
 
 MS = 1_000_000                  # ns
 SECOND = 1_000_000_000          # ns
+HOLD = 2 * MS                   # of link: design, section 6
 REFRESH = 10 * MS               # 2DFQ, section 5
 
 
@@ -74,6 +75,8 @@ class Server:
         self.releaser = releaser
         self.done: list[Callable[[], None]] = []    # a tenant
         self._idle = list(range(releaser.slots))    # in order
+        self.closed = 0             # REL_MASK()s of resources
+        self._due = NEVER           # ns, the next look because of a limit
         self._woken = False
         self._waking = Timer(env, self._dispatch)
         self._refresh = refresh
@@ -111,13 +114,23 @@ class Server:
         now, idle, rel = self.env.now, self._idle, self.releaser
         i = 0
         while i < len(idle) and self._free():
-            request = rel.dequeue(idle[i], now)
+            request = rel.dequeue(idle[i], now, self.closed)
             if request >= 0:
                 self._begin(idle.pop(i), request)
             elif request == NOT_YET:
+                self._look_at(rel.answer.when)
                 i += 1              # another slot may be eligible
             else:
                 return
+
+    def _look_at(self, when: int) -> None:
+        if when < self._due:
+            self._due = when
+            self.at(when, self._look)
+
+    def _look(self) -> None:
+        self._due = NEVER
+        self._wake()
 
     def _free(self) -> bool:
         return True
@@ -305,11 +318,14 @@ class Proxy(Server):
 
     A request's `cpu` is its processing time, so it needs cpu x C of a core;
     `net` is its time on the link. queue: a response waits for the link
-    without its worker. fetch(tenant): ns for which the request, half way
-    through its CPU time, waits for an origin; 0: it is a hit."""
+    without its worker; with `hold`, nothing that needs the link most is
+    released while more than so many ns of responses are released and not yet
+    sent, as varnishd does (design, section 6). fetch(tenant): ns for which
+    the request, half way through its CPU time, waits for an origin; 0: it is
+    a hit."""
 
     def __init__(self, env: Environment, releaser: Releaser, cores: int,
-                 *, queue: bool = False, refresh: int = 0,
+                 *, queue: bool = False, hold: int = 0, refresh: int = 0,
                  fetch: Callable[[int], int] | None = None,
                  scale: Callable[[int], int] | None = None) -> None:
         super().__init__(env, releaser, refresh)
@@ -318,6 +334,8 @@ class Proxy(Server):
         self.fetching = 0                   # requests
         self.fetches: list[tuple[int, int]] = [(0, 0)]  # (ns, fetching)
         self._queue = queue
+        self._hold = hold
+        self._unsent = 0                    # ns on the link
         self._fetch = fetch
         self._scale = scale
         self._jobs: dict[int, Job] = {}
@@ -330,12 +348,19 @@ class Proxy(Server):
         a, c = self.releaser.answer, self.cores.cores
         job = Job(request, a.tenant, slot, a.cpu * c, a.net)
         self._jobs[request] = job
+        self._count(job.net)
         if self._fetch is not None:
             job.fetch = self._fetch(job.tenant)
         if job.fetch:
             job.later = job.cpu // 2
             job.cpu -= job.later
         self.cores.add(job)
+
+    def _count(self, net: int) -> None:
+        """So many ns of link are released, or sent if below 0."""
+        self._unsent += net
+        if self._hold:
+            self.closed = (self._unsent > self._hold) << NET
 
     def _computed(self, job: Job) -> None:
         if job.fetch:
@@ -381,6 +406,7 @@ class Proxy(Server):
         scale = SCALE_ONE if self._scale is None else self._scale(tenant)
         self.releaser.complete(request, self.env.now, scale)
         del self._jobs[request]
+        self._count(-job.net)
         if not (self._queue and job.net):
             self._give_back(job)
         self.done[tenant]()
@@ -416,8 +442,9 @@ def pool(policy: str, threads: int, *, refresh: int = 0,
 
 
 def proxy(policy: str, workers: int, cores: int, *, queue: bool = False,
-          refresh: int = 0, fetch: Callable[[int], int] | None = None,
+          hold: int = 0, refresh: int = 0,
+          fetch: Callable[[int], int] | None = None,
           **options: Any) -> Proxy:  # noqa: ANN401
     """A proxy with a releaser of its own, at time 0."""
-    return Proxy(Environment(0), Releaser(policy, workers, **options),
-                 cores, queue=queue, refresh=refresh, fetch=fetch)
+    return Proxy(Environment(0), Releaser(policy, workers, **options), cores,
+                 queue=queue, hold=hold, refresh=refresh, fetch=fetch)
