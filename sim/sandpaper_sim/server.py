@@ -29,6 +29,7 @@ LAST = NORMAL + 1               # after all else of this instant
 MS = 1_000_000                  # ns
 SECOND = 1_000_000_000          # ns
 HOLD = 2 * MS                   # of link: design, section 6
+DRAIN = 98                      # percent of what the link can do: the same
 REFRESH = 10 * MS               # 2DFQ, section 5
 
 
@@ -76,7 +77,7 @@ class Server:
         self.done: list[Callable[[], None]] = []    # a tenant
         self._idle = list(range(releaser.slots))    # in order
         self.closed = 0             # REL_MASK()s of resources
-        self._due = NEVER           # ns, the next look because of a limit
+        self._due = NEVER           # ns, the next look for what is shut
         self._woken = False
         self._waking = Timer(env, self._dispatch)
         self._refresh = refresh
@@ -126,11 +127,12 @@ class Server:
     def _look_at(self, when: int) -> None:
         if when < self._due:
             self._due = when
-            self.at(when, self._look)
+            self.at(when, lambda: self._look(when))
 
-    def _look(self) -> None:
-        self._due = NEVER
-        self._wake()
+    def _look(self, when: int) -> None:
+        if when == self._due:       # else it was brought forward
+            self._due = NEVER
+            self._wake()
 
     def _free(self) -> bool:
         return True
@@ -319,8 +321,8 @@ class Proxy(Server):
     A request's `cpu` is its processing time, so it needs cpu x C of a core;
     `net` is its time on the link. queue: a response waits for the link
     without its worker; with `hold`, nothing that needs the link most is
-    released while more than so many ns of responses are released and not yet
-    sent, as varnishd does (design, section 6). fetch(tenant): ns for which
+    released while the link has more than so many ns to do with what has been
+    released, as in varnishd (design, section 6). fetch(tenant): ns for which
     the request, half way through its CPU time, waits for an origin; 0: it is
     a hit."""
 
@@ -335,20 +337,23 @@ class Proxy(Server):
         self.fetches: list[tuple[int, int]] = [(0, 0)]  # (ns, fetching)
         self._queue = queue
         self._hold = hold
-        self._unsent = 0                    # ns on the link
+        self._backlog = self._counted = 0   # ns on the link, and when
         self._fetch = fetch
         self._scale = scale
         self._jobs: dict[int, Job] = {}
         self._above = 0                     # workers that have no slot
 
     def _free(self) -> bool:
+        if self._hold:
+            self._count(0)
         return not self._above
 
     def _begin(self, slot: int, request: int) -> None:
         a, c = self.releaser.answer, self.cores.cores
         job = Job(request, a.tenant, slot, a.cpu * c, a.net)
         self._jobs[request] = job
-        self._count(job.net)
+        if self._hold:
+            self._count(job.net)
         if self._fetch is not None:
             job.fetch = self._fetch(job.tenant)
         if job.fetch:
@@ -357,10 +362,15 @@ class Proxy(Server):
         self.cores.add(job)
 
     def _count(self, net: int) -> None:
-        """So many ns of link are released, or sent if below 0."""
-        self._unsent += net
-        if self._hold:
-            self.closed = (self._unsent > self._hold) << NET
+        """So many ns of link are released."""
+        now = self.env.now
+        sent = (now - self._counted) * DRAIN // 100
+        self._backlog = max(0, self._backlog - sent) + net
+        self._counted = now
+        over = self._backlog - self._hold
+        self.closed = (over > 0) << NET
+        if over > 0:
+            self._look_at(now + over * 100 // DRAIN + 1)
 
     def _computed(self, job: Job) -> None:
         if job.fetch:
@@ -406,7 +416,6 @@ class Proxy(Server):
         scale = SCALE_ONE if self._scale is None else self._scale(tenant)
         self.releaser.complete(request, self.env.now, scale)
         del self._jobs[request]
-        self._count(-job.net)
         if not (self._queue and job.net):
             self._give_back(job)
         self.done[tenant]()

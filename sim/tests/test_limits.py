@@ -6,7 +6,15 @@ from __future__ import annotations
 import pytest
 
 from sandpaper_sim.releaser import Releaser
-from sandpaper_sim.server import HOLD, SECOND, Proxy, Server, pool, proxy
+from sandpaper_sim.server import (
+    DRAIN,
+    HOLD,
+    SECOND,
+    Proxy,
+    Server,
+    pool,
+    proxy,
+)
 from sandpaper_sim.workload import Constant, closed, generator, stream
 
 US = 1000                       # ns
@@ -62,15 +70,16 @@ def test_the_hold_is_what_makes_the_link_fair() -> None:
     assert parts(held(0), "net", SECOND) == \
         pytest.approx([3 / 4, 1 / 4], rel=0.02)
     assert parts(held(HOLD), "net", SECOND) == \
-        pytest.approx([1 / 2, 1 / 2], rel=0.02)
+        pytest.approx([DRAIN / 200] * 2, rel=0.02)
 
 
 def test_the_hold_leaves_the_cpu_alone() -> None:
     """Who needs the link most is held; the rest of the CPU is another's."""
     server = held(HOLD)
     ask(server, 60, 100, 1)
+    net = 0.05 * DRAIN / 100
     assert parts(server, "cpu", SECOND) == \
-        pytest.approx([0.05, 0.05, 0.9], rel=0.02)
+        pytest.approx([net, net, 1 - 2 * net], rel=0.02)
 
 
 def test_parts() -> None:
