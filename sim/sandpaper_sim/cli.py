@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""sim/run NAME: runs a figure, prints a table, writes JSON and a plot."""
+"""sim/run NAME: runs a figure, prints a table, writes JSON and a plot.
+
+So do `sim/run scenario FILE` and `sim/run replay FILE`, of the user's own."""
 
 from __future__ import annotations
 
@@ -12,11 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import scenario
+from . import play
+from .fields import Wrong
 from .figure import Context, Figure, NotHere, Result
 from .figures import FIGURES
 
 FORMATS = ("svg", "png", "pdf")
+COMMANDS = {"scenario": play}
 
 
 def fail(text: str) -> NoReturn:
@@ -46,13 +50,17 @@ def whole(least: int) -> Callable[[str], int]:
 def arguments(argv: list[str]) -> argparse.Namespace:
     """Of the command."""
     p = Parser(prog="sim/run", description=__doc__)
-    p.add_argument("name", metavar="NAME", nargs="?",
-                   help="of a figure, or of a scenario's file, .toml; "
-                   "none: lists the figures")
+    command = COMMANDS.get(argv[0]) if argv else None
+    p.add_argument("name", metavar="NAME", nargs=None if command else "?",
+                   help="of a figure, `scenario` or `replay`; "
+                   "none: lists them")
+    if command:
+        command.add_arguments(p)
     p.add_argument("--json", type=Path, metavar="FILE")
     p.add_argument("--plot", type=Path, metavar="FILE",
                    help=f"ends in {', '.join('.' + f for f in FORMATS)}")
-    p.add_argument("--seed", type=whole(0), default=1, metavar="N")
+    p.add_argument("--seed", type=whole(0), metavar="N",
+                   help="1, or what a scenario says")
     p.add_argument("--jobs", type=whole(1), metavar="N",
                    default=len(os.sched_getaffinity(0)),
                    help="processes; the result does not depend on it")
@@ -75,10 +83,12 @@ def arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def names() -> str:
-    """All figures, one a line."""
-    width = max(map(len, FIGURES))
-    return "\n".join(f"  {f.name:{width}}  {f.summary}"
-                     for f in FIGURES.values())
+    """All figures and commands, one a line."""
+    all_ = {f.name: f.summary for f in FIGURES.values()} | {
+        name: module.SUMMARY for name, module in COMMANDS.items()}
+    width = max(map(len, all_))
+    return "\n".join(f"  {name:{width}}  {summary}"
+                     for name, summary in all_.items())
 
 
 def replace(file: Path, write: Callable[[str], object]) -> None:
@@ -117,22 +127,26 @@ def draw(figure: Figure, data: dict[str, Any], file: Path) -> None:
         new, format=kind, metadata=empty.get(kind)))
 
 
+def figure_of(a: argparse.Namespace) -> Figure:
+    """The one that is asked for; Wrong."""
+    if a.name in COMMANDS:
+        return COMMANDS[a.name].figure(a)
+    if a.name not in FIGURES:
+        fail(f"no figure '{a.name}': there are {', '.join(FIGURES)}; "
+             f"and {' FILE, '.join(COMMANDS)} FILE")
+    return FIGURES[a.name]
+
+
 def run(a: argparse.Namespace) -> None:
     """One figure."""
-    if a.name.endswith(".toml"):
-        figure = scenario.figure(Path(a.name))
-    elif a.name in FIGURES:
-        figure = FIGURES[a.name]
-    else:
-        fail(f"no figure '{a.name}': there are {', '.join(FIGURES)}; "
-             "a scenario's name ends in .toml")
-    context = Context(a.name, a.seed, a.jobs, a.quick, a.keep,
-                      a.scheduler)
     try:
+        figure = figure_of(a)
+        context = Context(a.name, 1 if a.seed is None else a.seed, a.jobs,
+                          a.quick, a.keep, a.scheduler)
         result = figure.run(context)
     except NotHere as e:
         fail(f"{a.name}: {e}")
-    except scenario.Wrong as e:
+    except Wrong as e:
         fail(str(e))
     data = as_json(figure, context, result)
     print("\n".join(result.table))

@@ -1,148 +1,145 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Traces: who asked for what, and when.
 
-CSV: the first line names the columns time_s, tenant, cpu_us and net_us, in any
-order. cpu_us is processing time: a core's time over the number of cores.
-
-Log: what `varnishlog -g raw -i Timestamp,Sandpaper` prints of a Sandpaper
-varnishd (with -r FILE, of a recorded day). A request's Timestamp "Enqueue" says
-when it came, its Sandpaper record what it cost. Those still without their
-record at the end are left out."""
+CSV: the first line names the columns arrival_s, tenant, cpu_s and link_s, and
+fetch_s if requests wait for an origin, in any order; one request a line, in
+order of arrival. cpu_s is the time it takes a core, as varnishd logs it;
+link_s the time it takes the link. A varnishd's log holds the same and more:
+varnishlog.py."""
 
 from __future__ import annotations
 
 import csv
-import math
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import TextIO
 
-from .releaser import COST_MAX
+import numpy as np
+
+from .fields import Wrong
+from .releaser import COST_MAX, Records
 from .server import SECOND
 
-COLUMNS = ("time_s", "tenant", "cpu_us", "net_us")
-US = 1000                       # ns
-Named = TypeVar("Named")
+NEEDED = ("arrival_s", "tenant", "cpu_s", "link_s")
+COLUMNS = (*NEEDED, "fetch_s")
+ARRIVAL_MAX = 2**62             # ns
+
+# ns; start, end and connection: -1, if it is not known
+REQUEST = np.dtype([("arrival", "i8"), ("start", "i8"), ("end", "i8"),
+                    ("cpu", "i8"), ("net", "i8"), ("fetch", "i8"),
+                    ("tenant", "i4"), ("connection", "i4")])
+Row = tuple[int, int, int, int, int, int, int, int]
 
 
-class Wrong(Exception):
-    """What is wrong with a trace: file, line, field, what is allowed."""
+@dataclass
+class Trace:
+    """Names of tenants, and requests of type REQUEST in order of arrival."""
+
+    tenants: list[str]
+    rows: Records
+    left_out: int = 0           # requests of which not all is known
+
+    def of(self, tenant: int) -> Records:
+        """A tenant's requests."""
+        return self.rows[self.rows["tenant"] == tenant]
 
 
-@dataclass(frozen=True)
-class Row:
-    """A request; ns."""
+@dataclass
+class Numbers:
+    """Numbers for names, in order of appearance."""
 
-    time: int
-    tenant: str
-    cpu: int
-    net: int
+    of: dict[str, int] = field(default_factory=dict)
+
+    def __call__(self, name: str) -> int:
+        """That of a name."""
+        return self.of.setdefault(name, len(self.of))
 
 
-def nanoseconds(text: str, unit: int, most: int, where: str) -> int:
-    """A number of units, not negative."""
+def nanoseconds(text: str, most: int, where: str) -> int:
+    """Seconds, not negative; exact to the ns. where: file, line, field."""
     try:
-        x = float(text)
-    except ValueError:
-        x = math.nan
-    if not 0 <= x * unit <= most:
-        raise Wrong(f"{where}: {text!r}: a number, 0 to {most / unit:g}")
-    return round(x * unit)
+        x = Decimal(text).scaleb(9)
+    except InvalidOperation:
+        x = Decimal(-1)
+    if not (x.is_finite() and 0 <= x <= most):
+        raise Wrong(f"{where}: {text!r}: a number, 0 to "
+                    f"{most // SECOND} (s)")
+    return round(x)
 
 
-def read_csv(path: Path, file: Iterable[str]) -> Iterator[Row]:
-    """Rows of a CSV file, in its order."""
-    rows = csv.reader(file)
-    head = [name.strip() for name in next(rows, [])]
+def read_head(path: Path, head: list[str]) -> list[str]:
+    """The columns; Wrong."""
     for name in COLUMNS:
-        if head.count(name) != 1:
-            raise Wrong(f"{path}:1: {name}: is "
-                        f"{'there twice' if name in head else 'missing'}; "
-                        f"the columns are {', '.join(COLUMNS)}")
-    at = [head.index(name) for name in COLUMNS]
-    for row in rows:
-        if not row:
+        if head.count(name) > 1:
+            raise Wrong(f"{path}:1: {name}: is there twice")
+        if name in NEEDED and name not in head:
+            raise Wrong(f"{path}:1: {name}: is missing; the columns are "
+                        f"{', '.join(NEEDED)} and, if you like, fetch_s")
+    for name in head:
+        if name not in COLUMNS:
+            raise Wrong(f"{path}:1: {name}: unknown; the columns are "
+                        f"{', '.join(COLUMNS)}")
+    return head
+
+
+def read_rows(path: Path, file: Iterable[str],
+              number: Numbers) -> Iterator[Row]:
+    """Of a CSV file; Wrong."""
+    lines = csv.reader(file)
+    head = read_head(path, [name.strip() for name in next(lines, [])])
+    last, last_text = -1, ""
+    for cells in lines:
+        if not cells:
             continue
-        where = f"{path}:{rows.line_num}"
-        if len(row) != len(head):
-            raise Wrong(f"{where}: {len(row)} fields; "
+        where = f"{path}:{lines.line_num}"
+        if len(cells) != len(head):
+            raise Wrong(f"{where}: {len(cells)} fields; "
                         f"line 1 names {len(head)}")
-        time, tenant, cpu, net = (row[i].strip() for i in at)
-        if not tenant:
+        row = dict(zip(head, map(str.strip, cells), strict=True))
+        if not row["tenant"]:
             raise Wrong(f"{where}: tenant: is empty")
-        yield Row(nanoseconds(time, SECOND, 2**62, f"{where}: time_s"),
-                  tenant,
-                  nanoseconds(cpu, US, COST_MAX, f"{where}: cpu_us"),
-                  nanoseconds(net, US, COST_MAX, f"{where}: net_us"))
+        at = nanoseconds(row["arrival_s"], ARRIVAL_MAX, f"{where}: arrival_s")
+        if at < last:
+            raise Wrong(f"{where}: arrival_s: {row['arrival_s']}: "
+                        f"{last_text} or later, as the request before")
+        last, last_text = at, row["arrival_s"]
+        cpu, net, fetch = (
+            nanoseconds(row.get(c, "0"), COST_MAX, f"{where}: {c}")
+            for c in ("cpu_s", "link_s", "fetch_s"))
+        yield at, -1, -1, cpu, net, fetch, number(row["tenant"]), -1
 
 
-RECORD = re.compile(r"^[\s*-]*(\d+)\s+(Timestamp|Sandpaper)\s+(?:[bc-]\s+)?"
-                    r"(.*)$")
-
-
-def read_log(path: Path, file: Iterable[str]) -> Iterator[Row]:
-    """Requests of a log, in order of their ends."""
-    came: dict[str, int] = {}
-    for n, line in enumerate(file, 1):
-        m = RECORD.match(line)
-        if m is None:
-            continue
-        vxid, tag, text = m.groups()
-        where, words = f"{path}:{n}", text.split()
-        if tag == "Timestamp":
-            if words[:1] == ["Enqueue:"] and len(words) > 1:
-                came[vxid] = nanoseconds(words[1], SECOND, 2**62,
-                                         f"{where}: Enqueue")
-            continue
-        if len(words) != 7:
-            raise Wrong(f"{where}: Sandpaper: {len(words)} fields, not 7")
-        if vxid in came:
-            yield Row(came.pop(vxid), words[0],
-                      nanoseconds(words[2], SECOND, COST_MAX,
-                                  f"{where}: CPU cost"),
-                      nanoseconds(words[3], SECOND, COST_MAX,
-                                  f"{where}: NIC cost"))
-
-
-def rows_of(path: Path, file: TextIO) -> Iterator[Row]:
-    """By what its first line looks like."""
-    first = file.readline()
-    file.seek(0)
-    if "time_s" in first or path.suffix == ".csv":
-        return read_csv(path, file)
-    return read_log(path, file)
-
-
-def read(path: Path) -> list[Row]:
-    """In order of time, the first one at 0; Wrong."""
+def read_csv(path: Path) -> Trace:
+    """The whole file; Wrong."""
+    number = Numbers()
     try:
-        with path.open(newline="") as file:
-            rows = list(rows_of(path, file))
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(read_rows(path, file, number))
     except OSError as e:
         raise Wrong(f"{path}: {e.strerror}") from None
     except UnicodeDecodeError:
         raise Wrong(f"{path}: not UTF-8") from None
+    except csv.Error as e:
+        raise Wrong(f"{path}: {e}") from None
     if not rows:
         raise Wrong(f"{path}: no request in it")
-    rows.sort(key=lambda r: r.time)
-    begin = rows[0].time
-    return [Row(r.time - begin, r.tenant, r.cpu, r.net) for r in rows]
+    return Trace(list(number.of), np.array(rows, REQUEST))
 
 
-def number(rows: Sequence[Row], known: list[Named],
-           make: Callable[[str], Named],
-           ) -> tuple[list[tuple[int, int, int, int]], list[Named]]:
-    """Rows with numbers for tenants, and the tenants: those that are known
-    (by their `name`), then the others in order of appearance."""
-    by_name = {getattr(t, "name"): i  # noqa: B009
-               for i, t in enumerate(known)}
-    tenants = list(known)
-    for r in rows:
-        if r.tenant not in by_name:
-            by_name[r.tenant] = len(tenants)
-            tenants.append(make(r.tenant))
-    # A request that cost nothing still takes a moment.
-    return [(r.time, by_name[r.tenant], max(r.cpu, 1), r.net)
-            for r in rows], tenants
+def seconds(ns: int) -> str:
+    """All of its digits."""
+    return f"{ns // SECOND}.{ns % SECOND:09d}"
+
+
+def write_csv(trace: Trace, file: TextIO) -> None:
+    """What read_csv() reads; starts, ends and connections are left out."""
+    out = csv.writer(file, lineterminator="\n")
+    out.writerow(COLUMNS)
+    rows = trace.rows
+    for at, tenant, *costs in zip(
+            *(rows[k].tolist() for k in (
+                "arrival", "tenant", "cpu", "net", "fetch")), strict=True):
+        out.writerow((seconds(at), trace.tenants[tenant],
+                      *map(seconds, costs)))

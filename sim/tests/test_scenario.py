@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Scenarios and traces: what they do, and what is said of a bad one."""
+"""Scenarios: what they do, and what is said of a bad one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sandpaper_sim import cli, scenario, traces
+from sandpaper_sim import cli, scenario, theory
 
 GOOD = """\
 model = "threads"
@@ -21,30 +21,56 @@ name = "a"
 connections = 4
 cpu_us = 1000
 
+# the other one
 [[tenant]]
 name = "b"
 weight = 3
 rate = 100
 cpu_us = { median = 500, sigma = 1 }
 """
-HEAD = "time_s,tenant,cpu_us,net_us\n"
+PROXY = """\
+cores = 2
+link = "blocks"
+link_bits_per_s = 1e9
+fetch_ms = 10
+seconds = 1
+[[tenant]]
+name = "a"
+connections = 4
+cpu_us = 1000
+"""
 
 
 def run(folder: Path, text: str, *more: str) -> dict:
     (folder / "s.toml").write_text(text)
     out = folder / "out.json"
-    cli.main([str(folder / "s.toml"), "--jobs", "1", "--json", str(out),
-              *more])
+    cli.main(["scenario", str(folder / "s.toml"), "--jobs", "1",
+              "--json", str(out), *more])
     return json.loads(out.read_text())
+
+
+def tenants(folder: Path, text: str, *more: str) -> list[dict]:
+    return run(folder, text, *more)["results"][0]["tenants"]
 
 
 def test_loops(tmp_path: Path) -> None:
     data = run(tmp_path, GOOD, "--plot", str(tmp_path / "a.svg"))
-    assert data["figure"] == "s.toml"
+    assert data["figure"] == "scenario"
     a, b = data["results"][0]["tenants"]
     assert 80 <= b["requests_per_s"] <= 120
-    # What b leaves of two threads is a's.
-    assert a["cpu_share"] == pytest.approx(2 - b["cpu_share"], abs=0.01)
+    # What b leaves of the threads is a's.
+    assert a["share"] == pytest.approx(1 - b["share"], abs=0.005)
+
+
+def test_the_command_says_seed_and_policy(tmp_path: Path) -> None:
+    data = run(tmp_path, "seed = 7\n" + GOOD, "--policy", "fifo",
+               "--policy", "2dfq")
+    assert data["seed"] == 7
+    assert [r["policy"] for r in data["results"]] == ["fifo", "2dfq"]
+    again = run(tmp_path, GOOD, "--policy", "fifo", "--seed", "7")
+    assert again["results"] == data["results"][:1]
+    other = run(tmp_path, GOOD, "--policy", "fifo", "--seed", "8")
+    assert other["results"] != data["results"][:1]
 
 
 def test_the_shipped_scenario_is_good() -> None:
@@ -53,100 +79,176 @@ def test_the_shipped_scenario_is_good() -> None:
     assert [a.name for a in s.askers] == ["c1", "c2", "c3", "c4"]
 
 
+def test_wait_of_mmc(tmp_path: Path) -> None:
+    """M/M/2 at a load of 0.8: in all, as one tenant or two."""
+    text = ('model = "threads"\nworkers = 2\npolicies = ["fifo"]\n'
+            "seconds = 60\nwarm_seconds = 2\n")
+    for name in "ab":
+        text += (f'[[tenant]]\nname = "{name}"\nrate = 400\n'
+                 "cpu_us = { mean = 2000 }\n")
+    file = tmp_path / "s.toml"
+    file.write_text(text)
+    from sandpaper_sim import play
+    server = play.start(scenario.read(file), "fifo", 1)
+    server.run(60 * 10**9)
+    rows = server.releaser.records()
+    assert (rows["start"] - rows["arrival"]).mean() / 1e6 == pytest.approx(
+        theory.mmc_wait(0.8, 2.0, 2), rel=0.05)
+
+
+def test_shares_by_weight(tmp_path: Path) -> None:
+    """Three tenants that always wait, at one core: 1 to 2 to 5."""
+    text = "cores = 1\nseconds = 2\nwarm_seconds = 0.5\n"
+    for weight in (1, 2, 5):
+        text += (f'[[tenant]]\nname = "w{weight}"\nweight = {weight}\n'
+                 "connections = 30\ncpu_us = { mean = 200 }\n")
+    found = tenants(tmp_path, text)
+    assert [t["share"] for t in found] == [
+        pytest.approx(w / 8, rel=0.03) for w in (1, 2, 5)]
+    # A lag of some requests' length.
+    assert all(0 < t["lag_sd_ms"] < 5 for t in found)
+
+
+def test_a_limit_and_a_reservation(tmp_path: Path) -> None:
+    text = "cores = 1\nseconds = 2\nwarm_seconds = 0.5\n"
+    for name, more in (("a", "limit = 0.1"), ("b", "reservation = 0.6"),
+                       ("c", "")):
+        text += (f'[[tenant]]\nname = "{name}"\n{more}\n'
+                 "connections = 30\ncpu_us = 200\n")
+    assert [t["share"] for t in tenants(tmp_path, text)] == [
+        pytest.approx(x, rel=0.03) for x in (0.1, 0.6, 0.3)]
+
+
+def test_cpu_time_is_a_core_s(tmp_path: Path) -> None:
+    """4 connections on 2 cores, 1 ms each: 2000/s; 125 kB at 1 Gbit/s: as
+    many responses as the link sends in a second, 1000."""
+    a, = tenants(tmp_path, PROXY)
+    assert a["requests_per_s"] == pytest.approx(2000, rel=0.005)
+    assert a["dominant"] == "cpu"
+    a, = tenants(tmp_path, PROXY + "kbytes = 125\n")
+    assert a["requests_per_s"] == pytest.approx(1000, rel=0.005)
+    assert (a["dominant"], a["share"]) == (
+        "link", pytest.approx(1, rel=0.005))
+
+
+def test_misses_fetch(tmp_path: Path) -> None:
+    """With one connection: 1 ms, and 10 ms more for half of them."""
+    a, = tenants(tmp_path, PROXY.replace("connections = 4", """\
+connections = 1
+miss = 0.5""").replace("seconds = 1", "seconds = 20"))
+    assert a["requests_per_s"] == pytest.approx(1000 / 6, rel=0.03)
+    assert a["latency_p99_ms"] == pytest.approx(11)
+
+
 @pytest.mark.parametrize(("old", "new", "says"), [
     ("workers = 2", "", ":1: workers: is missing"),
     ("workers = 2", "workers = 0", ":2: workers: 0: a whole number, 1 to "),
     ("workers = 2", "workers = 2.5", ":2: workers: 2.5: a whole number"),
     ('"wfq"', '"best"', ":3: policies: 'best': one of mr3-rs, "),
+    ('["wfq"]', '"wfq"', ":3: policies: 'wfq': a list of mr3-rs, "),
+    ('"wfq"', "", ":3: policies: []: some of mr3-rs, "),
     ("seconds = 1", "seconds = true", ":4: seconds: True: a number, "),
     ("seconds = 1", "seconds = 1\nfast = 1", ":5: fast: unknown; there are"),
     ("seconds = 1", "seconds = 1\nwarm_seconds = 2",
-     ":5: warm_seconds: 2: a number, 0 to 1"),
-    ("seconds = 1", "seconds = ", "(at line 4, column 11)"),
+     ":5: warm_seconds: 2: a number below 1"),
+    ("seconds = 1", "seconds = nan", ":4: seconds: nan: a number, "),
+    ("seconds = 1", "seconds = ", "s.toml:4: "),
+    ("seconds = 1", 'options = ["fast"]\nseconds = 1',
+     ":4: options: 'fast': one of settle, keep_debt, "),
+    ("seconds = 1", 'estimator = "guess"\nseconds = 1',
+     ":4: estimator: 'guess': one of ewma, "),
     ('"threads"', '"cores"', ":1: model: 'cores': one of proxy, threads"),
     ('"threads"', '"proxy"', ":1: cores: is missing"),
+    ("seconds = 1", 'link = "held"\nseconds = 1', ":4: link: unknown"),
     ("connections = 4", "", ":6: connections: say either"),
     ("connections = 4", "connections = 4\nrate = 1", ":8: connections: say"),
-    ("weight = 3", "weight = 0", ":13: weight: 0: a number, "),
-    ("weight = 3", "wight = 3", ":13: wight: unknown; there are name, "),
+    ("weight = 3", "weight = 0", ":14: weight: 0: a number, 0.0009"),
+    ("weight = 3", "limit = 1.5", ":14: limit: 1.5: a number, 0 to 1"),
+    ("weight = 3", "wight = 3", ":14: wight: unknown; there are name, "),
     ("cpu_us = 1000", "cpu_us = -1", ":9: cpu_us: -1: a number above 0"),
-    ("sigma = 1", "sigm = 1", ":15: cpu_us: {'median': 500, 'sigm': 1}: a"),
-    ("rate = 100", "rate = 100\nthink_us = 3", ":15: think_us: only a"),
-    ('name = "b"', 'name = "a"', ":12: name: 'a': there is one already"),
-    ('name = "b"', "name = 2", ":12: name: 2: a text")])
+    ("cpu_us = 1000", "", ":6: cpu_us: is missing"),
+    ("sigma = 1", "sigm = 1", ":16: cpu_us: {'median': 500, 'sigm': 1}: a"),
+    ("rate = 100", "rate = 100\nthink_us = 3", ":16: think_us: only a"),
+    ('name = "b"', 'name = "a"', ":13: name: 'a': there is one already"),
+    ('name = "b"', "name = 2", ":13: name: 2: a text"),
+    ("[[tenant]]\nname = \"a\"", "[x]\ny = 1", ":6: x: unknown"),
+    ("[[tenant]]\nname = \"a\"", "[[x]]\ny = 1", ":6: x: unknown"),
+    (GOOD[GOOD.index("\n[[tenant]]\nname = \"a\""):], "\ntenant = 3\n",
+     ":6: tenant: write [[tenant]]"),
+    (GOOD[GOOD.index("\n[[tenant]]\nname = \"a\""):], "",
+     ":1: tenant: is missing")])
 def test_bad_scenarios(old: str, new: str, says: str, tmp_path: Path,
                        capsys: pytest.CaptureFixture[str]) -> None:
     assert GOOD.count(old) == 1
+    refused(tmp_path, GOOD.replace(old, new), says, capsys)
+
+
+@pytest.mark.parametrize(("more", "says"), [
+    ("link_us = 3\nkbytes = 3", ":11: kbytes: say either link_us or kbytes"),
+    ("miss = 2", ":10: miss: 2: a number, 0 to 1")])
+def test_bad_proxies(more: str, says: str, tmp_path: Path,
+                     capsys: pytest.CaptureFixture[str]) -> None:
+    refused(tmp_path, PROXY + more, says, capsys)
+
+
+def refused(folder: Path, text: str, says: str,
+            capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as e:
-        run(tmp_path, GOOD.replace(old, new))
+        run(folder, text)
     assert e.value.code == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert f"{tmp_path}/s.toml" in err and says in err
+    assert f"{folder}/s.toml" in err
+    assert says in err
+
+
+def test_what_is_not_there(tmp_path: Path,
+                           capsys: pytest.CaptureFixture[str]) -> None:
+    for argv, says in (
+            (["scenario"], "are required: FILE"),
+            (["scenario", str(tmp_path / "no")], "No such file"),
+            (["scenario", str(tmp_path)], "Is a directory")):
+        with pytest.raises(SystemExit) as e:
+            cli.main(argv)
+        assert e.value.code == 2
+        assert says in capsys.readouterr().err
+    (tmp_path / "s.toml").write_text(GOOD)
+    with pytest.raises(SystemExit):
+        cli.main(["scenario", str(tmp_path / "s.toml"), "--policy", "best"])
+    assert "policy 'best': there are mr3-rs, " in capsys.readouterr().err
 
 
 TRACED = ('model = "threads"\nworkers = 1\npolicies = ["fifo"]\n'
           'trace = "t.csv"\n')
+TRACE = ("arrival_s,tenant,cpu_s,link_s\n"
+         "5,a,2e-6,0.1\n5.000001,a,0.0000015,0\n\n5.000002,b,0.000003,0\n")
 
 
 def test_trace(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text(
-        HEAD + "5.000002,b,3,0\n5,a,2,1\n\n5.000001,a,1.5,0\n")
-    data = run(tmp_path, TRACED + '[[tenant]]\nname = "b"\nweight = 2\n')
-    b, a = data["results"][0]["tenants"]
+    (tmp_path / "t.csv").write_text(TRACE)
+    b, a = tenants(tmp_path, TRACED + '[[tenant]]\nname = "b"\nweight = 2\n')
     assert (b["tenant"], b["weight"], a["tenant"]) == ("b", 2, "a")
     # a: 0 to 2 and 2 to 3.5 us; b came at 2, is served from 3.5 to 6.5.
-    assert a["mean_ms"] == pytest.approx((2 + 2.5) / 2 / 1000)
-    assert b["mean_ms"] == pytest.approx(4.5 / 1000)
+    assert a["latency_p50_ms"] == pytest.approx((2 + 2.5) / 2 / 1000)
+    assert b["latency_p50_ms"] == pytest.approx(4.5 / 1000)
+    assert b["wait_p99_ms"] == pytest.approx(1.5 / 1000)
 
 
-@pytest.mark.parametrize(("text", "says"), [
-    ("time_s,tenant,cpu_us\n", ":1: net_us: is missing; the columns are"),
-    ("time_s,tenant,cpu_us,net_us,net_us\n", ":1: net_us: is there twice"),
-    (HEAD + "0,a,1,0\n1,a,-2,0\n", ":3: cpu_us: '-2': a number, 0 to "),
-    (HEAD + "0,a,1,x\n", ":2: net_us: 'x': a number"),
-    (HEAD + "nan,a,1,1\n", ":2: time_s: 'nan': a number"),
-    (HEAD + "0,,1,1\n", ":2: tenant: is empty"),
-    (HEAD + "0,a,1\n", ":2: 3 fields; line 1 names 4"),
-    (HEAD, "t.csv: no request in it")])
-def test_bad_traces(text: str, says: str, tmp_path: Path) -> None:
-    file = tmp_path / "t.csv"
-    file.write_text(text)
-    with pytest.raises(traces.Wrong) as e:
-        traces.read(file)
-    assert str(e.value).startswith(str(file)) and says in str(e.value)
+def test_a_trace_s_fetches(tmp_path: Path) -> None:
+    """Each request of a tenant has its own, whatever is between."""
+    (tmp_path / "t.csv").write_text(
+        "tenant,arrival_s,cpu_s,fetch_s,link_s\n"
+        "b,0,1e-3,0,0\na,0,1e-3,0.02,0\na,0.1,1e-3,0,0\na,0.2,1e-3,0.05,0\n")
+    data = run(tmp_path, 'cores = 1\ntrace = "t.csv"\n')
+    b, a = data["results"][0]["tenants"]
+    assert b["latency_p99_ms"] <= 2
+    # The first one shared half of its CPU time with b's.
+    assert a["latency_p50_ms"] == pytest.approx(1 + 20 + 0.5, abs=0.1)
+    assert a["latency_p99_ms"] == pytest.approx(51, abs=0.1)
 
 
-def test_no_such_trace(tmp_path: Path) -> None:
-    (tmp_path / "s.toml").write_text(TRACED)
-    with pytest.raises(scenario.Wrong, match=r"t\.csv: No such file"):
-        scenario.read(tmp_path / "s.toml")
-
-
-LOG = """\
-         2 Begin          c sess 0 HTTP/1
-         3 Timestamp      c Start: 1763800000.000000 0.000000 0.000000
-         3 Timestamp      c Enqueue: 1763800000.000100 0.000100 0.000100
-         5 Timestamp      c Enqueue: 1763800000.000050 0.000100 0.000100
-         5 Sandpaper      c b.example 0.000010 0.000200 0.000300 0.000100 9 m
-         3 Timestamp      c Release: 1763800000.000200 0.000200 0.000100
-         3 Sandpaper      c a.example 0.000100 0.000040 0.000020 0.000040 1 e
-         7 Timestamp      c Enqueue: 1763800000.000400 0.000100 0.000100
-"""
-
-
-def test_log(tmp_path: Path) -> None:
-    file = tmp_path / "day.log"
-    file.write_text(LOG)
-    assert traces.read(file) == [
-        traces.Row(0, "b.example", 200_000, 300_000),
-        # A time since 1970 as a float is exact to some 0.2 us.
-        traces.Row(pytest.approx(50_000, abs=500), "a.example", 40_000,
-                   20_000)]
-
-
-def test_bad_log(tmp_path: Path) -> None:
-    file = tmp_path / "day.log"
-    file.write_text(LOG.replace(" 9 m", ""))
-    with pytest.raises(traces.Wrong, match=":5: Sandpaper: 5 fields, not 7"):
-        traces.read(file)
+def test_a_trace_lacks_a_tenant(tmp_path: Path,
+                                capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.csv").write_text(TRACE)
+    refused(tmp_path, TRACED + '[[tenant]]\nname = "c"\n',
+            ":6: name: 'c': not in the trace, which has a, b", capsys)

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""sim/run scenario FILE: what each tenant gets, under each policy."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import releaser, report, workload
+from .fields import Wrong
+from .figure import Context, Figure, Result, table
+from .scenario import Asker, Scenario, read
+from .server import MS, SECOND, Server
+from .trace import Trace
+from .workload import generator, stream
+
+SUMMARY = "FILE: tenants, server and policies of your own (TOML)"
+SHOWN = 20                      # tenants in the table
+
+Drawn = Iterator[int]           # ns
+
+
+def per_core(costs: Iterator[int], cores: int) -> Drawn:
+    """Processing times: a core's over the number of cores, if any."""
+    return (max(1, c // cores) for c in costs) if cores > 1 else costs
+
+
+def misses(s: Scenario, a: Asker, seed: int) -> Drawn:
+    """A tenant's fetches; 0: a hit."""
+    assert s.fetch is not None
+    draw = generator(seed, "scenario", a.name, "miss")
+    delays = stream(s.fetch, generator(seed, "scenario", a.name, "fetch"))
+    while True:
+        yield next(delays) if draw.random() < a.miss else 0
+
+
+def ask(server: Server, tenant: int, s: Scenario, a: Asker,
+        seed: int) -> None:
+    """A tenant's loop."""
+    def rng(what: str) -> np.random.Generator:
+        return generator(seed, "scenario", a.name, what)
+
+    assert a.cpu is not None
+    cpu = per_core(stream(a.cpu, rng("cpu")), s.serves.cores)
+    net = stream(a.net, rng("net")) if a.net else None
+    if a.rate:
+        workload.poisson(server, tenant, a.rate, cpu, rng("arrivals"), net)
+    elif a.connections:
+        workload.closed(server, tenant, a.connections, cpu, net,
+                        stream(a.think, rng("think")) if a.think else None)
+
+
+def rows_of(trace: Trace, cores: int) -> list[tuple[int, int, int, int]]:
+    """For workload.trace(), from 0 on. cores 0: threads, without a link."""
+    rows = trace.rows
+    cpu = np.maximum(rows["cpu"] // max(cores, 1), 1)
+    net = rows["net"] if cores else np.zeros_like(cpu)
+    return list(zip((rows["arrival"] - rows["arrival"][0]).tolist(),
+                    rows["tenant"].tolist(), cpu.tolist(), net.tolist(),
+                    strict=True))
+
+
+def ask_trace(server: Server, s: Scenario, trace: Trace) -> list[Drawn]:
+    """All requests of a trace, and each tenant's fetches."""
+    number = {a.name: i for i, a in enumerate(s.askers)}
+    of = [number[name] for name in trace.tenants]
+    workload.trace(server, [
+        (at, of[tenant], *costs) for at, tenant, *costs in rows_of(
+            trace, s.serves.cores)])
+    return [iter(trace.of(trace.tenants.index(a.name))["fetch"].tolist())
+            for a in s.askers]
+
+
+def start(s: Scenario, policy: str, seed: int) -> Server:
+    """What serves, and all who ask."""
+    # Requests of one tenant are released in order: so are its fetches.
+    fetches: list[Drawn] = []
+    server = s.serves.start(policy, lambda tenant: next(fetches[tenant]))
+    for a in s.askers:
+        tenant = server.tenant(a.weight)
+        if a.reservation or a.limit:
+            server.releaser.set_limits(tenant, a.reservation, a.limit, 0)
+        if s.trace is None:
+            ask(server, tenant, s, a, seed)
+            fetches.append(misses(s, a, seed) if a.miss else repeat(0))
+    if s.trace is not None:
+        fetches += ask_trace(server, s, s.trace)
+    return server
+
+
+def simulate(path: str, _digest: str, policy: str,
+             seed: int) -> dict[str, Any]:
+    """What each tenant got after the warm-up, under a policy.
+
+    The digest, of what the file says, is there for --keep."""
+    s = read(Path(path))
+    server = start(s, policy, seed)
+    begin, end = round(s.warm * SECOND), round(s.seconds * SECOND)
+    server.run(end + 1)
+    rows = server.releaser.records()
+    lags = report.lags(server, [a.weight for a in s.askers], begin, end)
+    capacity = 1 if s.serves.cores else s.serves.workers
+    return {"policy": policy, "tenants": [{
+        "tenant": a.name, "weight": a.weight,
+        **report.tenant(rows[rows["tenant"] == i], capacity, begin, end),
+        "lag_sd_ms": lags[i] / MS if lags else None,
+        "waiting_at_end": server.releaser.stat(i)["waiting"],
+        } for i, a in enumerate(s.askers)]}
+
+
+# The command
+
+COLUMNS = {"requests_per_s": "requests/s", "dominant": "most of",
+           "share": "share", "wait_p50_ms": "wait p50 (ms)",
+           "wait_p99_ms": "p99", "latency_p50_ms": "latency p50 (ms)",
+           "latency_p99_ms": "p99", "lag_sd_ms": "lag sd (ms)",
+           "waiting_at_end": "waiting"}
+
+
+def shown(x: object) -> object:
+    """In a table."""
+    return "-" if x is None else x
+
+
+def lines_of(r: dict[str, Any]) -> list[str]:
+    """A policy's table, those with the largest shares first."""
+    most = sorted(r["tenants"], key=lambda t: -t["share"])
+    more = [f"and {len(most) - SHOWN} more: --json has all"] \
+        if len(most) > SHOWN else []
+    return [r["policy"], *table(
+        ("tenant", *COLUMNS.values()),
+        [(t["tenant"], *(shown(t[c]) for c in COLUMNS))
+         for t in most[:SHOWN]]), *more]
+
+
+def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
+    """p99 of each tenant, by policy."""
+    axes = figure.subplots()
+    wide = 0.8 / len(data["results"])
+    for k, r in enumerate(data["results"]):
+        some = r["tenants"][:SHOWN]
+        axes.bar(np.arange(len(some)) + k * wide,
+                 [t["latency_p99_ms"] or np.nan for t in some], wide,
+                 label=r["policy"])
+    axes.set_xticks(np.arange(len(some)) + 0.4,
+                    [t["tenant"] for t in some], rotation=30, ha="right")
+    axes.set(yscale="log", ylabel="p99 latency (ms)")
+    axes.legend()
+
+
+def add_arguments(p: argparse.ArgumentParser) -> None:
+    """Of `sim/run scenario`."""
+    p.add_argument("file", metavar="FILE", type=Path, help="TOML")
+    p.add_argument("--policy", action="append", metavar="NAME",
+                   help="instead of the file's; more than once: all of them")
+
+
+def known(names: list[str] | None) -> list[str]:
+    """Policies that the library has; Wrong."""
+    try:
+        return [releaser.policy(name).name for name in names or []]
+    except ValueError as e:
+        raise Wrong(f"--policy: {e}") from None
+
+
+def figure(a: argparse.Namespace) -> Figure:
+    """The scenario, as a figure; Wrong."""
+    s = read(a.file)
+    names = known(a.policy) or s.policies
+    if a.seed is None:
+        a.seed = s.seed
+
+    def run(c: Context) -> Result:
+        found = c.map(simulate, [(str(a.file), s.digest, p, c.seed)
+                                 for p in names])
+        return Result(
+            {"scenario": a.file.name, "workers": s.serves.workers,
+             "cores": s.serves.cores, "seconds": s.seconds, "warm_s": s.warm},
+            found, {}, [x for r in found for x in lines_of(r)])
+
+    return Figure("scenario", a.file.name, run, plot)
