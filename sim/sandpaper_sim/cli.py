@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import play
+from . import play, replay
 from .fields import Wrong
 from .figure import Context, Figure, NotHere, Result
 from .figures import FIGURES
 
 FORMATS = ("svg", "png", "pdf")
-COMMANDS = {"scenario": play}
+COMMANDS = {"scenario": play, "replay": replay}
 
 
 def fail(text: str) -> NoReturn:

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a record of requests says of those who asked, and of what served them.
+
+What comes next depends on what was answered, if clients wait for answers. So a
+tenant is replayed as an open loop (requests come when they came) or as a closed
+one: as many connections as there were at each time send one request at a time,
+with the recorded costs and pauses, in order, again from the first if more are
+needed. A tenant is closed if its connections spent at least half of their time
+with an unanswered request: a connection's rate is one over response plus pause,
+so that this part, of the response, is by how much the rate follows it. Only
+requests that follow another one on their connection tell; if most of a tenant's
+do not, it is open.
+
+A server may do less than its cores and its link could: it has other work. While
+requests wait, the busier of CPU and link is what they wait for, and as busy as
+it can be: its capacity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import cycle
+
+import numpy as np
+
+from .metrics import Ints, every, received
+from .releaser import Records
+from .server import MS, SECOND, Server
+
+CLOSED = 0.5                    # of a connection's time, and of requests
+WINDOW = 100 * MS               # of capacity
+WAITING = 0.9                   # of a window, to count
+ENOUGH = 10                     # windows
+LONG = 10                       # s
+
+
+# Loops
+
+@dataclass(frozen=True)
+class Loop:
+    """How a tenant's requests come; times are ns."""
+
+    closed: bool
+    joins: list[int]                # connections, by time
+    leaves: list[int]
+    thinks: list[int]               # from an end to the next arrival
+
+
+def loop_of(mine: Records, say: bool | None) -> Loop:
+    """A tenant's, from its requests. say: that it is closed, or not."""
+    mine = mine[mine["connection"] >= 0]
+    mine = mine[np.lexsort((mine["arrival"], mine["connection"]))]
+    follows = np.flatnonzero(mine["connection"][1:] ==
+                             mine["connection"][:-1])
+    first = np.setdiff1d(np.arange(len(mine)), follows + 1)
+    last = np.setdiff1d(np.arange(len(mine)), follows)
+    before = mine[follows]
+    thinks = mine["arrival"][follows + 1] - before["end"]
+    busy = int((before["end"] - before["arrival"]).sum())
+    idle = int(thinks.sum())
+    found = len(follows) >= max(1, CLOSED * len(mine)) and \
+        busy >= CLOSED * (busy + idle)
+    order = np.argsort(mine["end"][follows], kind="stable")
+    return Loop(found if say is None else say,
+                mine["arrival"][first].tolist(), mine["end"][last].tolist(),
+                thinks[order].tolist())
+
+
+class Closed:
+    """A tenant's connections, that join and leave, on a server."""
+
+    def __init__(self, server: Server, tenant: int,
+                 costs: Iterator[tuple[int, int]], loop: Loop) -> None:
+        self.server, self.tenant, self.costs = server, tenant, costs
+        self.leaving = 0
+        self.thinks = cycle(loop.thinks or [0])
+        server.done[tenant] = self.answered
+        for at in loop.joins:
+            server.at(at, self.send)
+        for at in loop.leaves:
+            server.at(at, self.leave)
+
+    def leave(self) -> None:
+        """One of them, when it has its answer."""
+        self.leaving += 1
+
+    def send(self) -> None:
+        """The next request."""
+        self.server.submit(self.tenant, *next(self.costs))
+
+    def answered(self) -> None:
+        """The next request after a pause, or none."""
+        pause = next(self.thinks)
+        if self.leaving:
+            self.leaving -= 1
+        elif pause:
+            self.server.at(self.server.env.now + pause, self.again)
+        else:
+            self.send()
+
+    def again(self) -> None:
+        """After the pause."""
+        if self.leaving:
+            self.leaving -= 1
+        else:
+            self.send()
+
+
+# Capacity
+
+def busy_windows(rows: Records, end: int) -> Ints:
+    """Windows of which nearly all of the time requests waited."""
+    # Their waits as spells that do not overlap.
+    ends = np.maximum.accumulate(rows["start"])
+    begins = np.maximum(rows["arrival"], np.concatenate(([0], ends[:-1])))
+    edges = every(0, end, WINDOW)
+    waited = np.diff(received(begins, np.maximum(begins, ends), edges))
+    return np.flatnonzero(waited >= WAITING * WINDOW)
+
+
+def capacity(rows: Records, cores: int, end: int) -> tuple[float, float]:
+    """Of CPU and link, as parts of all; 1 if that was never needed."""
+    busy = busy_windows(rows, end)
+    if len(busy) < ENOUGH:
+        return 1.0, 1.0
+    mine = rows[np.isin(rows["end"] // WINDOW, busy)]
+    past = len(busy) * WINDOW
+    cpu = float(mine["cpu"].sum()) / past / cores
+    link = float(mine["net"].sum()) / past
+    return (1.0, link) if link > cpu else (cpu, 1.0)
+
+
+def cores_of(rows: Records) -> int:
+    """As many as its busiest ten seconds need, but for a tenth."""
+    ends = np.maximum(rows["end"], rows["arrival"])
+    used = np.bincount(ends // SECOND, rows["cpu"]) / SECOND
+    n = min(LONG, len(used) - 1) or 1       # the last second is a part
+    most = np.convolve(used, np.ones(n), "valid").max() / n
+    return max(1, math.ceil(float(most) - 0.1))

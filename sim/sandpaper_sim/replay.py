@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""sim/run replay FILE: what would a policy or weights have done with the
+traffic that a varnishd has logged, or a CSV trace holds? Recorded beside
+predicted. Which tenants react to their answers, and what the server can do, is
+taken from what is recorded: see recorded.py."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import report, workload
+from .fields import Wrong
+from .figure import Context, Figure, Result, table
+from .metrics import p99
+from .play import known, shown
+from .recorded import Closed, Loop, capacity, cores_of, loop_of
+from .releaser import COST_MAX, WEIGHT_MAX, WEIGHT_ONE, Records
+from .scenario import LINKS, PER_CORE, Serves
+from .server import SECOND, Server
+from .trace import Trace, write_csv
+from .varnishlog import read
+
+SUMMARY = "FILE: another policy or weight, for a log's or a trace's traffic"
+SHOWN = 20                      # tenants in the table
+
+
+# Running
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do with a trace."""
+
+    serves: Serves
+    capacity: tuple[float, float] = (1.0, 1.0)
+    warm: float = 0.0               # s
+    weights: dict[str, float] = field(default_factory=dict)
+    reservations: dict[str, float] = field(default_factory=dict)
+    limits: dict[str, float] = field(default_factory=dict)
+    closed: dict[str, int] = field(default_factory=dict)    # 0: as recorded
+    open: tuple[str, ...] = ()
+
+
+def from_zero(rows: Records) -> tuple[Records, int]:
+    """With the first arrival at 0, and when the last one ended.
+
+    A second after the last arrival, if ends are not known."""
+    rows = rows.copy()
+    begin = rows["arrival"][0]
+    rows["arrival"] -= begin
+    if rows["end"].max() < 0:
+        return rows, int(rows["arrival"][-1]) + SECOND
+    rows["start"] -= begin
+    rows["end"] -= begin
+    return rows, int(rows["end"].max())
+
+
+def costs_of(mine: Records, plan: Plan) -> list[tuple[int, int]]:
+    """Processing times on CPU and link, in order of arrival, ns."""
+    cpu, link = plan.capacity
+    times = np.column_stack((mine["cpu"] / (plan.serves.cores * cpu),
+                             mine["net"] / link))
+    times = np.clip(np.rint(times), (1, 0), COST_MAX).astype(np.int64)
+    return list(map(tuple, times.tolist()))
+
+
+def loop(name: str, mine: Records, plan: Plan, end: int) -> Loop:
+    """A tenant's, as recorded or as is said."""
+    if plan.closed.get(name):
+        return Loop(True, [0] * plan.closed[name], [], [])
+    say = False if name in plan.open else True if name in plan.closed \
+        else None
+    found = loop_of(mine, say)
+    # One that still waits for an answer at the end has not left.
+    stays = end - p99(mine["end"] - mine["arrival"])
+    return replace(found, leaves=[t for t in found.leaves if t < stays])
+
+
+def start(trace: Trace, rows: Records, plan: Plan, policy: str,
+          end: int) -> tuple[Server, list[Loop]]:
+    """What serves, and all who ask, as loops."""
+    fetches: list[Iterator[int]] = []
+    loops: list[Loop] = []
+    coming: list[tuple[int, int, int, int]] = []
+    server = plan.serves.start(policy, lambda i: next(fetches[i]))
+    for i, name in enumerate(trace.tenants):
+        mine = rows[rows["tenant"] == i]
+        server.tenant(plan.weights.get(name, 1.0))
+        limits = [of.get(name, 0.0) for of in (
+            plan.reservations, plan.limits)]
+        if any(limits):
+            server.releaser.set_limits(i, *limits, 0)
+        # Requests of one tenant are released in order: so are its fetches.
+        fetches.append(cycle(mine["fetch"].tolist()))
+        loops.append(loop(name, mine, plan, end))
+        costs = costs_of(mine, plan)
+        if loops[i].closed:
+            Closed(server, i, cycle(costs), loops[i])
+        else:
+            coming += [(at, i, *c) for at, c in zip(
+                mine["arrival"].tolist(), costs, strict=True)]
+    workload.trace(server, sorted(coming, key=lambda row: row[0]))
+    return server, loops
+
+
+def predicted(server: Server, plan: Plan) -> Records:
+    """What has ended, at what it cost before capacity was heeded."""
+    rows = server.releaser.records()
+    for name, part in zip(report.NAMES, plan.capacity, strict=True):
+        rows[name] = np.rint(rows[name] * part)
+    return rows
+
+
+def as_recorded(rows: Records, plan: Plan) -> Records:
+    """With processing times, as predictions have."""
+    rows = rows.copy()
+    rows["cpu"] //= plan.serves.cores
+    return rows
+
+
+def simulate(path: str, _digest: str, plan: Plan,
+             policy: str) -> dict[str, Any]:
+    """Each tenant, recorded and predicted."""
+    trace = read(Path(path))
+    rows, end = from_zero(trace.rows)
+    server, loops = start(trace, rows, plan, policy, end)
+    server.run(end + 1)
+    got = {"predicted": predicted(server, plan)}
+    if rows["end"].max() >= 0:
+        got["recorded"] = as_recorded(rows, plan)
+    begin = round(plan.warm * SECOND)
+    return {"policy": policy, "tenants": [{
+        "tenant": name, "weight": plan.weights.get(name, 1.0),
+        "loop": "closed" if loops[i].closed else "open",
+        **{what: report.tenant(x[x["tenant"] == i], 1, begin, end)
+           for what, x in got.items()}}
+        for i, name in enumerate(trace.tenants)]}
+
+
+# The command
+
+COLUMNS = {"requests_per_s": "requests/s", "share": "share",
+           "wait_p50_ms": "wait p50 (ms)", "wait_p99_ms": "p99 (ms)"}
+
+
+def lines_of(r: dict[str, Any]) -> list[str]:
+    """A policy's table, those with the largest shares first."""
+    most = sorted(r["tenants"], key=lambda t: -t["predicted"]["share"])
+    whats = [w for w in ("recorded", "predicted") if w in most[0]]
+    more = [f"and {len(most) - SHOWN} more: --json has all"] \
+        if len(most) > SHOWN else []
+    head = [h if w == whats[0] else w for h in COLUMNS.values()
+            for w in whats]
+    return [r["policy"] + (": recorded, predicted" if len(whats) > 1
+                           else ""), *table(
+        ("tenant", "weight", "loop", *head),
+        [(t["tenant"], t["weight"], t["loop"],
+          *(shown(t[w][c]) for c in COLUMNS for w in whats))
+         for t in most[:SHOWN]]), *more]
+
+
+def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
+    """Shares, recorded and by policy."""
+    axes = figure.subplots()
+    some = data["results"][0]["tenants"][:SHOWN]
+    bars = [("recorded", [t["recorded"]["share"] for t in some])] \
+        if "recorded" in some[0] else []
+    bars += [(r["policy"], [t["predicted"]["share"]
+                            for t in r["tenants"][:SHOWN]])
+             for r in data["results"]]
+    wide = 0.8 / len(bars)
+    for k, (name, shares) in enumerate(bars):
+        axes.bar(np.arange(len(some)) + k * wide, shares, wide, label=name)
+    axes.set_xticks(np.arange(len(some)) + 0.4,
+                    [t["tenant"] for t in some], rotation=30, ha="right")
+    axes.set(ylabel="share of the dominant resource")
+    axes.legend()
+
+
+def pairs(p: argparse.ArgumentParser, option: str, what: str, least: float,
+          most: float, text: str) -> None:
+    """An option that takes NAME=number, as often as one likes."""
+    def pair(text: str) -> tuple[str, float]:
+        name, _, number = text.rpartition("=")
+        try:
+            x = float(number)
+        except ValueError:
+            x = math.nan
+        if not (name and least <= x <= most):
+            raise argparse.ArgumentTypeError(
+                f"'{text}': NAME={what}, {least:g} to {most:g}")
+        return name, x
+    p.add_argument(option, type=pair, action="append", default=[],
+                   metavar=f"NAME={what}", help=text)
+
+
+def add_arguments(p: argparse.ArgumentParser) -> None:
+    """Of `sim/run replay`."""
+    p.add_argument("file", metavar="FILE", type=Path,
+                   help="a varnishd's log, or a trace: its name ends in .csv")
+    p.add_argument("--policy", action="append", metavar="NAME",
+                   help="mr3-rs; more than once: all of them")
+    pairs(p, "--weight", "W", 1 / WEIGHT_ONE, WEIGHT_MAX / WEIGHT_ONE,
+          "a tenant's; 1 if it is not said")
+    pairs(p, "--reservation", "PART", 0, 1, "of its dominant resource")
+    pairs(p, "--limit", "PART", 0, 1, "of its dominant resource")
+    pairs(p, "--capacity", "PART", 0.01, 100,
+          "of cpu or link: what they can do, not what the log says")
+    p.add_argument("--closed", action="append", default=[],
+                   metavar="NAME[=CONNECTIONS]", help="a closed loop")
+    p.add_argument("--open", action="append", default=[], metavar="NAME",
+                   help="an open one")
+    p.add_argument("--cores", type=count, metavar="N",
+                   help="else as many as the busiest second needs")
+    p.add_argument("--workers", type=count, metavar="N",
+                   help=f"else {PER_CORE} a core")
+    p.add_argument("--link", choices=LINKS, default="held")
+    p.add_argument("--warm", type=float, default=0.0, metavar="SECONDS",
+                   help="from the start, that do not count")
+    p.add_argument("--trace", type=Path, metavar="FILE",
+                   help="write the requests there, as CSV")
+
+
+def count(text: str) -> int:
+    """1 to 65535."""
+    if not (text.isdecimal() and 1 <= int(text) <= 65535):
+        raise argparse.ArgumentTypeError(
+            f"'{text}': a whole number, 1 to 65535")
+    return int(text)
+
+
+def connections(said: list[str]) -> dict[str, int]:
+    """Of --closed; 0: as many as recorded. Wrong."""
+    found = {}
+    for text in said:
+        name, equals, number = text.rpartition("=") if "=" in text \
+            else (text, "", "0")
+        if equals and not (number.isdecimal() and 1 <= int(number) <= 10**5):
+            raise Wrong(f"--closed {text}: NAME, or NAME=CONNECTIONS, "
+                        "1 to 100000")
+        found[name] = int(number)
+    return found
+
+
+def plan_of(a: argparse.Namespace, trace: Trace) -> Plan:
+    """What the arguments say; Wrong."""
+    closed = connections(a.closed)
+    for option, names in (
+            ("weight", dict(a.weight)), ("reservation", dict(a.reservation)),
+            ("limit", dict(a.limit)), ("closed", closed), ("open", a.open)):
+        for name in names:
+            if name not in trace.tenants:
+                raise Wrong(f"--{option} {name}: no such tenant; there are "
+                            f"{', '.join(trace.tenants[:SHOWN])}")
+    for name in a.open:
+        if name in closed:
+            raise Wrong(f"--open {name}: it is said to be closed, too")
+    if any(not n for n in closed.values()) and \
+            trace.rows["connection"].max() < 0:
+        raise Wrong("--closed: say NAME=CONNECTIONS, as connections are "
+                    "not in the file")
+    rows, end = from_zero(trace.rows)
+    if not 0 <= a.warm * SECOND < end:
+        raise Wrong(f"--warm {a.warm:g}: 0 to less than {end / SECOND:g} (s)")
+    cores = a.cores or cores_of(rows)
+    part = dict(zip(report.SAID, capacity(rows, cores, end), strict=True)) \
+        if rows["end"].max() >= 0 else dict.fromkeys(report.SAID, 1.0)
+    for name, x in a.capacity:
+        if name not in part:
+            raise Wrong(f"--capacity {name}: cpu or link")
+        part[name] = x
+    return Plan(Serves(a.workers or PER_CORE * cores, cores, a.link),
+                (part["cpu"], part["link"]), a.warm, dict(a.weight),
+                dict(a.reservation), dict(a.limit), closed, tuple(a.open))
+
+
+def heading(trace: Trace, plan: Plan) -> list[str]:
+    """What is assumed."""
+    s, (cpu, link) = plan.serves, plan.capacity
+    left = f", {trace.left_out} left out as their begin is missing" \
+        if trace.left_out else ""
+    lines = [f"{len(trace.rows)} requests{left}; cores {s.cores}, workers "
+             f"{s.workers}, capacity of CPU {cpu:.3f}, link {link:.3f}"]
+    if trace.rows["connection"].max() < 0 and not plan.closed:
+        lines.append("connections are not in the file: all loops are open, "
+                     "unless --closed says which are not")
+    return lines
+
+
+def figure(a: argparse.Namespace) -> Figure:
+    """The replay, as a figure; Wrong."""
+    trace = read(a.file)
+    plan = plan_of(a, trace)
+    names = known(a.policy) or ["mr3-rs"]
+    digest = sha256(trace.rows.tobytes()).hexdigest()
+    if a.trace:
+        with a.trace.open("w", newline="", encoding="utf-8") as file:
+            write_csv(trace, file)
+
+    def run(c: Context) -> Result:
+        found = c.map(simulate, [(str(a.file), digest, plan, p)
+                                 for p in names])
+        return Result({"file": a.file.name, **asdict(plan)}, found, {},
+                      heading(trace, plan) +
+                      [x for r in found for x in lines_of(r)])
+
+    return Figure("replay", a.file.name, run, plot)
