@@ -9,7 +9,6 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,6 +17,7 @@ from . import play, replay
 from .fields import Wrong
 from .figure import Context, Figure, NotHere, Result
 from .figures import FIGURES
+from .files import replace
 
 FORMATS = ("svg", "png", "pdf")
 COMMANDS = {"scenario": play, "replay": replay}
@@ -74,7 +74,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     if a.plot and a.plot.suffix[1:] not in FORMATS:
         fail(f"--plot {a.plot}: the name ends in one of "
              f"{', '.join('.' + f for f in FORMATS)}")
-    for file in (a.json, a.plot):
+    for file in (a.json, a.plot, getattr(a, "trace", None)):
         if file and not file.absolute().parent.is_dir():
             fail(f"{file}: there is no folder {file.absolute().parent}")
     if a.keep and a.keep.exists() and not a.keep.is_dir():
@@ -89,20 +89,6 @@ def names() -> str:
     width = max(map(len, all_))
     return "\n".join(f"  {name:{width}}  {summary}"
                      for name, summary in all_.items())
-
-
-def replace(file: Path, write: Callable[[str], object]) -> None:
-    """The whole file at once, or nothing of it."""
-    handle, new = tempfile.mkstemp(dir=file.absolute().parent,
-                                   suffix=file.suffix)
-    os.close(handle)
-    try:
-        write(new)
-        os.chmod(new, 0o644)
-        os.replace(new, file)
-    except BaseException:
-        os.unlink(new)
-        raise
 
 
 def as_json(figure: Figure, context: Context, result: Result,

@@ -110,13 +110,17 @@ class Closed:
 # Capacity
 
 def busy_windows(rows: Records, end: int) -> Ints:
-    """Windows of which nearly all of the time requests waited."""
+    """Windows of which nearly all of the time requests waited.
+
+    Without the first ones: what runs at the start of a record ends later,
+    and nothing that ran before it ends in it."""
     # Their waits as spells that do not overlap.
     ends = np.maximum.accumulate(rows["start"])
     begins = np.maximum(rows["arrival"], np.concatenate(([0], ends[:-1])))
     edges = every(0, end, WINDOW)
     waited = np.diff(received(begins, np.maximum(begins, ends), edges))
-    return np.flatnonzero(waited >= WAITING * WINDOW)
+    found = np.flatnonzero(waited >= WAITING * WINDOW)
+    return found[found >= ENOUGH]
 
 
 def capacity(rows: Records, cores: int, end: int) -> tuple[float, float]:

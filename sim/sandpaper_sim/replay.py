@@ -20,6 +20,7 @@ import numpy as np
 from . import report, workload
 from .fields import Wrong
 from .figure import Context, Figure, Result, table
+from .files import replace as replace_file
 from .metrics import p99
 from .play import known, shown
 from .recorded import Closed, Loop, capacity, cores_of, loop_of
@@ -287,7 +288,7 @@ def heading(trace: Trace, plan: Plan) -> list[str]:
     s, (cpu, link) = plan.serves, plan.capacity
     left = f", {trace.left_out} left out as their begin is missing" \
         if trace.left_out else ""
-    lines = [f"{len(trace.rows)} requests{left}; cores {s.cores}, workers "
+    lines = [f"requests {len(trace.rows)}{left}; cores {s.cores}, workers "
              f"{s.workers}, capacity of CPU {cpu:.3f}, link {link:.3f}"]
     if trace.rows["connection"].max() < 0 and not plan.closed:
         lines.append("connections are not in the file: all loops are open, "
@@ -302,8 +303,7 @@ def figure(a: argparse.Namespace) -> Figure:
     names = known(a.policy) or ["mr3-rs"]
     digest = sha256(trace.rows.tobytes()).hexdigest()
     if a.trace:
-        with a.trace.open("w", newline="", encoding="utf-8") as file:
-            write_csv(trace, file)
+        replace_file(a.trace, lambda new: write_csv(trace, Path(new)))
 
     def run(c: Context) -> Result:
         found = c.map(simulate, [(str(a.file), digest, plan, p)

@@ -10,11 +10,11 @@ varnishlog.py."""
 from __future__ import annotations
 
 import csv
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 
@@ -30,7 +30,6 @@ ARRIVAL_MAX = 2**62             # ns
 REQUEST = np.dtype([("arrival", "i8"), ("start", "i8"), ("end", "i8"),
                     ("cpu", "i8"), ("net", "i8"), ("fetch", "i8"),
                     ("tenant", "i4"), ("connection", "i4")])
-Row = tuple[int, int, int, int, int, int, int, int]
 
 
 @dataclass
@@ -85,8 +84,8 @@ def read_head(path: Path, head: list[str]) -> list[str]:
 
 
 def read_rows(path: Path, file: Iterable[str],
-              number: Numbers) -> Iterator[Row]:
-    """Of a CSV file; Wrong."""
+              number: Numbers) -> Iterator[tuple[int, ...]]:
+    """Of a CSV file, as REQUEST has it; Wrong."""
     lines = csv.reader(file)
     head = read_head(path, [name.strip() for name in next(lines, [])])
     last, last_text = -1, ""
@@ -116,16 +115,28 @@ def read_csv(path: Path) -> Trace:
     number = Numbers()
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            rows = list(read_rows(path, file, number))
+            rows = as_rows(read_rows(path, file, number))
     except OSError as e:
         raise Wrong(f"{path}: {e.strerror}") from None
     except UnicodeDecodeError:
         raise Wrong(f"{path}: not UTF-8") from None
     except csv.Error as e:
         raise Wrong(f"{path}: {e}") from None
-    if not rows:
+    if not len(rows):
         raise Wrong(f"{path}: no request in it")
-    return Trace(list(number.of), np.array(rows, REQUEST))
+    return Trace(list(number.of), rows)
+
+
+def as_rows(values: Iterable[tuple[int, ...]]) -> Records:
+    """Of type REQUEST. As an array: millions of tuples need much memory."""
+    flat = array("q")
+    for row in values:
+        flat.extend(row)
+    columns = np.frombuffer(flat, np.int64).reshape(-1, len(REQUEST))
+    rows = np.empty(len(columns), REQUEST)
+    for name, column in zip(REQUEST.names or (), columns.T, strict=True):
+        rows[name] = column
+    return rows
 
 
 def seconds(ns: int) -> str:
@@ -133,13 +144,15 @@ def seconds(ns: int) -> str:
     return f"{ns // SECOND}.{ns % SECOND:09d}"
 
 
-def write_csv(trace: Trace, file: TextIO) -> None:
+def write_csv(trace: Trace, path: Path) -> None:
     """What read_csv() reads; starts, ends and connections are left out."""
-    out = csv.writer(file, lineterminator="\n")
-    out.writerow(COLUMNS)
     rows = trace.rows
-    for at, tenant, *costs in zip(
-            *(rows[k].tolist() for k in (
-                "arrival", "tenant", "cpu", "net", "fetch")), strict=True):
-        out.writerow((seconds(at), trace.tenants[tenant],
-                      *map(seconds, costs)))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(COLUMNS)
+        for at, tenant, *costs in zip(
+                *(rows[k].tolist() for k in (
+                    "arrival", "tenant", "cpu", "net", "fetch")),
+                strict=True):
+            out.writerow((seconds(at), trace.tenants[tenant],
+                          *map(seconds, costs)))

@@ -13,7 +13,7 @@ connection of its own, so that on one each follows the end of another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,10 +23,9 @@ from .fields import Wrong
 from .releaser import COST_MAX, Records
 from .trace import (
     ARRIVAL_MAX,
-    REQUEST,
     Numbers,
-    Row,
     Trace,
+    as_rows,
     nanoseconds,
     read_csv,
 )
@@ -55,23 +54,30 @@ class Reader:
         self.path = path
         self.open: dict[str, Request] = {}
         self.tenants, self.connections = Numbers(), Numbers()
-        self.rows: list[Row] = []
         self.left_out = 0
 
     def read(self, file: Iterable[str]) -> Trace:
         """All of it; Wrong."""
-        for n, line in enumerate(file, 1):
-            words = line.split(None, 3)
-            if len(words) == 4 and words[2] == "c" and \
-                    words[1] in self.TAKE:
-                take = self.TAKE[words[1]]
-                take(self, words[0], words[3].split(), f"{self.path}:{n}")
-        if not self.rows:
+        rows = as_rows(self.requests(file))
+        if not len(rows):
             raise Wrong(f"{self.path}: {NEEDS}")
-        rows = np.array(self.rows, REQUEST)
         rows = rows[np.argsort(rows["arrival"], kind="stable")]
         rows["connection"] = one_at_a_time(rows)
         return Trace(list(self.tenants.of), rows, self.left_out)
+
+    def requests(self, file: Iterable[str]) -> Iterator[tuple[int, ...]]:
+        """Those that are done, as REQUEST has it."""
+        for n, line in enumerate(file, 1):
+            words = line.split(None, 3)
+            if len(words) < 4 or words[2] != "c":
+                continue
+            where, text = f"{self.path}:{n}", words[3].split()
+            if words[1] == "Begin":
+                self.begin(words[0], text, where)
+            elif words[1] == "Timestamp":
+                self.timestamp(words[0], text, where)
+            elif words[1] == "Sandpaper":
+                yield from self.sandpaper(words[0], text, where)
 
     def begin(self, vxid: str, words: list[str], where: str) -> None:
         """A request of a session, or again after a restart."""
@@ -99,7 +105,8 @@ class Reader:
         elif words[0] in WAITS and request.arrival >= 0:
             request.fetch += nanoseconds(words[3], COST_MAX, name)
 
-    def sandpaper(self, vxid: str, words: list[str], where: str) -> None:
+    def sandpaper(self, vxid: str, words: list[str],
+                  where: str) -> Iterator[tuple[int, ...]]:
         """What it waited and cost: it is done."""
         if len(words) != SANDPAPER:
             raise Wrong(f"{where}: Sandpaper: {len(words)} fields, "
@@ -113,11 +120,8 @@ class Reader:
             self.left_out += 1
             return
         start = r.arrival + wait
-        self.rows.append((
-            r.arrival, start, max(r.last, start), cpu, net, r.fetch,
-            self.tenants(words[0]), r.connection))
-
-    TAKE = {"Begin": begin, "Timestamp": timestamp, "Sandpaper": sandpaper}
+        yield (r.arrival, start, max(r.last, start), cpu, net, r.fetch,
+               self.tenants(words[0]), r.connection)
 
 
 def one_at_a_time(rows: Records) -> Records:

@@ -8,12 +8,17 @@ import json
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 import synthetic
 
 from sandpaper_sim import cli, play
-from sandpaper_sim.trace import read_csv
-from sandpaper_sim.varnishlog import read_log
+from sandpaper_sim.recorded import loop_of
+from sandpaper_sim.releaser import Records
+from sandpaper_sim.server import pool
+from sandpaper_sim.trace import REQUEST, read_csv
+from sandpaper_sim.varnishlog import one_at_a_time, read_log
+from sandpaper_sim.workload import generator, trace
 
 # Two cores, that are busy; shop and video would like more than they get.
 SCENARIO = """\
@@ -104,6 +109,28 @@ def test_what_a_limit_would_have_done(day: Path) -> None:
     assert got["shop"]["predicted"]["share"] == pytest.approx(0.1, rel=NEAR)
 
 
+def test_a_busy_link(tmp_path: Path) -> None:
+    """Two that need the link most, and one that leaves it to them."""
+    text = "cores = 2\nseconds = 5\nlink_bits_per_s = 1e9\n"
+    for name, n, more in (
+            ("image", 80, "cpu_us = 150\nkbytes = { mean = 30 }"),
+            ("film", 60, "cpu_us = 100\nkbytes = { median = 60, sigma = 0.7 }"),
+            ("cgi", 40, "cpu_us = { mean = 3000 }\nkbytes = 2")):
+        text += (f'[[tenant]]\nname = "{name}"\nconnections = {n}\n'
+                 + more + "\n")
+    (tmp_path / "s.toml").write_text(text)
+    synthetic.write(tmp_path / "s.toml", "mr3-rs", tmp_path / "day.log")
+    got = tenants(replay(tmp_path, "--weight", "image=3"))
+    ran = shares(tmp_path, "mr3-rs", text.replace(
+        'name = "image"', 'name = "image"\nweight = 3'))
+    assert [t["predicted"]["dominant"] for t in got.values()] == [
+        {"image": "link", "film": "link", "cgi": "cpu"}[n] for n in got]
+    for name, t in got.items():
+        assert t["predicted"]["share"] == pytest.approx(
+            ran[name], rel=NEAR), name
+    assert ran["image"] > 1.4 * got["image"]["recorded"]["share"]
+
+
 def test_as_recorded(day: Path) -> None:
     """The log's own shares, and waits, are what the scenario had."""
     data = replay(day)
@@ -177,6 +204,49 @@ def test_connections_come_and_go(tmp_path: Path) -> None:
         a["recorded"]["requests_per_s"], rel=0.01)
 
 
+def rows_of(requests: list[tuple[int, int, int]]) -> Records:
+    """Of one tenant: (arrival, end, connection)."""
+    rows = np.zeros(len(requests), REQUEST)
+    for row, (arrival, end, connection) in zip(rows, requests, strict=True):
+        row["arrival"], row["end"] = arrival, end
+        row["connection"] = connection
+    return rows
+
+
+@pytest.mark.parametrize(("response", "pause", "closed"), [
+    (10, 0, True), (10, 9, True), (10, 11, False)])
+def test_a_closed_loop_waits_most_of_its_time(
+        response: int, pause: int, closed: bool) -> None:
+    cycle = response + pause
+    loop = loop_of(rows_of([
+        (k * cycle, k * cycle + response, c)
+        for k in range(20) for c in range(5)]), None)
+    assert loop.closed == closed
+    assert set(loop.thinks) == {pause}
+    assert loop.joins == [0] * 5
+
+
+def test_an_open_loop_s_pool_of_connections_is_open() -> None:
+    """Poisson arrivals at 0.8 of M/M/1, on the connection last used."""
+    rng = generator(1, "pool")
+    at = np.cumsum(rng.exponential(1.25e6, 20_000)).astype(int).tolist()
+    server = pool("fifo", 1)
+    server.tenant()
+    trace(server, [(t, 0, int(c), 0) for t, c in zip(
+        at, rng.exponential(1e6, len(at)), strict=True)])
+    server.run(10**12)
+    done = server.releaser.records()
+    rows = rows_of([(int(r["arrival"]), int(r["end"]), 0) for r in done])
+    rows["connection"] = one_at_a_time(rows)
+    assert rows["connection"].max() < 100
+    assert not loop_of(rows, None).closed
+
+
+def test_without_keep_alive_it_is_open() -> None:
+    assert not loop_of(rows_of(
+        [(k, k + 10, k) for k in range(20)]), None).closed
+
+
 @pytest.mark.parametrize(("argv", "says"), [
     (["--policy", "best"], "--policy: policy 'best': there are mr3-rs, "),
     (["--weight", "shop"], "'shop': NAME=W, 0.0009"),
@@ -186,6 +256,7 @@ def test_connections_come_and_go(tmp_path: Path) -> None:
     (["--closed", "shop=x"], "--closed shop=x: NAME, or NAME=CONNECTIONS"),
     (["--closed", "api", "--open", "api"], "--open api: it is said to be"),
     (["--capacity", "disk=1"], "--capacity disk: cpu or link"),
+    (["--trace", "/no/such/t.csv"], "there is no folder /no/such"),
     (["--cores", "0"], "'0': a whole number, 1 to 65535"),
     (["--warm", "60"], "--warm 60: 0 to less than "),
     (["--link", "x"], "invalid choice: 'x' (choose from ")])
