@@ -23,6 +23,7 @@ struct tenant {
 	struct estimators	*of;		/* a class */
 	unsigned		classes;
 	int64_t			told[REL__RESOURCES];	/* ns, to the releaser */
+	struct est		mean[REL__RESOURCES];	/* with sim_by_tenant() */
 };
 
 struct request {
@@ -35,6 +36,7 @@ struct request {
 	int32_t			next_free;
 };
 
+#define SLOWLY		1024	/* Q16: weight of the newest in a mean */
 #define CHUNK_BITS	10
 #define CHUNK		(1 << CHUNK_BITS)
 
@@ -43,6 +45,7 @@ struct sim {
 	struct rel		*rel;
 	unsigned		estimator;
 	unsigned		oracle;		/* that it is */
+	int			by_tenant;
 	uint32_t		alpha;
 	struct est_mean		mean[REL__RESOURCES];
 	struct tenant		*tenants;
@@ -138,6 +141,12 @@ void
 sim_round(struct sim *s, int64_t ns)
 {
 	REL_SetRound(s->rel, ns);
+}
+
+void
+sim_by_tenant(struct sim *s)
+{
+	s->by_tenant = 1;
 }
 
 unsigned
@@ -241,6 +250,13 @@ sim_stat(const struct sim *s, int32_t t, struct sim_stat *st)
 	st->charged = r.charged;
 }
 
+static enum rel_resource
+dominant(const struct tenant *t)
+{
+	return (t->mean[REL_NET].value > t->mean[REL_CPU].value ?
+	    REL_NET : REL_CPU);
+}
+
 /* The estimate for this request is its tenant's: it is the first to go */
 static void
 tell(struct sim *s, struct tenant *t, const struct request *q)
@@ -253,6 +269,11 @@ tell(struct sim *s, struct tenant *t, const struct request *q)
 		if (s->oracle)
 			EST_Sample(s->estimator, &e[r], q->cost[r], s->alpha);
 		ns[r] = EST_Value(&e[r], &s->mean[r]);
+	}
+	if (t->mean[REL_CPU].samples > 0) {
+		r = dominant(t);
+		if (ns[!r] > ns[r])
+			ns[!r] = ns[r];
 	}
 	if (memcmp(ns, t->told, sizeof ns) == 0)
 		return;
@@ -406,18 +427,29 @@ give_back(struct sim *s, struct request *q)
 	s->free = q->number;
 }
 
-/* Its dominant cost is its largest (Sandpaper, Figure 8, line 10) */
+static int64_t
+dominant_cost(const struct sim *s, struct tenant *t, const struct request *q)
+{
+	unsigned r;
+
+	if (s->by_tenant) {
+		for (r = 0; r < REL__RESOURCES; r++)
+			EST_Sample(0, &t->mean[r], q->cost[r], SLOWLY);
+		return (q->cost[dominant(t)]);
+	}
+	return (q->cost[REL_NET] > q->cost[REL_CPU] ?
+	    q->cost[REL_NET] : q->cost[REL_CPU]);
+}
+
 void
 sim_complete(struct sim *s, int32_t request, uint32_t scale, int64_t now)
 {
 	struct request *q = request_of(s, request);
 	struct tenant *t = &s->tenants[q->tenant];
-	int64_t cost = q->cost[REL_CPU];
+	int64_t cost = dominant_cost(s, t, q);
 
 	if (s->keep)
 		record(s, q, now);
-	if (q->cost[REL_NET] > cost)
-		cost = q->cost[REL_NET];
 	REL_Complete(s->rel, &q->node, scale == 0 ? -1 : cost, scale, now);
 	if (scale != 0) {
 		learn(s, t, q);

@@ -56,6 +56,10 @@ struct sim *sim_new(const char *policy, unsigned slots, unsigned options,
     const char *estimator, uint32_t alpha, int keep);
 void sim_free(struct sim *);
 void sim_round(struct sim *, int64_t ns);	/* REL_SetRound() */
+/* Charge what a request cost of the resource that its tenant uses most in the
+ * mean, as varnishd does, not of that which it used most itself (the paper's
+ * Figure 8, line 10) */
+void sim_by_tenant(struct sim *);
 unsigned sim_flows_max(void);
 void sim_flows(struct sim *, unsigned alpha);	/* REL_SetFlows() */
 int sim_set_policy(struct sim *, const char *policy, int64_t now);

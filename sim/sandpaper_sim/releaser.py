@@ -182,6 +182,12 @@ class Releaser:
         lib.sim_limits(self.sim, tenant, round(reservation * PART_ONE),
                        round(limit * PART_ONE), now)
 
+    def charge_by_tenant(self) -> None:
+        """The dominant resource is the tenant's, as in varnishd.
+
+        Else it is the request's (Sandpaper, Figure 8, line 10)."""
+        lib.sim_by_tenant(self.sim)
+
     def set_round(self, ns: int) -> None:
         """REL_SetRound(): how much service a round of mr3-rs gives."""
         lib.sim_round(self.sim, ns)

@@ -9,13 +9,14 @@ from sandpaper_sim.releaser import Releaser
 from sandpaper_sim.server import (
     DRAIN,
     HOLD,
+    MS,
     SECOND,
     Proxy,
     Server,
     pool,
     proxy,
 )
-from sandpaper_sim.workload import Constant, closed, generator, stream
+from sandpaper_sim.workload import Constant, closed, generator, stream, trace
 
 US = 1000                       # ns
 
@@ -80,6 +81,22 @@ def test_the_hold_leaves_the_cpu_alone() -> None:
     net = 0.05 * DRAIN / 100
     assert parts(server, "cpu", SECOND) == \
         pytest.approx([net, net, 1 - 2 * net], rel=0.02)
+
+
+def test_what_a_tenant_is_charged_for() -> None:
+    """Requests that need the CPU or the link, and one tenant of them."""
+    charged = []
+    for by_tenant in (False, True):
+        server = proxy("mr3-rs", 1, 1)
+        if by_tenant:
+            server.releaser.charge_by_tenant()
+        tenant = server.tenant()
+        trace(server, [(k * MS, tenant, *((100 * US, 200 * US) if k % 2 else
+                                          (300 * US, 100 * US)))
+                       for k in range(200)])
+        server.run(SECOND)
+        charged.append(server.releaser.stat(tenant)["charged"])
+    assert charged == [100 * (300 + 200) * US, 100 * (300 + 100) * US]
 
 
 def test_parts() -> None:
