@@ -92,6 +92,13 @@ def test_extra_workers(tmp_path: Path) -> None:
         assert abs(r["mean"] - r["expected"]) < 3 * r["standard_error"]
 
 
+def test_gaming(tmp_path: Path) -> None:
+    gain = {r["rule"]: r["gain"]
+            for r in figure("gaming", tmp_path, "--quick")["results"]}
+    assert gain.pop("mr3-rs") <= 1.05
+    assert len(gain) == 3 and min(gain.values()) > 1.05
+
+
 def test_what_was_found_is_kept(tmp_path: Path) -> None:
     def unbounded(*more: str) -> dict:
         return figure("unbounded", tmp_path, "--quick", *more)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from ..figure import Figure
 from . import (
     appendix_b,
+    gaming,
     sandpaper_fig5,
     sandpaper_fig10,
     sandpaper_fig11,
@@ -24,6 +25,7 @@ FIGURES: dict[str, Figure] = {f.name: f for f in (
     sandpaper_fig11.FIGURE,
     unbounded.FIGURE,
     appendix_b.FIGURE,
+    gaming.FIGURE,
     twodfq_fig5.FIGURE,
     twodfq_fig6.FIGURE,
     twodfq_fig8.FIGURE,
