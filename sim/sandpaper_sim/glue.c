@@ -371,6 +371,7 @@ sim_dequeue(struct sim *s, unsigned slot, unsigned closed, int64_t now)
 	s->answer.tenant = q->tenant;
 	s->answer.cpu = q->cost[REL_CPU];
 	s->answer.net = q->cost[REL_NET];
+	s->answer.charge = n->charge;
 	tell_first(s, &s->tenants[q->tenant]);
 	return (q->number);
 }

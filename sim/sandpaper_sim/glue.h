@@ -42,6 +42,7 @@ struct sim_stat {
 struct sim_answer {
 	int32_t			tenant;
 	int64_t			cpu, net;		/* ns */
+	int64_t			charge;		/* ns, k */
 	int64_t			when;		/* ns, of SIM_NOT_YET */
 };
 
