@@ -178,6 +178,16 @@ NIC_SetBound(struct nic *nic, uint64_t bound)
  * B
  */
 
+/* Who has it alone fills whatever queue there is, and no more */
+static void
+nic_cap(struct nic *nic)
+{
+	int64_t most = nic_bytes(nic->rate, NIC_ALONE);
+
+	if (nic->alone && nic->backlog > most)
+		nic->backlog = most;
+}
+
 uint32_t
 NIC_Release(struct nic *nic, uint32_t bytes, int64_t now)
 {
@@ -187,8 +197,7 @@ NIC_Release(struct nic *nic, uint32_t bytes, int64_t now)
 		bytes = NIC_SHARE;
 	if (nic->rate != 0)
 		nic->backlog += bytes;
-	if (nic->alone && nic->backlog > nic_bytes(nic->rate, NIC_ALONE))
-		nic->backlog = nic_bytes(nic->rate, NIC_ALONE);
+	nic_cap(nic);
 	return (bytes);
 }
 
@@ -219,9 +228,10 @@ NIC_Correct(struct nic *nic, uint32_t counted, uint64_t actual, int64_t now)
 		actual = NIC_SHARE;
 	if (nic->rate == 0)
 		return ((uint32_t)actual);
-	if (actual >= counted)
+	if (actual >= counted) {
 		nic->backlog += (int64_t)actual - counted;
-	else
+		nic_cap(nic);
+	} else
 		nic_take_back(nic, counted - actual);
 	return ((uint32_t)actual);
 }

@@ -114,6 +114,9 @@ test_alone(void **state)
 		assert_int_equal(when, SEC);
 	}
 	assert_int_equal(NIC_Backlog(&nic, SEC), 1500000);
+	/* Nor by what turns out larger */
+	assert_int_equal(NIC_Correct(&nic, 1000, 200000, SEC), 200000);
+	assert_int_equal(NIC_Backlog(&nic, SEC), 1500000);
 	/* 122,500 bytes drain in a ms; it was not closed */
 	assert_int_equal(NIC_Backlog(&nic, SEC + MS), 1377500);
 	assert_int_equal(NIC_ClosedTime(&nic, SEC + MS), 0);
