@@ -641,7 +641,8 @@ SPD_Done(struct worker *wrk, struct req *req)
 	struct spd_tenant *t;
 	int64_t now, lap, cpu, net, cost, k, v[4], cores;
 	uint64_t bytes, wire;
-	int measured, drawn;
+	enum rel_resource bound;
+	int measured, drawn, dear;
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	if (me->magic != SPD_WORKER_MAGIC || me->node == NULL ||
@@ -652,7 +653,8 @@ SPD_Done(struct worker *wrk, struct req *req)
 	cores = spd.cores;
 	now = METER_Now();
 	drawn = (SPD_FLAGS(n) & SPD_F_DRAWN) != 0;
-	lap = spd_lap(me, drawn || now - me->began > 4 * k * cores);
+	dear = now - me->began > 4 * k * cores;
+	lap = spd_lap(me, drawn || dear);
 	measured = lap >= 0;
 	bytes = req->acct.resp_hdrbytes + req->acct.resp_bodybytes;
 	wire = COST_Wire(bytes, cache_param->sandpaper_mtu,
@@ -686,11 +688,13 @@ SPD_Done(struct worker *wrk, struct req *req)
 	if (measured)
 		EST_Sample(0, &t->mean[REL_CPU], cpu / cores, SPD_SLOWLY);
 	EST_Sample(0, &t->mean[REL_NET], net, SPD_SLOWLY);
-	cost = spd_dominant(t) == REL_CPU ? cpu / cores : net;
+	bound = spd_dominant(t);
+	cost = bound == REL_CPU ? cpu / cores : net;
 	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
 		cost = vmax(t->fixed[REL_CPU], t->fixed[REL_NET]);
-	REL_Complete(spd.rel, n, cost,
-	    measured ? spd_scale(SPD_FLAGS(n)) : REL_SCALE_ONE, now);
+	/* Only what a draw alone has measured stands for others */
+	REL_Complete(spd.rel, n, cost, measured && !dear && bound == REL_CPU ?
+	    spd_scale(SPD_FLAGS(n)) : REL_SCALE_ONE, now);
 	if (measured) {
 		EST_Sample(spd.estimator, &t->cpu, cpu, spd.alpha);
 		EST_MeanSample(&spd.mean_cpu, cpu);
