@@ -22,7 +22,7 @@ struct heap_node {
 };
 
 /* Is it in a heap? */
-static inline unsigned
+static inline int
 heap_has(const struct heap_node *n)
 {
 	return (n->link != NULL);

@@ -78,9 +78,7 @@ void
 mclock_place(struct mclock_index *ix, struct mclock *lim,
     enum rel_resource dominant, int waits, int shut)
 {
-	ix->nlimit -= heap_has(&lim->limit.heap);
 	place(&ix->limit, &ix->limit, &lim->limit, shut && !waits);
-	ix->nlimit += heap_has(&lim->limit.heap);
 	place(&ix->reservation[lim->resource], &ix->reservation[dominant],
 	    &lim->reservation, waits && lim->reservation.part > 0);
 	lim->resource = dominant;

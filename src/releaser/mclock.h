@@ -45,7 +45,6 @@ struct mclock {				/* one a tenant */
 
 struct mclock_index {			/* one a releaser */
 	struct heap_node	*limit;		/* who only waits for its tag */
-	unsigned		nlimit;		/* tenants in it */
 	struct heap_node	*reservation[REL__RESOURCES];	/* who waits */
 };
 
@@ -68,6 +67,13 @@ struct mclock *mclock_owed(const struct mclock_index *, unsigned closed,
     int64_t now);
 /* The next time that mclock_due() has somebody, if that is before `when` */
 int64_t mclock_next(const struct mclock_index *, int64_t when);
+
+/* Has it either of the two? */
+static inline int
+mclock_any(const struct mclock *lim)
+{
+	return ((lim->limit.part | lim->reservation.part) != 0);
+}
 
 /* May a request be released? */
 static inline int

@@ -15,8 +15,8 @@
 #ifndef POLICY_H_INCLUDED
 #define POLICY_H_INCLUDED
 
-#include "mclock.h"
 #include "list.h"
+#include "mclock.h"
 #include "releaser.h"
 
 #define REL_SLOT_MAX	0x7fff	/* of rel_node.slot */
@@ -78,7 +78,6 @@ struct rel_tenant {
 	uint64_t		enqueued, released, cancelled, completed;
 	int64_t			charged;
 	int64_t			booked;		/* ns, charges of what runs */
-	int			limited;	/* limits are to be looked at */
 	struct mclock		mclock;
 	_Alignas(64) char	policy[];	/* the policy's */
 };

@@ -160,20 +160,51 @@ is_busy(const struct rel_tenant *t)
 	return (t->waiting + t->running > 0);
 }
 
+/* How many of its requests wait, behind its limit or not */
+static unsigned
+waits(const struct rel_tenant *t)
+{
+	return (t->waiting + t->nshut);
+}
+
 /* Are its limits to be heeded? */
 static int
 is_limited(const struct rel *rel, const struct rel_tenant *t)
 {
-	return (t->limited && (rel->options & REL_OPT_LIMITS));
+	return (mclock_any(&t->mclock) && (rel->options & REL_OPT_LIMITS));
 }
 
 /* Its queue, its tags or its dominant resource have changed */
 static void
 index_limits(struct rel *rel, struct rel_tenant *t)
 {
-	if (t->limited)
+	if (mclock_any(&t->mclock))
 		mclock_place(&rel->mclock, &t->mclock, t->dominant,
 		    t->waiting > 0, t->nshut > 0);
+}
+
+/* So much more is to be paid; reserved: of the reservation, too */
+static void
+charge_limits(struct rel *rel, struct rel_tenant *t, int64_t ns, int reserved)
+{
+	if (!mclock_any(&t->mclock))
+		return;
+	mclock_charge(&t->mclock, ns, 0, rel->now);
+	if (reserved)
+		mclock_charge(&t->mclock, ns, 1, rel->now);
+	index_limits(rel, t);
+}
+
+static void
+arrive(struct rel *rel, struct rel_node *n)
+{
+	struct rel_tenant *t = n->tenant;
+
+	list_append(&rel->order, &n->order);
+	if (waits(t) == 0) {
+		rel->backlogged++;
+		rel->backlogged_weight += t->weight;
+	}
 }
 
 /* The policy sees it from now on */
@@ -186,10 +217,7 @@ admit(struct rel *rel, struct rel_node *n)
 	if (!is_busy(t))
 		rel->busy_weight += t->weight;
 	list_append(&t->queue, &n->queue);
-	if (t->waiting++ == 0) {
-		rel->backlogged++;
-		rel->backlogged_weight += t->weight;
-	}
+	t->waiting++;
 	rel->waiting++;
 	if (rel->policy->enqueue != NULL)
 		rel->policy->enqueue(rel, t, n);
@@ -224,21 +252,27 @@ pass(struct rel *rel, struct rel_tenant *t)
 	index_limits(rel, t);
 }
 
+/* It waits no longer */
 static void
-unlink_node(struct rel *rel, struct rel_node *n)
+depart(struct rel *rel, struct rel_node *n)
 {
 	struct rel_tenant *t = n->tenant;
 
-	assert(t->waiting > 0);
-	list_remove(&n->queue);
 	list_remove(&n->order);
-	if (--t->waiting == 0) {
+	if (n->state == REL_SHUT) {
+		unshut(rel, n);
+	} else {
+		assert(t->waiting > 0);
+		list_remove(&n->queue);
+		t->waiting--;
+		rel->waiting--;
+		if (!is_busy(t))
+			rel->busy_weight -= t->weight;
+	}
+	if (waits(t) == 0) {
 		rel->backlogged--;
 		rel->backlogged_weight -= t->weight;
 	}
-	if (!is_busy(t))
-		rel->busy_weight -= t->weight;
-	rel->waiting--;
 }
 
 /* All waiting requests anew, in order of arrival, to a policy at its start */
@@ -256,8 +290,8 @@ restart(struct rel *rel)
 
 	list_init(&all);
 	list_splice(&all, &rel->order);
-	rel->waiting = rel->backlogged = 0;
-	rel->backlogged_weight = rel->busy_weight = 0;
+	rel->waiting = 0;
+	rel->busy_weight = 0;
 	for (l = rel->tenants.next; l != &rel->tenants; l = l->next) {
 		t = LIST_OF(l, struct rel_tenant, all);
 		list_init(&t->queue);
@@ -418,7 +452,7 @@ unsigned
 REL_Backlogged(const struct rel *rel)
 {
 	check(rel);
-	return (rel->backlogged + rel->mclock.nlimit);
+	return (rel->backlogged);
 }
 
 uint64_t
@@ -504,7 +538,7 @@ unsigned
 REL_TenantWaiting(const struct rel_tenant *t)
 {
 
-	return (t->waiting + t->nshut);
+	return (waits(t));
 }
 
 /* Its first request that waits, or NULL */
@@ -526,7 +560,7 @@ REL_TenantStat(const struct rel *rel, const struct rel_tenant *t,
 	check_tenant(t);
 	assert(st != NULL);
 	memset(st, 0, sizeof *st);
-	st->waiting = t->waiting + t->nshut;
+	st->waiting = waits(t);
 	st->running = t->running;
 	st->weight = t->weight;
 	st->reservation = t->mclock.reservation.part;
@@ -552,7 +586,7 @@ REL_SetWeight(struct rel *rel, struct rel_tenant *t, uint32_t weight)
 	assert(weight >= 1 && weight <= REL_WEIGHT_MAX);
 	before = t->weight;
 	t->weight = weight;
-	if (t->waiting > 0)
+	if (waits(t) > 0)
 		rel->backlogged_weight += weight - (uint64_t)before;
 	if (is_busy(t))
 		rel->busy_weight += weight - (uint64_t)before;
@@ -568,12 +602,12 @@ REL_SetLimits(struct rel *rel, struct rel_tenant *t, uint32_t reservation,
 	check_tenant(t);
 	assert(reservation <= REL_PART_ONE && limit <= REL_PART_ONE);
 	rel->now = now;
-	t->limited = 1;
 	mclock_set(&t->mclock, reservation, limit, now);
 	while (limit == 0 && t->nshut > 0)
 		pass(rel, t);
-	index_limits(rel, t);
-	t->limited = reservation + limit > 0;
+	/* Out of the heaps, too, if it has neither any more */
+	mclock_place(&rel->mclock, &t->mclock, t->dominant, t->waiting > 0,
+	    t->nshut > 0);
 }
 
 void
@@ -609,11 +643,11 @@ REL_Enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n,
 	n->magic = REL_NODE_MAGIC;
 	n->tenant = t;
 	n->arrival = rel->now = now;
-	list_append(&rel->order, &n->order);
 	t->enqueued++;
 	if (!is_busy(t) && t->nshut == 0)
 		mclock_begin(&t->mclock, now);
-	if (is_limited(rel, t) && (t->waiting + t->nshut > 0 ?
+	arrive(rel, n);
+	if (is_limited(rel, t) && (waits(t) > 0 ?
 	    t->mclock.limit.part > 0 : !mclock_open(&t->mclock, now)))
 		shut(rel, n);
 	else
@@ -630,7 +664,7 @@ rel_release(struct rel *rel, struct rel_node *n, unsigned slot)
 	t = n->tenant;
 	t->running++;
 	rel->running++;
-	unlink_node(rel, n);
+	depart(rel, n);
 	n->state = REL_RUNNING;
 	n->epoch = rel->epoch;
 	n->slot = slot < REL_SLOT_MAX ? slot & REL_SLOT_MAX : REL_SLOT_MAX;
@@ -638,8 +672,7 @@ rel_release(struct rel *rel, struct rel_node *n, unsigned slot)
 	n->charge = t->cost;
 	n->weight = t->weight;
 	n->turn = 0;
-	mclock_charge(&t->mclock, n->charge, 0, rel->now);
-	index_limits(rel, t);
+	charge_limits(rel, t, n->charge, 0);
 	t->released++;
 	t->charged += n->charge;
 	t->booked += n->charge;
@@ -651,11 +684,13 @@ static int
 release_reserved(struct rel *rel, unsigned slot, unsigned closed,
     struct rel_node **node)
 {
-	struct mclock *lim = mclock_owed(&rel->mclock, closed, rel->now);
+	struct mclock *lim = NULL;
 	struct rel_tenant *t;
 	struct rel_node *n;
 
-	if (lim == NULL || !(rel->options & REL_OPT_LIMITS))
+	if (rel->options & REL_OPT_LIMITS)
+		lim = mclock_owed(&rel->mclock, closed, rel->now);
+	if (lim == NULL)
 		return (0);
 	t = LIST_OF(lim, struct rel_tenant, mclock);
 	*node = n = rel_first(t);
@@ -732,10 +767,7 @@ charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *n,
 	int64_t scaled = (int64_t)((__int128)ns * scale / REL_SCALE_ONE);
 
 	t->charged += scaled;
-	mclock_charge(&t->mclock, scaled, 0, rel->now);
-	if (n != NULL && n->reserved)
-		mclock_charge(&t->mclock, scaled, 1, rel->now);
-	index_limits(rel, t);
+	charge_limits(rel, t, scaled, n != NULL && n->reserved);
 	if (ns != 0 && rel->policy->charge != NULL)
 		rel->policy->charge(rel, t, n, ns, scale);
 }
@@ -797,14 +829,9 @@ REL_Cancel(struct rel *rel, struct rel_node *n, int64_t now)
 	rel->now = now;
 	t = n->tenant;
 	t->cancelled++;
-	if (n->state == REL_SHUT) {
-		unshut(rel, n);
-		list_remove(&n->order);
-	} else {
-		unlink_node(rel, n);
-		if (rel->policy->cancel != NULL)
-			rel->policy->cancel(rel, t, n);
-	}
+	depart(rel, n);
+	if (n->state == REL_WAITING && rel->policy->cancel != NULL)
+		rel->policy->cancel(rel, t, n);
 	index_limits(rel, t);
 	n->state = REL_IDLE;
 	n->tenant = NULL;
