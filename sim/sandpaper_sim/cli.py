@@ -9,12 +9,11 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 from . import play, replay
-from .fields import Wrong
+from .fields import Wrong, whole
 from .figure import Context, Figure, NotHere, Result
 from .figures import FIGURES
 from .files import replace
@@ -35,16 +34,6 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """What is wrong with the arguments."""
         fail(message)
-
-
-def whole(least: int) -> Callable[[str], int]:
-    """A number of at least that."""
-    def number(text: str) -> int:
-        if not text.isdigit() or int(text) < least:
-            raise argparse.ArgumentTypeError(
-                f"'{text}': a whole number, {least} or more")
-        return int(text)
-    return number
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:

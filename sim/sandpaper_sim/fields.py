@@ -8,6 +8,8 @@ the first difference after the field has been changed."""
 from __future__ import annotations
 
 import math
+from argparse import ArgumentTypeError
+from collections.abc import Callable
 from os.path import commonprefix
 from pathlib import Path
 from typing import Any, NoReturn
@@ -131,6 +133,18 @@ class Fields:
         """Nothing else may be there."""
         for key in self.fields:
             self.fail(key, f"unknown; there are {', '.join(self.known)}")
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A type of argparse's: a whole number between the two."""
+    allowed = f"{least} or more" if most is None else f"{least} to {most}"
+
+    def number(text: str) -> int:
+        if not (text.isdecimal() and least <= int(text)
+                and (most is None or int(text) <= most)):
+            raise ArgumentTypeError(f"'{text}': a whole number, {allowed}")
+        return int(text)
+    return number
 
 
 def is_number(x: object) -> bool:

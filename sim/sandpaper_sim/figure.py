@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from .files import replace
 
 Found = dict[str, Any]          # what a task returns, fit for JSON
 QUIET = 3.0                     # s without a word of progress
@@ -73,11 +74,8 @@ class Kept:
         return json.loads(file.read_text()) if file.exists() else None
 
     def store(self, file: Path, found: Found) -> None:
-        """The whole file at once, or nothing of it."""
-        with tempfile.NamedTemporaryFile(
-                "w", dir=self.folder, delete=False) as f:
-            json.dump(found, f)
-        Path(f.name).replace(file)
+        """What was found now."""
+        replace(file, lambda new: Path(new).write_text(json.dumps(found)))
 
 
 @dataclass

@@ -12,7 +12,8 @@
 
 #include "cost.h"
 #include "glue.h"
-#include "policy.h"
+#include "list.h"
+#include "releaser.h"
 
 struct estimators {
 	struct est		est[REL__RESOURCES];
@@ -30,6 +31,7 @@ struct request {
 	struct rel_node		node;
 	int64_t			cost[REL__RESOURCES];	/* ns */
 	int64_t			start;
+	int32_t			slot;		/* a node's has fewer bits */
 	int32_t			number;
 	int32_t			tenant;
 	uint32_t		class;
@@ -284,8 +286,10 @@ tell(struct sim *s, struct tenant *t, const struct request *q)
 static void
 tell_first(struct sim *s, struct tenant *t)
 {
-	if (t->rel->waiting > 0)
-		tell(s, t, LIST_OF(rel_first(t->rel), struct request, node));
+	const struct rel_node *n = REL_TenantFirst(t->rel);
+
+	if (n != NULL)
+		tell(s, t, LIST_OF(n, const struct request, node));
 }
 
 static void
@@ -345,7 +349,7 @@ sim_enqueue(struct sim *s, int32_t tenant, unsigned class, int64_t cpu,
 	q->class = class;
 	q->cost[REL_CPU] = cpu;
 	q->cost[REL_NET] = net;
-	if (t->rel->waiting == 0)
+	if (REL_TenantWaiting(t->rel) == 0)
 		tell(s, t, q);
 	REL_Enqueue(s->rel, t->rel, &q->node, now);
 	return (q->number);
@@ -368,6 +372,7 @@ sim_dequeue(struct sim *s, unsigned slot, unsigned closed, int64_t now)
 		return (no[answer]);
 	q = LIST_OF(n, struct request, node);
 	q->start = now;
+	q->slot = (int32_t)slot;
 	s->answer.tenant = q->tenant;
 	s->answer.cpu = q->cost[REL_CPU];
 	s->answer.net = q->cost[REL_NET];
@@ -400,7 +405,7 @@ as_record(const struct request *q)
 		.cpu = q->cost[REL_CPU],
 		.net = q->cost[REL_NET],
 		.tenant = q->tenant,
-		.slot = running ? q->node.slot : -1,
+		.slot = running ? q->slot : -1,
 	});
 }
 

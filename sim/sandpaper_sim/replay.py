@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from . import report, workload
-from .fields import Wrong
+from .fields import Wrong, whole
 from .figure import Context, Figure, Result, table
 from .files import replace as replace_file
 from .metrics import p99
@@ -219,23 +219,15 @@ def add_arguments(p: argparse.ArgumentParser) -> None:
                    metavar="NAME[=CONNECTIONS]", help="a closed loop")
     p.add_argument("--open", action="append", default=[], metavar="NAME",
                    help="an open one")
-    p.add_argument("--cores", type=count, metavar="N",
+    p.add_argument("--cores", type=whole(1, 65535), metavar="N",
                    help="else as many as the busiest second needs")
-    p.add_argument("--workers", type=count, metavar="N",
+    p.add_argument("--workers", type=whole(1, 65535), metavar="N",
                    help=f"else {PER_CORE} a core")
     p.add_argument("--link", choices=LINKS, default="held")
     p.add_argument("--warm", type=float, default=0.0, metavar="SECONDS",
                    help="from the start, that do not count")
     p.add_argument("--trace", type=Path, metavar="FILE",
                    help="write the requests there, as CSV")
-
-
-def count(text: str) -> int:
-    """1 to 65535."""
-    if not (text.isdecimal() and 1 <= int(text) <= 65535):
-        raise argparse.ArgumentTypeError(
-            f"'{text}': a whole number, 1 to 65535")
-    return int(text)
 
 
 def connections(said: list[str]) -> dict[str, int]:

@@ -22,7 +22,7 @@ from typing import Any
 import simpy
 from simpy.events import NORMAL, Event
 
-from .releaser import CPU, NET, NEVER, NOT_YET, SCALE_ONE, Releaser
+from .releaser import CPU, NET, NEVER, NOT_YET, Releaser
 
 LAST = NORMAL + 1               # after all else of this instant
 
@@ -328,8 +328,7 @@ class Proxy(Server):
 
     def __init__(self, env: Environment, releaser: Releaser, cores: int,
                  *, queue: bool = False, hold: int = 0, refresh: int = 0,
-                 fetch: Callable[[int], int] | None = None,
-                 scale: Callable[[int], int] | None = None) -> None:
+                 fetch: Callable[[int], int] | None = None) -> None:
         super().__init__(env, releaser, refresh)
         self.cores = Cores(env, cores, self._computed)
         self.link = Link(env, self._sending, self._finished)
@@ -339,7 +338,6 @@ class Proxy(Server):
         self._hold = hold
         self._backlog = self._counted = 0   # ns on the link, and when
         self._fetch = fetch
-        self._scale = scale
         self._jobs: dict[int, Job] = {}
         self._above = 0                     # workers that have no slot
 
@@ -413,8 +411,7 @@ class Proxy(Server):
 
     def _finished(self, job: Job) -> None:
         request, tenant = job.request, job.tenant
-        scale = SCALE_ONE if self._scale is None else self._scale(tenant)
-        self.releaser.complete(request, self.env.now, scale)
+        self.releaser.complete(request, self.env.now)
         del self._jobs[request]
         if not (self._queue and job.net):
             self._give_back(job)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandpaper_sim.releaser import Releaser
+from sandpaper_sim.releaser import KNOWN, Releaser
 from sandpaper_sim.server import (
     DRAIN,
     HOLD,
@@ -104,3 +104,19 @@ def test_parts() -> None:
     tenant = releaser.tenant()
     with pytest.raises(ValueError, match="part 1.5: 0 to 1"):
         releaser.set_limits(tenant, 0, 1.5, 0)
+
+
+def test_what_is_known_of_a_request_behind_a_limit() -> None:
+    """The estimate is that of the first that waits, when it is released."""
+    releaser = Releaser("mr3-rs", 1, estimator=KNOWN)
+    tenant = releaser.tenant()
+    releaser.set_limits(tenant, 0, 0.5, 0)
+    costs = [MS, 2 * MS, 4 * MS]
+    for cost in costs:
+        releaser.enqueue(tenant, cost, 0, 0)
+    charged = []
+    for now in (0, SECOND, 2 * SECOND):
+        request = releaser.dequeue(0, now)
+        charged.append(releaser.answer.charge)
+        releaser.complete(request, now)
+    assert charged == costs

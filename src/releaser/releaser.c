@@ -541,10 +541,10 @@ REL_TenantWaiting(const struct rel_tenant *t)
 	return (waits(t));
 }
 
-/* Its first request that waits, or NULL */
-static const struct rel_node *
-oldest(const struct rel_tenant *t)
+const struct rel_node *
+REL_TenantFirst(const struct rel_tenant *t)
 {
+
 	if (t->waiting > 0)
 		return (rel_first(t));
 	if (t->nshut > 0)
@@ -556,6 +556,8 @@ void
 REL_TenantStat(const struct rel *rel, const struct rel_tenant *t,
     struct rel_tenant_stat *st)
 {
+	const struct rel_node *first;
+
 	check(rel);
 	check_tenant(t);
 	assert(st != NULL);
@@ -567,7 +569,8 @@ REL_TenantStat(const struct rel *rel, const struct rel_tenant *t,
 	st->limit = t->mclock.limit.part;
 	memcpy(st->estimate, t->estimate, sizeof st->estimate);
 	st->dominant = t->dominant;
-	st->oldest = oldest(t) == NULL ? -1 : oldest(t)->arrival;
+	first = REL_TenantFirst(t);
+	st->oldest = first == NULL ? -1 : first->arrival;
 	st->account = account(rel, t);
 	st->enqueued = t->enqueued;
 	st->released = t->released;

@@ -196,6 +196,8 @@ int REL_TenantIdle(const struct rel *, const struct rel_tenant *);
 				/* nothing waits or runs, no debt */
 unsigned REL_TenantWaiting(const struct rel_tenant *);
 				/* requests */
+/* Its first request that waits, or NULL */
+const struct rel_node *REL_TenantFirst(const struct rel_tenant *);
 void REL_TenantStat(const struct rel *, const struct rel_tenant *,
     struct rel_tenant_stat *);
 void REL_SetWeight(struct rel *, struct rel_tenant *, uint32_t weight);
