@@ -30,7 +30,7 @@ struct map_tenant {
 	size_t			len;
 	uint32_t		weight;
 	unsigned		queue_limit;
-	uint32_t		reservation, limit;	/* of REL_PART_ONE */
+	double			reservation, limit;	/* 0: none */
 	struct spd_tenant	*pinned;	/* while the map is in force */
 };
 
@@ -247,12 +247,6 @@ SPD_MapTenant(struct spd_map *m, const char *name, double weight,
 	return (NULL);
 }
 
-static uint32_t
-map_part(double part)
-{
-	return ((uint32_t)vmax(1., part * REL_PART_ONE + .5));
-}
-
 const char *
 SPD_MapLimits(struct spd_map *m, const char *name, double reservation,
     double limit)
@@ -270,11 +264,11 @@ SPD_MapLimits(struct spd_map *m, const char *name, double reservation,
 		return ("a limit is from 0.001 to 1");
 	if (reservation > limit)
 		return ("a reservation is not above the limit");
-	t->reservation = reservation > 0 ? map_part(reservation) : 0;
-	t->limit = limit < 1 ? map_part(limit) : 0;
+	t->reservation = reservation;
+	t->limit = limit < 1 ? limit : 0;
 	VSTAILQ_FOREACH(other, &m->tenants, list)
 		all += other->reservation;
-	if (all > REL_PART_ONE + 100)		/* they are rounded */
+	if (all > 1 + 1e-9)		/* ten times 0.1 is not 1 */
 		return ("all reservations are 1 together at most");
 	return (NULL);
 }
@@ -366,6 +360,14 @@ SPD_MapUnknown(struct spd_map *m, int own)
  * Publishing, and dropping
  */
 
+/* Of REL_PART_ONE; no part that is said becomes none */
+static uint32_t
+map_part(double part)
+{
+	return (part > 0 ?
+	    (uint32_t)vmax(1., part * REL_PART_ONE + .5) : 0);
+}
+
 /* The map's tenants have a record from now on, those of the last one may go */
 static void
 map_pin(const struct spd_map *m, int pin)
@@ -386,8 +388,9 @@ map_pin(const struct spd_map *m, int pin)
 		TEN_Pin(spd.tenants, TEN_OfHost(t), pin);
 		REL_SetWeight(spd.rel, t->rel,
 		    pin ? mt->weight : REL_WEIGHT_ONE);
-		REL_SetLimits(spd.rel, t->rel, pin ? mt->reservation : 0,
-		    pin ? mt->limit : 0, METER_Now());
+		REL_SetLimits(spd.rel, t->rel,
+		    pin ? map_part(mt->reservation) : 0,
+		    pin ? map_part(mt->limit) : 0, METER_Now());
 		t->queue_limit = pin ? mt->queue_limit : 0;
 	}
 	Lck_Unlock(&spd.mtx);
