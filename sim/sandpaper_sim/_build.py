@@ -17,6 +17,12 @@ import cffi
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parent.parent
 MODULE = "_sandpaper_glue"
+# Of the library's headers; the compiler says what they are.
+CONSTANTS = (
+    "REL_OPT_SETTLE", "REL_OPT_KEEP_DEBT", "REL_OPT_CAP", "REL_OPT_CLOSED",
+    "REL_OPT_REJOIN", "REL_OPT_LIMITS", "REL_OPT_ALL", "REL_OPT_PAPER",
+    "REL_WEIGHT_ONE", "REL_WEIGHT_MAX", "REL_SCALE_ONE", "REL_PART_ONE",
+    "REL_COST_MAX", "REL_FLOWS", "REL_FLOWS_MAX", "NIC_BACKLOG")
 FOLDERS = [TOP / "src" / "releaser", TOP / "src" / "perfctr"]
 
 
@@ -41,9 +47,11 @@ def build(archive: Path, into: Path) -> Path:
     if is_fresh(module, sources):
         return module
     ffi = cffi.FFI()
-    ffi.cdef(declarations(HERE / "glue.h"))
+    ffi.cdef(declarations(HERE / "glue.h") +
+             "".join(f"#define {name} ...\n" for name in CONSTANTS))
     ffi.set_source(
-        MODULE, '#include "glue.h"', sources=[str(HERE / "glue.c")],
+        MODULE, '#include "glue.h"\n#include "nic.h"\n#include "policy.h"\n',
+        sources=[str(HERE / "glue.c")],
         include_dirs=[str(d) for d in (HERE, *FOLDERS)],
         extra_objects=[str(archive)],
         extra_compile_args=["-std=gnu11", "-O2"],

@@ -151,12 +151,6 @@ sim_by_tenant(struct sim *s)
 	s->by_tenant = 1;
 }
 
-unsigned
-sim_flows_max(void)
-{
-	return (REL_FLOWS_MAX);
-}
-
 void
 sim_flows(struct sim *s, unsigned alpha)
 {

@@ -61,7 +61,6 @@ void sim_round(struct sim *, int64_t ns);	/* REL_SetRound() */
  * mean, as varnishd does, not of that which it used most itself (the paper's
  * Figure 8, line 10) */
 void sim_by_tenant(struct sim *);
-unsigned sim_flows_max(void);
 void sim_flows(struct sim *, unsigned alpha);	/* REL_SetFlows() */
 int sim_set_policy(struct sim *, const char *policy, int64_t now);
 int sim_synchronised(const struct sim *);

@@ -14,13 +14,13 @@ import numpy as np
 from . import releaser, report, workload
 from .fields import Wrong
 from .figure import Context, Figure, Result, table
+from .report import SHOWN, bars, more, shown
 from .scenario import Asker, Scenario, read
 from .server import MS, SECOND, Server
 from .trace import Trace
 from .workload import generator, stream
 
 SUMMARY = "FILE: tenants, server and policies of your own (TOML)"
-SHOWN = 20                      # tenants in the table
 
 Drawn = Iterator[int]           # ns
 
@@ -122,35 +122,22 @@ COLUMNS = {"requests_per_s": "requests/s", "dominant": "most of",
            "waiting_at_end": "waiting"}
 
 
-def shown(x: object) -> object:
-    """In a table."""
-    return "-" if x is None else x
-
-
 def lines_of(r: dict[str, Any]) -> list[str]:
     """A policy's table, those with the largest shares first."""
     most = sorted(r["tenants"], key=lambda t: -t["share"])
-    more = [f"and {len(most) - SHOWN} more: --json has all"] \
-        if len(most) > SHOWN else []
     return [r["policy"], *table(
         ("tenant", *COLUMNS.values()),
         [(t["tenant"], *(shown(t[c]) for c in COLUMNS))
-         for t in most[:SHOWN]]), *more]
+         for t in most[:SHOWN]]), *more(most)]
 
 
 def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
     """p99 of each tenant, by policy."""
     axes = figure.subplots()
-    wide = 0.8 / len(data["results"])
-    for k, r in enumerate(data["results"]):
-        some = r["tenants"][:SHOWN]
-        axes.bar(np.arange(len(some)) + k * wide,
-                 [t["latency_p99_ms"] or np.nan for t in some], wide,
-                 label=r["policy"])
-    axes.set_xticks(np.arange(len(some)) + 0.4,
-                    [t["tenant"] for t in some], rotation=30, ha="right")
+    bars(axes, [t["tenant"] for t in data["results"][0]["tenants"]], [
+        (r["policy"], [t["latency_p99_ms"] or np.nan for t in r["tenants"]])
+        for r in data["results"]])
     axes.set(yscale="log", ylabel="p99 latency (ms)")
-    axes.legend()
 
 
 def add_arguments(p: argparse.ArgumentParser) -> None:

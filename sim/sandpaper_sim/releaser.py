@@ -15,15 +15,17 @@ CPU, NET = 0, 1                 # enum rel_resource
 EMPTY, NO_SLOT, NOT_YET = lib.SIM_EMPTY, lib.SIM_NO_SLOT, lib.SIM_NOT_YET
 NEVER = 2**63 - 1               # ns
 
-# REL_OPT_* of releaser.h
-SETTLE, KEEP_DEBT, CAP, CLOSED, REJOIN, LIMITS = (1 << i for i in range(6))
-ALL, PAPER = 0x3f, 0            # PAPER: Sandpaper's Figure 8 as it is
+SETTLE, KEEP_DEBT, CAP = (
+    lib.REL_OPT_SETTLE, lib.REL_OPT_KEEP_DEBT, lib.REL_OPT_CAP)
+CLOSED, REJOIN, LIMITS = (
+    lib.REL_OPT_CLOSED, lib.REL_OPT_REJOIN, lib.REL_OPT_LIMITS)
+ALL, PAPER = lib.REL_OPT_ALL, lib.REL_OPT_PAPER  # Sandpaper's Figure 8 as it is
 
-WEIGHT_ONE = 1024
-WEIGHT_MAX = 1024 * WEIGHT_ONE
-SCALE_ONE = 65536
-PART_ONE = 65536
-COST_MAX = 2**42                # ns, of one request
+WEIGHT_ONE, WEIGHT_MAX = lib.REL_WEIGHT_ONE, lib.REL_WEIGHT_MAX
+SCALE_ONE, PART_ONE = lib.REL_SCALE_ONE, lib.REL_PART_ONE
+COST_MAX = lib.REL_COST_MAX     # ns, of one request
+FLOWS, FLOWS_MAX = lib.REL_FLOWS, lib.REL_FLOWS_MAX     # of mr3-vf
+HOLD = lib.NIC_BACKLOG          # ns of link that are let through
 
 RECORD = np.dtype([("arrival", "i8"), ("start", "i8"), ("end", "i8"),
                    ("cpu", "i8"), ("net", "i8"),
@@ -194,9 +196,8 @@ class Releaser:
 
     def set_flows(self, alpha: int) -> None:
         """REL_SetFlows(): how many virtual flows a tenant of mr3-vf has."""
-        most = lib.sim_flows_max()
-        if not 1 <= alpha <= most:
-            raise ValueError(f"alpha {alpha}: 1 to {most} virtual flows")
+        if not 1 <= alpha <= FLOWS_MAX:
+            raise ValueError(f"alpha {alpha}: 1 to {FLOWS_MAX} virtual flows")
         lib.sim_flows(self.sim, alpha)
 
     def stat(self, tenant: int) -> dict[str, int]:

@@ -22,16 +22,16 @@ from .fields import Wrong, whole
 from .figure import Context, Figure, Result, table
 from .files import replace as replace_file
 from .metrics import p99
-from .play import known, shown
+from .play import known
 from .recorded import Closed, Loop, capacity, cores_of, loop_of
 from .releaser import COST_MAX, WEIGHT_MAX, WEIGHT_ONE, Records
+from .report import SHOWN, bars, more, shown
 from .scenario import LINKS, PER_CORE, Serves
 from .server import SECOND, Server
 from .trace import Trace, write_csv
 from .varnishlog import read
 
 SUMMARY = "FILE: another policy or weight, for a log's or a trace's traffic"
-SHOWN = 20                      # tenants in the table
 
 
 # Running
@@ -156,8 +156,6 @@ def lines_of(r: dict[str, Any]) -> list[str]:
     """A policy's table, those with the largest shares first."""
     most = sorted(r["tenants"], key=lambda t: -t["predicted"]["share"])
     whats = [w for w in ("recorded", "predicted") if w in most[0]]
-    more = [f"and {len(most) - SHOWN} more: --json has all"] \
-        if len(most) > SHOWN else []
     head = [h if w == whats[0] else w for h in COLUMNS.values()
             for w in whats]
     return [r["policy"] + (": recorded, predicted" if len(whats) > 1
@@ -165,25 +163,19 @@ def lines_of(r: dict[str, Any]) -> list[str]:
         ("tenant", "weight", "loop", *head),
         [(t["tenant"], t["weight"], t["loop"],
           *(shown(t[w][c]) for c in COLUMNS for w in whats))
-         for t in most[:SHOWN]]), *more]
+         for t in most[:SHOWN]]), *more(most)]
 
 
 def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
     """Shares, recorded and by policy."""
     axes = figure.subplots()
-    some = data["results"][0]["tenants"][:SHOWN]
-    bars = [("recorded", [t["recorded"]["share"] for t in some])] \
-        if "recorded" in some[0] else []
-    bars += [(r["policy"], [t["predicted"]["share"]
-                            for t in r["tenants"][:SHOWN]])
-             for r in data["results"]]
-    wide = 0.8 / len(bars)
-    for k, (name, shares) in enumerate(bars):
-        axes.bar(np.arange(len(some)) + k * wide, shares, wide, label=name)
-    axes.set_xticks(np.arange(len(some)) + 0.4,
-                    [t["tenant"] for t in some], rotation=30, ha="right")
+    first = data["results"][0]["tenants"]
+    series = [("recorded", [t["recorded"]["share"] for t in first])] \
+        if "recorded" in first[0] else []
+    bars(axes, [t["tenant"] for t in first], series + [
+        (r["policy"], [t["predicted"]["share"] for t in r["tenants"]])
+        for r in data["results"]])
     axes.set(ylabel="share of the dominant resource")
-    axes.legend()
 
 
 def pairs(p: argparse.ArgumentParser, option: str, what: str, least: float,

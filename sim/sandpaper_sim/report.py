@@ -14,6 +14,7 @@ from .metrics import (
     deviation,
     dominant_service,
     every,
+    lag,
     p99,
     services,
     spells,
@@ -23,6 +24,7 @@ from .server import MS, SECOND, Proxy, Server
 from .theory import Gps
 
 STEP = 10 * MS                  # of the lag
+SHOWN = 20                      # tenants in a table, and in a plot
 NAMES = ("cpu", "net")          # of a resource, in a record
 SAID = ("cpu", "link")          # the same, to the user
 
@@ -79,8 +81,8 @@ def lags(server: Server, weights: list[float], begin: int,
     threads = 1 if isinstance(server, Proxy) else server.releaser.slots
     fair = Gps(threads, weights).served(
         came["arrival"], came["tenant"], came[NAMES[resource]], at)
-    lag = fair - served(server, n, resource, at)
-    return [deviation(lag[:, i]) for i in range(n)]
+    behind = lag(served(server, n, resource, at), fair)
+    return [deviation(behind[:, i]) for i in range(n)]
 
 
 def served(server: Server, tenants: int, resource: int,
@@ -90,3 +92,26 @@ def served(server: Server, tenants: int, resource: int,
         return np.column_stack([dominant_service(server, i, resource, at)
                                 for i in range(tenants)])
     return services(spells(server.releaser), tenants, at)
+
+
+# For a user's own files
+
+def shown(x: object) -> object:
+    """In a table."""
+    return "-" if x is None else x
+
+
+def more(tenants: list[Any]) -> list[str]:
+    """What follows a table that does not have all."""
+    n = len(tenants) - SHOWN
+    return [f"and {n} more: --json has all"] if n > 0 else []
+
+
+def bars(axes: Any, names: list[str],  # noqa: ANN401
+         series: list[tuple[str, list[float]]]) -> None:
+    """A bar a tenant and series; of the first SHOWN."""
+    wide, at = 0.8 / len(series), np.arange(min(len(names), SHOWN))
+    for k, (label, values) in enumerate(series):
+        axes.bar(at + k * wide, values[:SHOWN], wide, label=label)
+    axes.set_xticks(at + 0.4, names[:SHOWN], rotation=30, ha="right")
+    axes.legend()

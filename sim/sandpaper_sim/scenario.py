@@ -17,6 +17,7 @@ from typing import Any
 from . import releaser
 from .fields import REQUIRED, Fields, Source, is_number
 from .releaser import (
+    HOLD,
     WEIGHT_MAX,
     WEIGHT_ONE,
     Estimator,
@@ -24,7 +25,7 @@ from .releaser import (
     estimators,
     policies,
 )
-from .server import HOLD, MS, SECOND, Environment, Proxy, Server, ThreadPool
+from .server import MS, SECOND, Environment, Proxy, Server, ThreadPool
 from .trace import Trace
 from .varnishlog import read as read_trace
 from .workload import Constant, Costs, Exponential, Lognormal

@@ -28,7 +28,6 @@ LAST = NORMAL + 1               # after all else of this instant
 
 MS = 1_000_000                  # ns
 SECOND = 1_000_000_000          # ns
-HOLD = 2 * MS                   # of link: design, section 6
 DRAIN = 98                      # percent of what the link can do: the same
 REFRESH = 10 * MS               # 2DFQ, section 5
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from sandpaper_sim.releaser import KNOWN, Releaser
+from sandpaper_sim.releaser import HOLD, KNOWN, Releaser
 from sandpaper_sim.server import (
     DRAIN,
-    HOLD,
     MS,
     SECOND,
     Proxy,

@@ -22,6 +22,7 @@ from sandpaper_sim.figures.gaming import RULES, Play, gains
 from sandpaper_sim.metrics import arrivals, received, services, spells
 from sandpaper_sim.releaser import (
     ALL,
+    FLOWS,
     KNOWN,
     NET,
     PAPER,
@@ -37,7 +38,6 @@ from sandpaper_sim.server import MS, Environment, ThreadPool
 from sandpaper_sim.workload import closed, generator, poisson, stream
 
 QUANTUM_MAX = 4 * MS            # U
-FLOWS = 8                       # REL_FLOWS: so many times the bound
 MANY = settings(max_examples=10 * settings.default.max_examples)
 ANY = settings(MANY, phases=[Phase.generate])   # not the least one
 UNFAIR = ("fifo", "round-robin")        # they claim no shares
