@@ -27,6 +27,7 @@ struct tenant {
 	double		reservation, limit;	/* 0: none */
 	double		cost, estimate;		/* ms; 0: 1; as it costs */
 	int64_t		from;			/* ns: idle before */
+	double		least, most;		/* part that it has to have */
 };
 
 struct server {
@@ -128,53 +129,62 @@ charges(unsigned policy)
 
 /* What a burst and the requests that run may add, of LENGTH */
 #define SLACK		0.005
+#define ABOUT(x)	.least = (x) - SLACK, .most = (x) + SLACK
+
+/* Each has the part that it has to have */
+static void
+judge(unsigned policy, unsigned n, const struct tenant *t)
+{
+	struct server s;
+	unsigned i;
+
+	server_init(&s, policy, n, t);
+	serve(&s, LENGTH);
+	for (i = 0; i < n; i++)
+		if (t[i].most > 0)
+			assert_part(&s, policy, i, t[i].least, t[i].most);
+	world_free(&s.w);
+}
 
 static void
 test_limit(void **state)
 {
-	static const struct tenant t[] = { { .limit = .25 }, PLAIN };
-	struct server s;
+	static const struct tenant t[] = {
+		{ .limit = .25, ABOUT(.25) },
+		{ ABOUT(.75) },
+	};
 	unsigned u;
 
 	(void)state;
-	EACH_POLICY(u) {
-		server_init(&s, u, 2, t);
-		serve(&s, LENGTH);
-		assert_part(&s, u, 0, .25 - SLACK, .25 + SLACK);
-		assert_part(&s, u, 1, .75 - SLACK, .75 + SLACK);
-		world_free(&s.w);
-	}
+	EACH_POLICY(u)
+		judge(u, 2, t);
 }
 
 /* Alone it has no more, though slots are free */
 static void
 test_limit_alone(void **state)
 {
-	static const struct tenant t[] = { { .limit = .25, .cost = .1 } };
-	struct server s;
+	static const struct tenant t[] = {
+		{ .limit = .25, .cost = .1, ABOUT(.25) },
+	};
 	unsigned u;
 
 	(void)state;
-	EACH_POLICY(u) {
-		server_init(&s, u, 1, t);
-		serve(&s, LENGTH);
-		assert_part(&s, u, 0, .25 - SLACK, .25 + SLACK);
-		world_free(&s.w);
-	}
+	EACH_POLICY(u)
+		judge(u, 1, t);
 }
 
 /* A limit above its share changes nothing */
 static void
 test_limit_above(void **state)
 {
-	static const struct tenant t[] = { { .limit = .75 }, PLAIN };
-	struct server s;
+	static const struct tenant t[] = {
+		{ .limit = .75, .least = .5 - 2 * SLACK, .most = .5 + SLACK },
+		PLAIN,
+	};
 
 	(void)state;
-	server_init(&s, 0, 2, t);
-	serve(&s, LENGTH);
-	assert_part(&s, 0, 0, .5 - 2 * SLACK, .5 + SLACK);
-	world_free(&s.w);
+	judge(0, 2, t);
 }
 
 static void
@@ -203,19 +213,16 @@ test_reservation(void **state)
 static void
 test_share_is_larger(void **state)
 {
-	static const struct tenant t[] = { { .reservation = .25 }, PLAIN };
-	struct server s;
+	static const struct tenant t[] = {
+		{ .reservation = .25, ABOUT(.5) },
+		PLAIN,
+	};
 	unsigned u;
 
 	(void)state;
-	EACH_POLICY(u) {
-		if (!charges(u))
-			continue;
-		server_init(&s, u, 2, t);
-		serve(&s, LENGTH);
-		assert_part(&s, u, 0, .5 - SLACK, .5 + SLACK);
-		world_free(&s.w);
-	}
+	EACH_POLICY(u)
+		if (charges(u))
+			judge(u, 2, t);
 }
 
 /* Requests of 1 ms that look like 0.25 or 4: what they cost counts */
@@ -223,21 +230,16 @@ static void
 test_settled(void **state)
 {
 	static const struct tenant t[] = {
-		{ .limit = .2, .estimate = .25 },
-		{ .reservation = .5, .estimate = 4 },
+		{ .limit = .2, .estimate = .25, .most = .2 + SLACK },
+		{ .reservation = .5, .estimate = 4,
+		    .least = .5 - 2 * SLACK, .most = 1 },
 		PLAIN, PLAIN, PLAIN, PLAIN,
 	};
-	struct server s;
 	unsigned u;
 
 	(void)state;
-	EACH_POLICY(u) {
-		server_init(&s, u, 6, t);
-		serve(&s, LENGTH);
-		assert_part(&s, u, 0, 0, .2 + SLACK);
-		assert_part(&s, u, 1, .5 - 2 * SLACK, 1);
-		world_free(&s.w);
-	}
+	EACH_POLICY(u)
+		judge(u, 6, t);
 }
 
 /* Not used, it is lent; it comes back at once, and was not saved */
@@ -269,18 +271,15 @@ test_lent(void **state)
 static void
 test_oversubscribed(void **state)
 {
-	static const struct tenant t[] = { { .reservation = .8 },
-	    { .reservation = .8 } };
-	struct server s;
+	static const struct tenant t[] = {
+		{ .reservation = .8, ABOUT(.5) },
+		{ .reservation = .8, ABOUT(.5) },
+	};
 	unsigned u;
 
 	(void)state;
-	EACH_POLICY(u) {
-		server_init(&s, u, 2, t);
-		serve(&s, LENGTH);
-		assert_part(&s, u, 0, .5 - SLACK, .5 + SLACK);
-		world_free(&s.w);
-	}
+	EACH_POLICY(u)
+		judge(u, 2, t);
 }
 
 /* When it may go on is said to the ns */
