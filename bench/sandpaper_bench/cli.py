@@ -65,7 +65,8 @@ LONG = ("alone", "workers", "utilization", "flash-crowd", "drip-origin",
         "random-hosts", "rate-unknown", "rate-wrong")
 # What stock has not
 OURS = {"workers": "slots, not stock's threads", "fetch": "slots",
-        "utilization": "policies, too", "policies": "policies", SOAK: "counters"}
+        "utilization": "policies, too", "policies": "policies",
+        SOAK: "counters"}
 NOOP = "k0"
 MAPPED = "random-hosts"  # the experiment that needs a tenant map
 STOCK = "stock"
@@ -349,8 +350,7 @@ def obstacle(
     name: str, args: argparse.Namespace, bed: Testbed
 ) -> str | None:
     """Return what the experiment lacks on this machine, if anything."""
-    if (name in ("table1", "policies")
-            and not serves_publishers(args)):
+    if name in ("table1", "policies") and not serves_publishers(args):
         return f"C1 to C4, which need Varnish {SERIES}"
     if name == "content-change" and not bed.shaped:
         return "a shaped link, which loopback is not: run it as root"

@@ -21,6 +21,7 @@ from .meddle import waits
 from .overhead import SETTINGS
 from .pace import Schedule
 from .policies import LONGER
+from .policies import WINDOWS as POLICY_WINDOWS
 from .scale import CONNECT_RATE, CONNECTIONS, phase_seconds
 from .table1 import WINDOWS
 from .timeline import CROWDS, UNCHANGED
@@ -114,7 +115,8 @@ def scale(plan: Plan, sizes: Sequence[int]) -> Schedule:
 
 def policies(plan: Plan, number: int) -> Schedule:
     """Return the schedule of `policies`."""
-    return [START + 2 * window(plan, LONGER)] * (number * plan.turns)
+    turn = START + POLICY_WINDOWS * window(plan, LONGER)
+    return [turn] * (number * plan.turns)
 
 
 def content_change(plan: Plan, variants: int) -> Schedule:

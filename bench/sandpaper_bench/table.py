@@ -213,7 +213,8 @@ TABLES: dict[str, Callable[[Sequence[dict[str, Any]]], Table]] = {
     "alone": alone_table, "overhead": alone_table, "scale": scale_table,
     "latency": latency_table, "table1": table1_table,
     "utilization": utilization_table, "fetch": fetch_table,
-    "policies": policies_table, "content-change": timeline_table, "flash-crowd": timeline_table,
+    "policies": policies_table,
+    "content-change": timeline_table, "flash-crowd": timeline_table,
     **dict.fromkeys(ABUSES, abuse_table), "soak": soak_table,
 }
 
