@@ -6,20 +6,27 @@
  *
  * The host (releaser.c) keeps the requests, in one queue a tenant and all
  * of them by arrival, and what is the same for every policy: states,
- * estimates, counts, reservations and limits: a policy does not see what is
- * behind a limit.  A policy keeps accounts, and says who goes next.  Its
- * memory is the host's, zeroed: `state_size` bytes a releaser and
- * `tenant_size` bytes a tenant.
+ * estimates, counts, groups, reservations and limits: a policy does not see
+ * what is behind a limit, and a group is a tenant to it.  A policy keeps
+ * accounts, and says who goes next.  Its memory is the host's, zeroed:
+ * `state_size` bytes a releaser and `tenant_size` bytes a tenant.
  */
 
 #ifndef POLICY_H_INCLUDED
 #define POLICY_H_INCLUDED
 
+#include "group.h"
 #include "list.h"
 #include "mclock.h"
 #include "releaser.h"
 
-#define REL_SLOT_MAX	0x7fff	/* of rel_node.slot */
+#define REL_SLOT_MAX	0x3fff	/* of rel_node.slot */
+
+enum rel_reserved {			/* rel_node.reserved */
+	REL_NOT_RESERVED = 0,
+	REL_BY_TENANT,
+	REL_BY_GROUP
+};
 
 /* No single cost or charge counts for more, ns (73 minutes) */
 #define REL_COST_MAX		(INT64_C(1) << 42)
@@ -33,13 +40,15 @@ struct rel_policy {
 	 * as the host does */
 	const char		*estimator;
 	uint32_t		alpha;
+	int			ungrouped;	/* heeds no groups */
 
 	/* The rest may be NULL, but for dequeue */
 	void (*init)(struct rel *);
 	void (*tenant_init)(struct rel *, struct rel_tenant *);
 	void (*tenant_fini)(struct rel *, struct rel_tenant *);
 
-	/* The node has been put into its queue */
+	/* The node has been put into its queue; of a group also within
+	 * rel_release(), so that its queue does not become empty */
 	void (*enqueue)(struct rel *, struct rel_tenant *, struct rel_node *);
 	/* Something waits; a node that goes was given to rel_release().
 	 * closed: 0 if it need not be heeded; *when is INT64_MAX */
@@ -66,11 +75,12 @@ struct rel_tenant {
 	uint32_t		magic;
 #define REL_TENANT_MAGIC	0x7e4a47b3
 	uint32_t		weight;
-	struct rel_link		all;		/* in rel->tenants */
+	struct rel_link		all;		/* in rel->tenants, or members */
 	struct rel_link		queue;		/* of rel_node.queue */
 	struct rel_link		shut;		/* the same, behind its limit */
-	unsigned		nshut;
-	unsigned		waiting;	/* in queue */
+	unsigned		waits;		/* requests, wherever */
+	unsigned		waiting;	/* of these, in queue; a member's
+						 * are in pool or its group's */
 	unsigned		running;
 	int64_t			estimate[REL__RESOURCES];
 	int64_t			cost;		/* ns, k: 1 to REL_COST_MAX */
@@ -79,6 +89,10 @@ struct rel_tenant {
 	int64_t			charged;
 	int64_t			booked;		/* ns, charges of what runs */
 	struct mclock		mclock;
+	struct rel_tenant	*group;		/* whose member it is, or NULL */
+	struct member		member;		/* as such */
+	int			is_group;
+	struct group		of;		/* its members */
 	_Alignas(64) char	policy[];	/* the policy's */
 };
 
@@ -93,14 +107,20 @@ struct rel {
 	int64_t			now;		/* ns, of the last call */
 	int64_t			booked;		/* ns, charges of what runs */
 	uint16_t		epoch:REL_EPOCH_BITS;	/* starts of a policy */
-	unsigned		waiting;
+	unsigned		waits;		/* requests, wherever */
+	unsigned		waiting;	/* of these, where the policy sees
+						 * them */
+	unsigned		nshut;		/* of these, behind limits */
 	unsigned		running;
-	unsigned		backlogged;
+	unsigned		backlogged;	/* groups, and tenants without */
 	uint64_t		backlogged_weight;
 	uint64_t		busy_weight;	/* who has a request at all */
 	struct rel_link		tenants;	/* of rel_tenant.all */
 	struct rel_link		order;		/* of rel_node.order */
-	unsigned		nshut;		/* requests behind limits */
+	unsigned		closed;		/* of the last dequeue */
+	/* Groups by the resource of whose turn it is, if a member that uses
+	 * another one could have it instead */
+	struct rel_link		stuck[REL__RESOURCES];
 	struct mclock_index	mclock;
 	rel_assert_f		*held;
 	void			*priv;
@@ -133,6 +153,15 @@ static inline uint32_t
 rel_weight(const struct rel_tenant *t, const struct rel_node *n)
 {
 	return (n != NULL ? n->weight : t->weight);
+}
+
+/* The tenant of the policy whose node it is */
+static inline struct rel_tenant *
+rel_top(const struct rel_node *n)
+{
+	struct rel_tenant *t = n->tenant;
+
+	return (t->group != NULL ? t->group : t);
 }
 
 /* The tenant's first node */

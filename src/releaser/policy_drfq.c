@@ -167,7 +167,7 @@ drfq_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	a = vt_dequeue(rel, now, slot, closed, node, when);
 	if (a != REL_RELEASED)
 		return (a);
-	t = (*node)->tenant;
+	t = rel_top(*node);
 	dt = account_of(t);
 	before = t->cost * REL_WEIGHT_ONE / t->weight - vt_account(rel, t);
 	note_start(state(rel), dt, before > 0 ? before : 0, t->weight);

@@ -32,5 +32,6 @@ fifo_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 const struct rel_policy rel_policy_fifo = {
 	.name =		"fifo",
 	.summary =	"order of arrival, whoever the tenant",
+	.ungrouped =	1,
 	.dequeue =	fifo_dequeue,
 };

@@ -463,7 +463,7 @@ note_turn(struct mr3_tenant *mt, struct rel_node *n)
 static void
 mr3_progress(struct rel *rel, struct rel_node *n, enum rel_resource r)
 {
-	struct mr3_tenant *mt = account_of(n->tenant);
+	struct mr3_tenant *mt = account_of(rel_top(n));
 
 	(void)rel;
 	if (r == REL_NET && (int32_t)(n->turn - mt->sent) > 0)

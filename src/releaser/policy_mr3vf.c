@@ -246,7 +246,7 @@ vf_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 static void
 vf_progress(struct rel *rel, struct rel_node *n, enum rel_resource r)
 {
-	uint32_t *unsent = &account_of(n->tenant)->unsent[flow_of(n)];
+	uint32_t *unsent = &account_of(rel_top(n))->unsent[flow_of(n)];
 
 	(void)rel;
 	if (r == REL_NET && *unsent == n->turn)

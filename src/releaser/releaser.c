@@ -12,6 +12,11 @@
  * is in the queue, or its limit says not yet, others are shut behind the
  * valve.  Who is owed a reservation goes before whom the policy would choose,
  * which is told, and charges it.
+ *
+ * A member of a group has its requests in a pool; that of the member whose
+ * turn it is goes on into the group's queue, before the last one leaves it.
+ * So a request passes its tenant's valve, the pool and its group's valve, and
+ * the policy sees it.
  */
 
 #include <assert.h>
@@ -160,58 +165,148 @@ is_busy(const struct rel_tenant *t)
 	return (t->waiting + t->running > 0);
 }
 
-/* How many of its requests wait, behind its limit or not */
-static unsigned
-waits(const struct rel_tenant *t)
+#define EACH_LEVEL(x, t)	for (x = t; x != NULL; x = x->group)
+
+/* The tenant of the policy that this one is, or is a member of */
+static struct rel_tenant *
+top_of(struct rel_tenant *t)
 {
-	return (t->waiting + t->nshut);
+	return (t->group != NULL ? t->group : t);
 }
 
-/* Are its limits to be heeded? */
+/* Have its members turns? */
 static int
-is_limited(const struct rel *rel, const struct rel_tenant *t)
+has_turns(const struct rel *rel, const struct rel_tenant *t)
 {
-	return (mclock_any(&t->mclock) && (rel->options & REL_OPT_LIMITS));
+	return (t->is_group && (rel->options & REL_OPT_LIMITS) &&
+	    !rel->policy->ungrouped);
 }
 
-/* Its queue, its tags or its dominant resource have changed */
+static int
+has_limit(const struct rel *rel, const struct rel_tenant *t)
+{
+	return (t->mclock.limit.part > 0 && (rel->options & REL_OPT_LIMITS));
+}
+
+/*--------------------------------------------------------------------
+ * What follows from a tenant's queues, tags and estimate when they have
+ * changed
+ */
+
 static void
 index_limits(struct rel *rel, struct rel_tenant *t)
 {
-	if (mclock_any(&t->mclock))
-		mclock_place(&rel->mclock, &t->mclock, t->dominant,
-		    t->waiting > 0, t->nshut > 0);
+	int waits = t->waiting > 0 &&
+	    (t->group == NULL || has_turns(rel, t->group));
+	int shut = t->is_group ? t->of.pooled > 0 : t->waits > t->waiting;
+
+	mclock_place(&rel->mclock, &t->mclock, t->dominant, waits, shut);
 }
 
-/* So much more is to be paid; reserved: of the reservation, too */
+/* A group's estimate is that of the member whose turn it is */
 static void
-charge_limits(struct rel *rel, struct rel_tenant *t, int64_t ns, int reserved)
+take_estimate(struct rel *rel, struct rel_tenant *g)
 {
-	if (!mclock_any(&t->mclock))
+	const struct rel_tenant *t;
+
+	if (g->waiting == 0)
 		return;
-	mclock_charge(&t->mclock, ns, 0, rel->now);
-	if (reserved)
-		mclock_charge(&t->mclock, ns, 1, rel->now);
-	index_limits(rel, t);
+	t = rel_first(g)->tenant;
+	if (g->cost == t->cost && g->dominant == t->dominant &&
+	    !memcmp(g->estimate, t->estimate, sizeof g->estimate))
+		return;
+	memcpy(g->estimate, t->estimate, sizeof g->estimate);
+	g->dominant = t->dominant;
+	g->cost = t->cost;
+	if (rel->policy->estimate != NULL)
+		rel->policy->estimate(rel, g);
 }
+
+static void
+index_stuck(struct rel *rel, struct rel_tenant *g)
+{
+	list_remove(&g->of.stuck);
+	if (g->waiting > 0 && group_next(&g->of, REL_MASK(g->dominant)))
+		list_append(&rel->stuck[g->dominant], &g->of.stuck);
+}
+
+/* Not while a policy decides: its estimate() may be called */
+static void
+update(struct rel *rel, struct rel_tenant *t)
+{
+	struct rel_tenant *g = t->is_group ? t : t->group;
+
+	if (t->group != NULL)
+		group_place(&g->of, &t->member, t->dominant);
+	if (g != NULL) {
+		take_estimate(rel, g);
+		index_stuck(rel, g);
+		if (mclock_any(&g->mclock))
+			index_limits(rel, g);
+	}
+	if (g != t && mclock_any(&t->mclock))
+		index_limits(rel, t);
+}
+
+/*--------------------------------------------------------------------
+ * The places where a request waits
+ */
 
 static void
 arrive(struct rel *rel, struct rel_node *n)
 {
-	struct rel_tenant *t = n->tenant;
+	struct rel_tenant *t = n->tenant, *top = top_of(t), *x;
 
 	list_append(&rel->order, &n->order);
-	if (waits(t) == 0) {
+	rel->waits++;
+	if (top->waits == 0) {
 		rel->backlogged++;
-		rel->backlogged_weight += t->weight;
+		rel->backlogged_weight += top->weight;
 	}
+	if (t != top && t->waits == 0)
+		top->of.waiting_weight += t->weight;
+	EACH_LEVEL(x, t)
+		x->waits++;
+}
+
+static void
+shut(struct rel *rel, struct rel_node *n)
+{
+	n->state = REL_SHUT;
+	list_append(&n->tenant->shut, &n->queue);
+	rel->nshut++;
+}
+
+/* Before the one at `at` in its tenant's pool */
+static void
+pool(struct rel *rel, struct rel_node *n, struct rel_link *at)
+{
+	struct rel_tenant *g = n->tenant->group;
+
+	n->state = REL_POOLED;
+	list_append(at, &n->queue);
+	g->of.pooled++;
+	if (has_limit(rel, g))
+		rel->nshut++;
+}
+
+static void
+unpool(struct rel *rel, struct rel_node *n)
+{
+	struct rel_tenant *g = n->tenant->group;
+
+	list_remove(&n->queue);
+	assert(g->of.pooled > 0);
+	g->of.pooled--;
+	if (has_limit(rel, g))
+		rel->nshut--;
 }
 
 /* The policy sees it from now on */
 static void
-admit(struct rel *rel, struct rel_node *n)
+join(struct rel *rel, struct rel_node *n)
 {
-	struct rel_tenant *t = n->tenant;
+	struct rel_tenant *t = top_of(n->tenant);
 
 	n->state = REL_WAITING;
 	if (!is_busy(t))
@@ -223,63 +318,190 @@ admit(struct rel *rel, struct rel_node *n)
 		rel->policy->enqueue(rel, t, n);
 }
 
+/* The policy sees it no longer */
 static void
-shut(struct rel *rel, struct rel_node *n)
+quit(struct rel *rel, struct rel_node *n)
 {
-	n->state = REL_SHUT;
-	list_append(&n->tenant->shut, &n->queue);
-	n->tenant->nshut++;
-	rel->nshut++;
-}
+	struct rel_tenant *t = top_of(n->tenant);
 
-static void
-unshut(struct rel *rel, struct rel_node *n)
-{
-	assert(n->tenant->nshut > 0);
+	assert(t->waiting > 0);
 	list_remove(&n->queue);
-	n->tenant->nshut--;
-	rel->nshut--;
+	t->waiting--;
+	rel->waiting--;
+	if (!is_busy(t))
+		rel->busy_weight -= t->weight;
 }
 
-/* The tenant's first one behind the valve passes it */
+/* Tags begin at zero again, long before they could overflow */
 static void
-pass(struct rel *rel, struct rel_tenant *t)
+rebase(struct group *g)
 {
-	struct rel_node *n = LIST_OF(t->shut.next, struct rel_node, queue);
+	struct member *m;
+	struct rel_link *l;
 
-	unshut(rel, n);
-	admit(rel, n);
-	index_limits(rel, t);
+	for (l = g->members.next; l != &g->members; l = l->next) {
+		m = &LIST_OF(l, struct rel_tenant, all)->member;
+		m->start -= g->v;
+		m->heap.key -= g->v;
+	}
+	g->v = 0;
 }
 
-/* It waits no longer */
+/* The member's first one leaves the pool */
 static void
-depart(struct rel *rel, struct rel_node *n)
+take_turn(struct rel *rel, struct rel_tenant *t)
+{
+	struct rel_node *n;
+	struct group *g = &t->group->of;
+
+	n = LIST_OF(t->member.pool.next, struct rel_node, queue);
+	unpool(rel, n);
+	group_turn(g, &t->member);
+	if (g->v > GROUP_V_MAX)
+		rebase(g);
+	group_place(g, &t->member, t->dominant);
+	join(rel, n);
+}
+
+/* Somebody of the group, whose dominant resource is open if there is one */
+static void
+give_turn(struct rel *rel, struct rel_tenant *g)
+{
+	struct member *m = group_next(&g->of, rel->closed);
+
+	if (m == NULL)
+		m = group_next(&g->of, 0);
+	if (m != NULL)
+		take_turn(rel, LIST_OF(m, struct rel_tenant, member));
+}
+
+/* The member has the turn, instead of whoever has it: to the policy the
+ * queue does not become empty */
+static void
+pass_turn(struct rel *rel, struct rel_tenant *t)
+{
+	struct rel_tenant *g = t->group;
+	struct rel_node *n = g->waiting > 0 ? rel_first(g) : NULL;
+
+	if (n != NULL && n->tenant == t)
+		return;
+	take_turn(rel, t);
+	if (n != NULL) {
+		quit(rel, n);
+		pool(rel, n, n->tenant->member.pool.next);
+		if (rel->policy->cancel != NULL)
+			rel->policy->cancel(rel, g, n);
+		update(rel, n->tenant);
+	}
+	update(rel, t);
+}
+
+/* It is past its tenant's valve */
+static void
+admit(struct rel *rel, struct rel_node *n)
+{
+	struct rel_tenant *t = n->tenant, *g = t->group;
+
+	if (g == NULL) {
+		join(rel, n);
+		return;
+	}
+	if (t->waiting++ == 0)
+		group_begin(&g->of, &t->member);
+	if (!has_turns(rel, g)) {
+		join(rel, n);
+		return;
+	}
+	pool(rel, n, &t->member.pool);
+	group_place(&g->of, &t->member, t->dominant);
+	if (g->waiting == 0 &&
+	    (!has_limit(rel, g) || mclock_open(&g->mclock, rel->now)))
+		give_turn(rel, g);
+}
+
+/* To where it has to wait */
+static void
+enter(struct rel *rel, struct rel_node *n)
 {
 	struct rel_tenant *t = n->tenant;
 
+	arrive(rel, n);
+	if (has_limit(rel, t) &&
+	    (t->waits > 1 || !mclock_open(&t->mclock, rel->now)))
+		shut(rel, n);
+	else
+		admit(rel, n);
+	update(rel, t);
+}
+
+/* The valve opens for one request */
+static void
+open_valve(struct rel *rel, struct rel_tenant *t)
+{
+	struct rel_node *n;
+
+	if (t->is_group) {
+		give_turn(rel, t);
+	} else {
+		n = LIST_OF(t->shut.next, struct rel_node, queue);
+		list_remove(&n->queue);
+		rel->nshut--;
+		admit(rel, n);
+	}
+	update(rel, t);
+}
+
+/* It waits no longer.  Another one of its group's has the turn before, so
+ * that to the policy the queue does not become empty. */
+static void
+depart(struct rel *rel, struct rel_node *n)
+{
+	struct rel_tenant *t = n->tenant, *top = top_of(t), *x;
+
 	list_remove(&n->order);
 	if (n->state == REL_SHUT) {
-		unshut(rel, n);
-	} else {
-		assert(t->waiting > 0);
 		list_remove(&n->queue);
+		rel->nshut--;
+	} else if (n->state == REL_POOLED) {
+		unpool(rel, n);
+	} else {
+		if (has_turns(rel, top) && !has_limit(rel, top))
+			give_turn(rel, top);
+		quit(rel, n);
+	}
+	if (t != top && n->state != REL_SHUT)
 		t->waiting--;
-		rel->waiting--;
-		if (!is_busy(t))
-			rel->busy_weight -= t->weight;
-	}
-	if (waits(t) == 0) {
+	rel->waits--;
+	EACH_LEVEL(x, t)
+		x->waits--;
+	if (t != top && t->waits == 0)
+		top->of.waiting_weight -= t->weight;
+	if (top->waits == 0) {
 		rel->backlogged--;
-		rel->backlogged_weight -= t->weight;
+		rel->backlogged_weight -= top->weight;
 	}
+}
+
+/*--------------------------------------------------------------------*/
+
+/* Nothing waits of it */
+static void
+clear(struct rel *rel, struct rel_tenant *t)
+{
+	list_init(&t->queue);
+	list_init(&t->shut);
+	list_init(&t->member.pool);
+	t->waits = t->waiting = 0;
+	t->of.pooled = 0;
+	t->of.waiting_weight = 0;
+	update(rel, t);
 }
 
 /* All waiting requests anew, in order of arrival, to a policy at its start */
 static void
 restart(struct rel *rel)
 {
-	struct rel_link all, *l;
+	struct rel_link all, *l, *m;
 	struct rel_tenant *t;
 	struct rel_node *n;
 
@@ -290,13 +512,13 @@ restart(struct rel *rel)
 
 	list_init(&all);
 	list_splice(&all, &rel->order);
-	rel->waiting = 0;
-	rel->busy_weight = 0;
+	rel->waits = rel->waiting = rel->nshut = rel->backlogged = 0;
+	rel->backlogged_weight = rel->busy_weight = 0;
 	for (l = rel->tenants.next; l != &rel->tenants; l = l->next) {
 		t = LIST_OF(l, struct rel_tenant, all);
-		list_init(&t->queue);
-		t->waiting = 0;
-		index_limits(rel, t);
+		clear(rel, t);
+		for (m = t->of.members.next; m != &t->of.members; m = m->next)
+			clear(rel, LIST_OF(m, struct rel_tenant, all));
 		if (is_busy(t))
 			rel->busy_weight += t->weight;
 		start_tenant(rel, t);
@@ -304,12 +526,7 @@ restart(struct rel *rel)
 	while (!list_empty(&all)) {
 		n = LIST_OF(all.next, struct rel_node, order);
 		list_remove(&n->order);
-		list_append(&rel->order, &n->order);
-		if (n->state == REL_SHUT && !is_limited(rel, n->tenant))
-			unshut(rel, n);
-		if (n->state == REL_WAITING || !is_limited(rel, n->tenant))
-			admit(rel, n);
-		index_limits(rel, n->tenant);
+		enter(rel, n);
 	}
 }
 
@@ -320,6 +537,7 @@ rel_new(const struct rel_policy *policy, unsigned nslots, unsigned options,
     rel_assert_f *held, void *priv)
 {
 	struct rel *rel;
+	unsigned r;
 
 	assert(policy != NULL && policy->dequeue != NULL);
 	assert(policy->state_size <= largest_state());
@@ -337,6 +555,8 @@ rel_new(const struct rel_policy *policy, unsigned nslots, unsigned options,
 	rel->priv = priv;
 	list_init(&rel->tenants);
 	list_init(&rel->order);
+	for (r = 0; r < REL__RESOURCES; r++)
+		list_init(&rel->stuck[r]);
 	if (policy->init != NULL)
 		policy->init(rel);
 	return (rel);
@@ -431,7 +651,7 @@ unsigned
 REL_Waiting(const struct rel *rel)
 {
 	check(rel);
-	return (rel->waiting + rel->nshut);
+	return (rel->waits);
 }
 
 unsigned
@@ -501,6 +721,9 @@ REL_TenantInit(struct rel *rel, void *mem, uint32_t weight)
 	t->cost = 1;
 	list_init(&t->queue);
 	list_init(&t->shut);
+	list_init(&t->member.pool);
+	list_init(&t->of.members);
+	list_init(&t->of.stuck);
 	list_append(&rel->tenants, &t->all);
 	start_tenant(rel, t);
 	return (t);
@@ -511,8 +734,9 @@ REL_TenantFini(struct rel *rel, struct rel_tenant *t)
 {
 	check_held(rel);
 	check_tenant(t);
-	assert(!is_busy(t) && t->nshut == 0);
-	if (rel->policy->tenant_fini != NULL)
+	assert(t->waits + t->running == 0);
+	assert(list_empty(&t->of.members));
+	if (t->group == NULL && rel->policy->tenant_fini != NULL)
 		rel->policy->tenant_fini(rel, t);
 	list_remove(&t->all);
 	t->magic = 0;
@@ -521,6 +745,11 @@ REL_TenantFini(struct rel *rel, struct rel_tenant *t)
 static int64_t
 account(const struct rel *rel, const struct rel_tenant *t)
 {
+	const struct rel_tenant *g = t->group;
+
+	if (g != NULL)
+		return (g->waits + g->running == 0 ? 0 :
+		    t->member.start - g->of.v);
 	if (rel->policy->account == NULL)
 		return (0);
 	return (rel->policy->account(rel, t));
@@ -531,25 +760,88 @@ REL_TenantIdle(const struct rel *rel, const struct rel_tenant *t)
 {
 	check(rel);
 	check_tenant(t);
-	return (!is_busy(t) && t->nshut == 0 && account(rel, t) <= 0);
+	return (t->waits + t->running == 0 && list_empty(&t->of.members) &&
+	    account(rel, t) <= 0);
 }
 
 unsigned
 REL_TenantWaiting(const struct rel_tenant *t)
 {
 
-	return (waits(t));
+	return (t->waits);
+}
+
+unsigned
+REL_GroupWaiting(const struct rel_tenant *t)
+{
+
+	return (t->group != NULL ? t->group->waits : t->waits);
+}
+
+struct rel_tenant *
+REL_Group(const struct rel_tenant *t)
+{
+
+	return (t->group);
+}
+
+/* The tenant's first one in a list of rel_node.queue, or NULL */
+static const struct rel_node *
+first_in(const struct rel_link *queue, const struct rel_tenant *t)
+{
+	const struct rel_node *n;
+	const struct rel_link *l;
+
+	for (l = queue->next; l != queue; l = l->next) {
+		n = LIST_OF(l, struct rel_node, queue);
+		if (n->tenant == t)
+			return (n);
+	}
+	return (NULL);
 }
 
 const struct rel_node *
 REL_TenantFirst(const struct rel_tenant *t)
 {
+	const struct rel_node *n, *first = NULL;
+	const struct rel_link *l;
 
-	if (t->waiting > 0)
-		return (rel_first(t));
-	if (t->nshut > 0)
-		return (LIST_OF(t->shut.next, struct rel_node, queue));
-	return (NULL);
+	if (t->waits == 0)
+		return (NULL);
+	for (l = t->of.members.next; l != &t->of.members; l = l->next) {
+		n = REL_TenantFirst(LIST_OF(l, struct rel_tenant, all));
+		if (n != NULL && (first == NULL || n->arrival < first->arrival))
+			first = n;
+	}
+	if (first == NULL)
+		first = first_in(t->group != NULL ? &t->group->queue :
+		    &t->queue, t);
+	if (first == NULL)
+		first = first_in(&t->member.pool, t);
+	if (first == NULL)
+		first = first_in(&t->shut, t);
+	return (first);
+}
+
+double
+REL_Share(const struct rel *rel, const struct rel_tenant *t)
+{
+	const struct rel_tenant *top;
+	double all, share;
+
+	check(rel);
+	check_tenant(t);
+	top = t->group != NULL ? t->group : t;
+	all = (double)rel->backlogged_weight;
+	if (top->waits == 0)
+		all += top->weight;
+	share = top->weight / all;
+	if (t == top)
+		return (share);
+	all = (double)top->of.waiting_weight;
+	if (t->waits == 0)
+		all += t->weight;
+	return (share * t->weight / all);
 }
 
 void
@@ -562,7 +854,7 @@ REL_TenantStat(const struct rel *rel, const struct rel_tenant *t,
 	check_tenant(t);
 	assert(st != NULL);
 	memset(st, 0, sizeof *st);
-	st->waiting = waits(t);
+	st->waiting = t->waits;
 	st->running = t->running;
 	st->weight = t->weight;
 	st->reservation = t->mclock.reservation.part;
@@ -588,12 +880,21 @@ REL_SetWeight(struct rel *rel, struct rel_tenant *t, uint32_t weight)
 	check_tenant(t);
 	assert(weight >= 1 && weight <= REL_WEIGHT_MAX);
 	before = t->weight;
+	if (before == weight)
+		return;
 	t->weight = weight;
-	if (waits(t) > 0)
+	if (t->group != NULL) {
+		if (t->waits > 0)
+			t->group->of.waiting_weight += weight -
+			    (uint64_t)before;
+		rest_of_weight(&t->member.rest, before, weight);
+		return;
+	}
+	if (t->waits > 0)
 		rel->backlogged_weight += weight - (uint64_t)before;
 	if (is_busy(t))
 		rel->busy_weight += weight - (uint64_t)before;
-	if (before != weight && rel->policy->weight != NULL)
+	if (rel->policy->weight != NULL)
 		rel->policy->weight(rel, t, before);
 }
 
@@ -605,12 +906,68 @@ REL_SetLimits(struct rel *rel, struct rel_tenant *t, uint32_t reservation,
 	check_tenant(t);
 	assert(reservation <= REL_PART_ONE && limit <= REL_PART_ONE);
 	rel->now = now;
+	if (has_limit(rel, t))
+		rel->nshut -= t->of.pooled;
 	mclock_set(&t->mclock, reservation, limit, now);
-	while (limit == 0 && t->nshut > 0)
-		pass(rel, t);
+	if (has_limit(rel, t))
+		rel->nshut += t->of.pooled;
+	while (limit == 0 && (t->is_group ?
+	    t->waiting == 0 && t->of.pooled > 0 : !list_empty(&t->shut)))
+		open_valve(rel, t);
 	/* Out of the heaps, too, if it has neither any more */
-	mclock_place(&rel->mclock, &t->mclock, t->dominant, t->waiting > 0,
-	    t->nshut > 0);
+	index_limits(rel, t);
+}
+
+/* What runs of a member runs of its group */
+static void
+move_running(struct rel_tenant *t, struct rel_tenant *from,
+    struct rel_tenant *to)
+{
+	if (from != NULL) {
+		from->running -= t->running;
+		from->booked -= t->booked;
+	}
+	if (to != NULL) {
+		to->running += t->running;
+		to->booked += t->booked;
+	}
+}
+
+void
+REL_SetGroup(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g,
+    int64_t now)
+{
+	struct rel_tenant *last;
+	int anew;
+
+	check_held(rel);
+	check_tenant(t);
+	last = t->group;
+	if (last == g)
+		return;
+	assert(t != g && !t->is_group);
+	if (g != NULL) {
+		check_tenant(g);
+		assert(g->group == NULL);
+		assert(g->is_group || g->waits + g->running == 0);
+		g->is_group = 1;
+	}
+	rel->now = now;
+	anew = t->waits + t->running > 0;
+	if (!anew && last == NULL && rel->policy->tenant_fini != NULL)
+		rel->policy->tenant_fini(rel, t);
+	if (heap_has(&t->member.heap))
+		heap_remove(&last->of.heap[t->member.resource],
+		    &t->member.heap);
+	list_remove(&t->all);
+	list_append(g == NULL ? &rel->tenants : &g->of.members, &t->all);
+	move_running(t, last, g);
+	t->group = g;
+	t->member.start = g == NULL ? 0 : g->of.v;
+	if (anew)
+		restart(rel);
+	else if (g == NULL)
+		start_tenant(rel, t);
 }
 
 void
@@ -622,6 +979,8 @@ REL_SetEstimate(struct rel *rel, struct rel_tenant *t,
 	check_held(rel);
 	check_tenant(t);
 	assert(estimate != NULL);
+	if (t->is_group)
+		return;
 	for (r = 0; r < REL__RESOURCES; r++) {
 		t->estimate[r] = clamp(estimate[r], 0);
 		if (t->estimate[r] > t->estimate[dominant])
@@ -629,8 +988,8 @@ REL_SetEstimate(struct rel *rel, struct rel_tenant *t,
 	}
 	t->dominant = (enum rel_resource)dominant;
 	t->cost = clamp(t->estimate[dominant], 1);
-	index_limits(rel, t);
-	if (rel->policy->estimate != NULL)
+	update(rel, t);
+	if (t->group == NULL && rel->policy->estimate != NULL)
 		rel->policy->estimate(rel, t);
 }
 
@@ -640,46 +999,79 @@ void
 REL_Enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n,
     int64_t now)
 {
+	struct rel_tenant *x;
+
 	check_held(rel);
 	check_tenant(t);
 	assert(n != NULL && n->state == REL_IDLE);
+	assert(!t->is_group);
 	n->magic = REL_NODE_MAGIC;
 	n->tenant = t;
 	n->arrival = rel->now = now;
-	t->enqueued++;
-	if (!is_busy(t) && t->nshut == 0)
-		mclock_begin(&t->mclock, now);
-	arrive(rel, n);
-	if (is_limited(rel, t) && (waits(t) > 0 ?
-	    t->mclock.limit.part > 0 : !mclock_open(&t->mclock, now)))
-		shut(rel, n);
-	else
-		admit(rel, n);
-	index_limits(rel, t);
+	EACH_LEVEL(x, t) {
+		x->enqueued++;
+		if (x->waits + x->running == 0)
+			mclock_begin(&x->mclock, now);
+	}
+	enter(rel, n);
+}
+
+/* It runs, and these are charged; reserved: by whose reservation */
+static void
+pay(struct rel *rel, struct rel_tenant *t, int64_t ns,
+    enum rel_reserved reserved)
+{
+	struct rel_tenant *x;
+
+	EACH_LEVEL(x, t) {
+		x->charged += ns;
+		if (!mclock_any(&x->mclock))
+			continue;
+		mclock_charge(&x->mclock, ns, 0, rel->now);
+		if (reserved == (x == t ? REL_BY_TENANT : REL_BY_GROUP))
+			mclock_charge(&x->mclock, ns, 1, rel->now);
+	}
+}
+
+static void
+book(struct rel *rel, struct rel_tenant *t, int64_t ns)
+{
+	struct rel_tenant *x;
+
+	EACH_LEVEL(x, t)
+		x->booked += ns;
+	rel->booked += ns;
 }
 
 void
 rel_release(struct rel *rel, struct rel_node *n, unsigned slot)
 {
-	struct rel_tenant *t;
+	struct rel_tenant *t, *x;
+	int64_t charge;
 
 	check_node(n, REL_WAITING);
 	t = n->tenant;
-	t->running++;
+	charge = t->cost;
+	if (t->group != NULL) {
+		group_charge(&t->group->of, &t->member,
+		    virtual_ns(&t->member.rest, charge, t->weight));
+		group_place(&t->group->of, &t->member, t->dominant);
+	}
+	EACH_LEVEL(x, t) {
+		x->running++;
+		x->released++;
+	}
 	rel->running++;
 	depart(rel, n);
 	n->state = REL_RUNNING;
 	n->epoch = rel->epoch;
 	n->slot = slot < REL_SLOT_MAX ? slot & REL_SLOT_MAX : REL_SLOT_MAX;
-	n->reserved = 0;
-	n->charge = t->cost;
-	n->weight = t->weight;
+	n->reserved = REL_NOT_RESERVED;
+	n->charge = charge;
+	n->weight = top_of(t)->weight;
 	n->turn = 0;
-	charge_limits(rel, t, n->charge, 0);
-	t->released++;
-	t->charged += n->charge;
-	t->booked += n->charge;
-	rel->booked += n->charge;
+	pay(rel, t, charge, REL_NOT_RESERVED);
+	book(rel, t, charge);
 }
 
 /* Who is owed a reservation goes, and the policy charges it; 0: nobody is */
@@ -688,7 +1080,7 @@ release_reserved(struct rel *rel, unsigned slot, unsigned closed,
     struct rel_node **node)
 {
 	struct mclock *lim = NULL;
-	struct rel_tenant *t;
+	struct rel_tenant *t, *top;
 	struct rel_node *n;
 
 	if (rel->options & REL_OPT_LIMITS)
@@ -696,16 +1088,38 @@ release_reserved(struct rel *rel, unsigned slot, unsigned closed,
 	if (lim == NULL)
 		return (0);
 	t = LIST_OF(lim, struct rel_tenant, mclock);
-	*node = n = rel_first(t);
+	if (t->group != NULL)
+		pass_turn(rel, t);
+	top = top_of(t);
+	*node = n = rel_first(top);
 	rel_release(rel, n, slot);
-	n->reserved = 1;
+	n->reserved = n->tenant == t ? REL_BY_TENANT : REL_BY_GROUP;
 	mclock_charge(lim, n->charge, 1, rel->now);
-	index_limits(rel, t);
 	if (rel->policy->cancel != NULL)
-		rel->policy->cancel(rel, t, n);
+		rel->policy->cancel(rel, top, n);
 	if (rel->policy->charge != NULL)
-		rel->policy->charge(rel, t, n, n->charge, REL_SCALE_ONE);
+		rel->policy->charge(rel, top, n, n->charge, REL_SCALE_ONE);
 	return (1);
+}
+
+/* Where the turn is that of a member whose dominant resource is closed, and
+ * another one's is open */
+static void
+pass_closed(struct rel *rel, unsigned closed)
+{
+	struct rel_tenant *g;
+	struct member *m;
+	unsigned r;
+
+	for (r = 0; r < REL__RESOURCES; r++)
+		while ((closed & REL_MASK(r)) && !list_empty(&rel->stuck[r])) {
+			g = LIST_OF(rel->stuck[r].next, struct rel_tenant,
+			    of.stuck);
+			m = group_next(&g->of, closed);
+			if (m == NULL)
+				break;
+			pass_turn(rel, LIST_OF(m, struct rel_tenant, member));
+		}
 }
 
 enum rel_answer
@@ -720,20 +1134,24 @@ REL_Dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	rel->now = now;
 	*node = NULL;
 	*when = INT64_MAX;
-	if (rel->waiting + rel->nshut == 0)
+	if (rel->waits == 0)
 		return (REL_EMPTY);
 	if (slot >= rel->nslots)
 		return (REL_NO_SLOT);
 	if (!(rel->options & REL_OPT_CLOSED))
 		closed = 0;
+	rel->closed = closed;
 	while ((lim = mclock_due(&rel->mclock, now)) != NULL)
-		pass(rel, LIST_OF(lim, struct rel_tenant, mclock));
+		open_valve(rel, LIST_OF(lim, struct rel_tenant, mclock));
+	pass_closed(rel, closed);
 	if (release_reserved(rel, slot, closed, node))
-		return (REL_RELEASED);
-	if (rel->waiting > 0)
+		answer = REL_RELEASED;
+	else if (rel->waiting > 0)
 		answer = rel->policy->dequeue(rel, now, slot, closed, node,
 		    when);
-	if (answer == REL_NOT_YET)
+	if (answer == REL_RELEASED)
+		update(rel, (*node)->tenant);
+	else if (answer == REL_NOT_YET)
 		*when = mclock_next(&rel->mclock, *when);
 	return (answer);
 }
@@ -768,11 +1186,16 @@ charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *n,
     int64_t ns, uint32_t scale)
 {
 	int64_t scaled = (int64_t)((__int128)ns * scale / REL_SCALE_ONE);
+	struct rest *rest = &t->member.rest;
 
-	t->charged += scaled;
-	charge_limits(rel, t, scaled, n != NULL && n->reserved);
+	pay(rel, t, scaled, n == NULL ? REL_NOT_RESERVED :
+	    (enum rel_reserved)n->reserved);
+	if (t->group != NULL)
+		group_charge(&t->group->of, &t->member, virtual_ns(rest,
+		    settled_ns(rest, ns, scale), t->weight));
 	if (ns != 0 && rel->policy->charge != NULL)
-		rel->policy->charge(rel, t, n, ns, scale);
+		rel->policy->charge(rel, top_of(t), n, ns, scale);
+	update(rel, t);
 }
 
 void
@@ -788,8 +1211,7 @@ REL_Refresh(struct rel *rel, struct rel_node *n, int64_t cost, int64_t now)
 	    !(rel->options & REL_OPT_SETTLE))
 		return;
 	n->charge += ns;
-	n->tenant->booked += ns;
-	rel->booked += ns;
+	book(rel, n->tenant, ns);
 	charge(rel, n->tenant, n, ns, REL_SCALE_ONE);
 }
 
@@ -797,7 +1219,7 @@ void
 REL_Complete(struct rel *rel, struct rel_node *n, int64_t cost,
     uint32_t scale, int64_t now)
 {
-	struct rel_tenant *t;
+	struct rel_tenant *t, *top, *x;
 
 	check_held(rel);
 	check_node(n, REL_RUNNING);
@@ -808,15 +1230,17 @@ REL_Complete(struct rel *rel, struct rel_node *n, int64_t cost,
 	if (cost >= 0 && n->epoch == rel->epoch &&
 	    (rel->options & REL_OPT_SETTLE))
 		charge(rel, t, n, clamp(cost, 0) - n->charge, scale);
-	t->booked -= n->charge;
-	rel->booked -= n->charge;
+	book(rel, t, -n->charge);
+	top = top_of(t);
 	if (rel->policy->complete != NULL)
-		rel->policy->complete(rel, t, n);
-	t->running--;
+		rel->policy->complete(rel, top, n);
+	EACH_LEVEL(x, t) {
+		x->running--;
+		x->completed++;
+	}
 	rel->running--;
-	if (!is_busy(t))
-		rel->busy_weight -= t->weight;
-	t->completed++;
+	if (!is_busy(top))
+		rel->busy_weight -= top->weight;
 	n->state = REL_IDLE;
 	n->tenant = NULL;
 }
@@ -824,18 +1248,21 @@ REL_Complete(struct rel *rel, struct rel_node *n, int64_t cost,
 void
 REL_Cancel(struct rel *rel, struct rel_node *n, int64_t now)
 {
-	struct rel_tenant *t;
+	struct rel_tenant *t, *x;
+	int seen;
 
 	check_held(rel);
 	assert(n != NULL && REL_Waits(n));
 	check_node(n, n->state);
 	rel->now = now;
 	t = n->tenant;
-	t->cancelled++;
+	EACH_LEVEL(x, t)
+		x->cancelled++;
+	seen = n->state == REL_WAITING;
 	depart(rel, n);
-	if (n->state == REL_WAITING && rel->policy->cancel != NULL)
-		rel->policy->cancel(rel, t, n);
-	index_limits(rel, t);
+	if (seen && rel->policy->cancel != NULL)
+		rel->policy->cancel(rel, top_of(t), n);
+	update(rel, t);
 	n->state = REL_IDLE;
 	n->tenant = NULL;
 }

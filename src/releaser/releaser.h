@@ -14,7 +14,8 @@
  *	IDLE --Enqueue--> WAITING --Dequeue--> RUNNING --Complete--> IDLE
  *	                     `------Cancel-----> IDLE
  *
- * SHUT is WAITING, too, behind its tenant's limit: see REL_Waits().
+ * SHUT and POOLED are WAITING, too, behind its tenant's limit or until it is
+ * its tenant's turn in a group: see REL_Waits().
  * While a node waits it belongs to the releaser; from the moment that
  * Dequeue returns it, or Cancel or Complete has returned, it is the
  * caller's again and may be freed.
@@ -41,7 +42,8 @@ enum rel_state {
 	REL_IDLE = 0,
 	REL_WAITING,
 	REL_RUNNING,
-	REL_SHUT
+	REL_SHUT,
+	REL_POOLED
 };
 
 enum rel_answer {
@@ -60,15 +62,15 @@ struct rel_link {			/* of a circular list: list.h */
 };
 
 /* A policy started anew so often during one request looks as if it had not */
-#define REL_EPOCH_BITS		14
+#define REL_EPOCH_BITS		13
 
 struct rel_node {
 	uint32_t		magic;
 #define REL_NODE_MAGIC		0x6e0de5a9
-	uint16_t		state:2;	/* enum rel_state */
+	uint16_t		state:3;	/* enum rel_state */
 	uint16_t		epoch:REL_EPOCH_BITS;	/* the policy's at release */
-	uint16_t		slot:15;	/* that it was released for */
-	uint16_t		reserved:1;	/* by its tenant's reservation */
+	uint16_t		slot:14;	/* that it was released for */
+	uint16_t		reserved:2;	/* by whose reservation */
 	struct rel_tenant	*tenant;
 	struct rel_link		queue;		/* in the tenant's */
 	union {
@@ -93,7 +95,7 @@ struct rel_node {
 #define REL_OPT_CAP		(1U << 2)	/* u <= U, and the debt wheel */
 #define REL_OPT_CLOSED		(1U << 3)	/* heed closed resources */
 #define REL_OPT_REJOIN		(1U << 4)	/* who comes back joins the round */
-#define REL_OPT_LIMITS		(1U << 5)	/* heed REL_SetLimits() */
+#define REL_OPT_LIMITS		(1U << 5)	/* heed limits and groups */
 #define REL_OPT_ALL		(0x3fU)
 #define REL_OPT_PAPER		(0U)
 
@@ -191,9 +193,10 @@ struct rel_node *REL_First(const struct rel *);	/* that to arrive, or NULL */
 size_t REL_TenantSize(void);
 struct rel_tenant *REL_TenantInit(struct rel *, void *mem, uint32_t weight);
 void REL_TenantFini(struct rel *, struct rel_tenant *);
-				/* asserts that nothing waits or runs */
+				/* asserts that nothing waits or runs, and
+				 * that it is a group of nobody */
 int REL_TenantIdle(const struct rel *, const struct rel_tenant *);
-				/* nothing waits or runs, no debt */
+				/* nothing waits or runs, no debt, no member */
 unsigned REL_TenantWaiting(const struct rel_tenant *);
 				/* requests */
 /* Its first request that waits, or NULL */
@@ -203,12 +206,28 @@ void REL_TenantStat(const struct rel *, const struct rel_tenant *,
 void REL_SetWeight(struct rel *, struct rel_tenant *, uint32_t weight);
 
 /*
+ * The tenant is a member of the group from now on, or of none (NULL).  A group
+ * is a tenant that has no requests of its own, and is itself in no group: its
+ * weight, reservation and limit are those of all its members together, among
+ * whom their weights count.  Accounts start anew if the tenant has requests.
+ */
+void REL_SetGroup(struct rel *, struct rel_tenant *, struct rel_tenant *group,
+    int64_t now);
+struct rel_tenant *REL_Group(const struct rel_tenant *);	/* or NULL */
+/* Requests that wait of a tenant and its siblings */
+unsigned REL_GroupWaiting(const struct rel_tenant *);
+/* What the tenant has of a scarce resource while those wait that wait now, and
+ * itself: 0 to 1 */
+double REL_Share(const struct rel *, const struct rel_tenant *);
+
+/*
  * What a tenant has at least and at most, whatever its weight and the policy,
  * as parts of its dominant resource (mClock: Gulati, Merchant and Varman,
  * OSDI 2010, section 3); 0: nothing is reserved, there is no limit.  Behind
  * its limit a request waits though slots are free.  What is reserved and not
  * used goes to others.  More than the machine reserved in all: whoever is
- * furthest behind goes first, and who has no reservation may starve.
+ * furthest behind goes first, and who has no reservation may starve.  What is
+ * reserved for a member it has though its group be at its limit.
  */
 void REL_SetLimits(struct rel *, struct rel_tenant *, uint32_t reservation,
     uint32_t limit, int64_t now);
@@ -216,7 +235,8 @@ void REL_SetLimits(struct rel *, struct rel_tenant *, uint32_t reservation,
 /*
  * What the next request of the tenant will cost, ns a resource.  The
  * largest is the dominant resource, and what a release is charged; at
- * least 1 ns is.
+ * least 1 ns is.  A group's is that of the member whose turn it is, and
+ * nothing that is said here.
  */
 void REL_SetEstimate(struct rel *, struct rel_tenant *,
     const int64_t estimate[REL__RESOURCES]);
@@ -225,11 +245,11 @@ void REL_SetEstimate(struct rel *, struct rel_tenant *,
  * Requests
  */
 
-/* Does it wait, whether behind a limit or not? */
+/* Does it wait, wherever? */
 static inline int
 REL_Waits(const struct rel_node *n)
 {
-	return (n->state == REL_WAITING || n->state == REL_SHUT);
+	return (n->state != REL_IDLE && n->state != REL_RUNNING);
 }
 
 void REL_Enqueue(struct rel *, struct rel_tenant *, struct rel_node *,

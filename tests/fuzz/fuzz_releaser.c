@@ -52,7 +52,7 @@ struct fuzz {
 	unsigned	options;
 	unsigned	fair;
 	unsigned	flows;
-	unsigned	limited;	/* somebody has, or had, a limit */
+	unsigned	limited;	/* there is, or was, a limit or a group */
 	unsigned	epoch;		/* times that accounts began anew */
 	struct req	*waiting[REQS];	/* by arrival */
 	struct running	running[WORLD_REQS];
@@ -137,10 +137,12 @@ judge_tenant(const struct fuzz *f, unsigned t)
 
 	REL_TenantStat(w->rel, w->tenant[t], &st);
 	assert(st.weight == w->weight[t]);
+	assert(st.waiting == REL_TenantWaiting(w->tenant[t]));
+	if (w->tenant[t]->is_group)
+		return;
 	assert(st.released == f->released[t]);
 	assert(st.cancelled == f->cancelled[t]);
 	assert(st.completed == f->completed[t]);
-	assert(st.waiting == REL_TenantWaiting(w->tenant[t]));
 	assert(memcmp(st.estimate, w->estimate[t], sizeof st.estimate) == 0);
 	assert(st.dominant == (st.estimate[REL_NET] > st.estimate[REL_CPU] ?
 	    REL_NET : REL_CPU));
@@ -166,7 +168,8 @@ judge(const struct fuzz *f)
 	}
 	for (t = 0; t < w->ntenants; t++) {
 		judge_tenant(f, t);
-		weights += w->waiting[t] > 0 ? w->weight[t] : 0;
+		if (w->group[t] == 0 && REL_TenantWaiting(w->tenant[t]) > 0)
+			weights += w->weight[t];
 	}
 	assert(REL_BackloggedWeight(w->rel) == weights);
 	assert(REL_Shut(w->rel) == 0 || f->limited);
@@ -251,6 +254,7 @@ call_tenant(struct fuzz *f)
 	if (w->ntenants < TENANTS && (fuzz_byte(&f->in) & 1)) {
 		t = world_tenant(w, some_weight(f));
 	} else if (REL_TenantIdle(w->rel, w->tenant[t])) {
+		world_group(w, t, 0);
 		world_renew(w, t, some_weight(f));
 		f->released[t] = f->cancelled[t] = f->completed[t] = 0;
 		f->charged[t] = 0;
@@ -259,12 +263,38 @@ call_tenant(struct fuzz *f)
 	bound_cost(f, t, 1);
 }
 
+static int
+is_used(const struct world *w, unsigned t)
+{
+	return (w->tenant[t]->waits + w->tenant[t]->running > 0);
+}
+
+/* Two levels, and a group has no requests of its own */
+static void
+call_group(struct fuzz *f)
+{
+	struct world *w = f->w;
+	unsigned t = some_tenant(f), g = fuzz_below(&f->in, w->ntenants + 1);
+
+	if (f->fair || f->epoch >= SWITCHES || w->tenant[t]->is_group ||
+	    g == t + 1 || w->group[t] == g)
+		return;
+	if (g > 0 && (w->group[g - 1] > 0 || (is_used(w, g - 1) &&
+	    !w->tenant[g - 1]->is_group)))
+		return;
+	f->limited = 1;
+	f->epoch += is_used(w, t);
+	world_group(w, t, g);
+}
+
 static void
 call_enqueue(struct fuzz *f, unsigned t, unsigned n)
 {
 	struct world *w = f->w;
 	struct req *r;
 
+	if (w->tenant[t]->is_group)
+		return;
 	for (; n > 0 && w->nwaiting + w->nrunning < REQS; n--) {
 		FUZZ_OPEN(&w->free[w->nfree - 1]->node, sizeof r->node);
 		r = world_enqueue(w, t, 1);
@@ -491,7 +521,7 @@ call(struct fuzz *f)
 	unsigned t;
 
 	f->w->now++;
-	switch (fuzz_below(&f->in, 16)) {
+	switch (fuzz_below(&f->in, 17)) {
 	case 0:
 	case 1:
 		call_enqueue(f, some_tenant(f), 1);
@@ -533,6 +563,9 @@ call(struct fuzz *f)
 		break;
 	case 13:
 		f->w->now += fuzz_number_to(&f->in, NOW_MAX - f->w->now);
+		break;
+	case 14:
+		call_group(f);
 		break;
 	default:
 		(void)release(f, fuzz_byte(&f->in));

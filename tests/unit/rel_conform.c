@@ -209,26 +209,47 @@ step_change(struct world *w)
 	}
 }
 
+/* By the world's books; what is a member's is its group's, too */
+static void
+count(const struct world *w, unsigned *waiting, unsigned *running)
+{
+	unsigned i, t;
+
+	memset(running, 0, WORLD_TENANTS * sizeof *running);
+	memcpy(waiting, w->waiting, WORLD_TENANTS * sizeof *waiting);
+	for (i = 0; i < w->nrunning; i++)
+		running[w->running[i]->tenant]++;
+	for (t = 0; t < w->ntenants; t++)
+		if (w->group[t] > 0) {
+			waiting[w->group[t] - 1] += waiting[t];
+			running[w->group[t] - 1] += running[t];
+		}
+}
+
 void
 conform_counts(struct world *w)
 {
-	struct rel_tenant_stat st;
+	unsigned waiting[WORLD_TENANTS], running[WORLD_TENANTS];
 	unsigned t, backlogged = 0;
+	struct rel_tenant_stat st;
 	uint64_t busy = 0;
 
+	count(w, waiting, running);
 	for (t = 0; t < w->ntenants; t++) {
 		REL_TenantStat(w->rel, w->tenant[t], &st);
-		backlogged += w->waiting[t] > 0;
-		if (st.waiting != w->waiting[t] ||
-		    (st.oldest >= 0) != (st.waiting > 0) ||
-		    st.enqueued != w->enqueued[t] || st.enqueued !=
-		    st.waiting + st.released + st.cancelled ||
-		    st.released != st.running + st.completed)
+		backlogged += w->group[t] == 0 && waiting[t] > 0;
+		if (st.waiting != waiting[t] || st.running != running[t] ||
+		    (st.oldest >= 0) != (waiting[t] > 0))
 			fault(w, "counts of a tenant");
+		if (!w->tenant[t]->is_group &&
+		    (st.enqueued != w->enqueued[t] || st.enqueued !=
+		    st.waiting + st.released + st.cancelled ||
+		    st.released != st.running + st.completed))
+			fault(w, "books of a tenant");
 		if (st.waiting + st.running == 0)
 			continue;
 		/* Who only waits behind a limit is not for the policy */
-		if (st.waiting + st.running > w->tenant[t]->nshut)
+		if (w->group[t] == 0 && w->tenant[t]->waiting + running[t] > 0)
 			busy += w->weight[t];
 		if (REL_TenantIdle(w->rel, w->tenant[t]))
 			fault(w, "idle with work");

@@ -61,9 +61,11 @@ world_free(struct world **wp)
 	*wp = NULL;
 	for (i = 0; i < WORLD_REQS; i++)
 		if (w->reqs[i].state == REL_WAITING)
-			REL_Cancel(w->rel, &w->reqs[i].node, w->now);
+			world_cancel(w, &w->reqs[i]);
 	while (w->nrunning > 0)
 		world_complete(w, w->running[0], -1, REL_SCALE_ONE);
+	for (i = 0; i < w->ntenants; i++)
+		world_group(w, i, 0);
 	for (i = 0; i < w->ntenants; i++) {
 		REL_TenantFini(w->rel, w->tenant[i]);
 		free(w->tenant[i]);
@@ -104,6 +106,14 @@ world_estimate(struct world *w, unsigned t, int64_t cpu, int64_t net)
 	w->estimate[t][REL_CPU] = cpu;
 	w->estimate[t][REL_NET] = net;
 	REL_SetEstimate(w->rel, w->tenant[t], w->estimate[t]);
+}
+
+void
+world_group(struct world *w, unsigned t, unsigned group)
+{
+	w->group[t] = group;
+	REL_SetGroup(w->rel, w->tenant[t],
+	    group > 0 ? w->tenant[group - 1] : NULL, w->now);
 }
 
 struct req *

@@ -36,6 +36,7 @@ struct world {
 	unsigned		ntenants;
 	struct rel_tenant	*tenant[WORLD_TENANTS];
 	uint32_t		weight[WORLD_TENANTS];
+	unsigned		group[WORLD_TENANTS];	/* 1 + its number */
 	int64_t			estimate[WORLD_TENANTS][REL__RESOURCES];
 	uint64_t		enqueued[WORLD_TENANTS];
 	uint64_t		next_out[WORLD_TENANTS];
@@ -62,6 +63,8 @@ unsigned world_tenant(struct world *, uint32_t weight);
 /* A tenant without requests goes, another one gets its memory and number */
 void world_renew(struct world *, unsigned tenant, uint32_t weight);
 void world_estimate(struct world *, unsigned tenant, int64_t cpu, int64_t net);
+/* Of group 1 + its number, or 0: of none */
+void world_group(struct world *, unsigned tenant, unsigned group);
 struct req *world_enqueue(struct world *, unsigned tenant, int64_t cost);
 /* The released request, or NULL; faults are noted.  answer may be NULL */
 struct req *world_dequeue(struct world *, unsigned slot, unsigned closed,

@@ -1,8 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Reservations and limits, under every policy: one CPU, shared by whatever
- * runs, on which all costs are spent.
+ * Groups, reservations and limits, under every policy: one CPU, shared by
+ * whatever runs, on which all costs are spent.
  */
 
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "rel_world.h"
+#include "rel_conform.h"
 
 #define US		1000
 #define MS		INT64_C(1000000)
@@ -26,6 +26,9 @@
 struct tenant {
 	double		reservation, limit;	/* 0: none */
 	double		cost, estimate;		/* ms; 0: 1; as it costs */
+	double		weight;			/* 0: 1 */
+	int		is_group;
+	unsigned	group;			/* 1 + its index, or 0 */
 	int64_t		from;			/* ns: idle before */
 	double		least, most;		/* part that it has to have */
 };
@@ -45,6 +48,12 @@ cost_of(const struct tenant *t)
 	return ((int64_t)((t->cost > 0 ? t->cost : 1) * (double)MS));
 }
 
+static uint32_t
+weight_of(const struct tenant *t)
+{
+	return ((uint32_t)((t->weight > 0 ? t->weight : 1) * REL_WEIGHT_ONE));
+}
+
 static void
 server_init(struct server *s, unsigned policy, unsigned n,
     const struct tenant *t)
@@ -55,12 +64,14 @@ server_init(struct server *s, unsigned policy, unsigned n,
 	s->w = world_new(REL_New(policy, SLOTS, REL_OPT_ALL, NULL, NULL),
 	    SLOTS, 1);
 	for (i = 0; i < n; i++) {
-		assert_int_equal(world_tenant(s->w, REL_WEIGHT_ONE), i);
+		assert_int_equal(world_tenant(s->w, weight_of(&t[i])), i);
 		world_estimate(s->w, i, t[i].estimate > 0 ?
 		    (int64_t)(t[i].estimate * (double)MS) : cost_of(&t[i]), 0);
 		REL_SetLimits(s->w->rel, s->w->tenant[i],
 		    PART(t[i].reservation), PART(t[i].limit), 0);
 	}
+	for (i = 0; i < n; i++)
+		world_group(s->w, i, t[i].group);
 }
 
 /* Everybody asks for all there is; a slot is free only while nobody may go */
@@ -71,7 +82,8 @@ fill(struct server *s)
 	unsigned i;
 
 	for (i = 0; i < s->n; i++)
-		while (w->now >= s->t[i].from && w->waiting[i] < QUEUE)
+		while (!s->t[i].is_group && w->now >= s->t[i].from &&
+		    w->waiting[i] < QUEUE)
 			(void)world_enqueue(w, i, cost_of(&s->t[i]));
 	w->when = INT64_MAX;
 	while (w->nrunning < SLOTS &&
@@ -312,6 +324,229 @@ test_when(void **state)
 	world_free(&s.w);
 }
 
+/*--------------------------------------------------------------------
+ * Groups
+ */
+
+/* Under the policies that have shares */
+static void
+judge_shares(unsigned n, const struct tenant *t)
+{
+	unsigned u;
+
+	EACH_POLICY(u)
+		if (charges(u))
+			judge(u, n, t);
+}
+
+/* A group has what its weight says, however many its members are, and each
+ * of them what its weight says of that */
+static void
+test_group(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1, .weight = 2 },
+		{ .is_group = 1 },
+		{ .group = 1, ABOUT(.3) },
+		{ .group = 1, .weight = .5, ABOUT(.15) },
+		{ .group = 1, .weight = .1666, ABOUT(.05) },
+		{ .group = 2, ABOUT(.25) },
+		{ ABOUT(.25) },
+	};
+
+	(void)state;
+	judge_shares(7, t);
+}
+
+/* Costs differ, and estimates are wrong */
+static void
+test_group_settled(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1 },
+		{ .group = 1, .cost = 2, .estimate = .5, ABOUT(.25) },
+		{ .group = 1, .cost = .25, .estimate = 4, ABOUT(.25) },
+		{ .least = .5 - 2 * SLACK, .most = .5 + 2 * SLACK },
+	};
+
+	(void)state;
+	judge_shares(4, t);
+}
+
+/* What a member does not use is its siblings', what a group does not use is
+ * the others'; and it comes back */
+static void
+test_group_lent(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1 },
+		{ .is_group = 1 },
+		{ .group = 1, ABOUT(.5 / 2 + .25 / 2) },
+		{ .group = 1, .from = LENGTH / 2, ABOUT(.25 / 2) },
+		{ .group = 2, ABOUT(.5) },
+	}, u[] = {
+		{ .is_group = 1 },
+		{ .is_group = 1 },
+		{ .group = 1, ABOUT(.5 / 2 + .25 / 2) },
+		{ .group = 1, ABOUT(.5 / 2 + .25 / 2) },
+		{ .group = 2, .from = LENGTH / 2, ABOUT(.5 / 2) },
+	};
+
+	(void)state;
+	judge_shares(5, t);
+	judge_shares(5, u);
+}
+
+/* Of a group, of a member, and of both */
+static void
+test_group_limits(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1, .limit = .25 },
+		{ .group = 1, ABOUT(.125) },
+		{ .group = 1, ABOUT(.125) },
+		{ ABOUT(.75) },
+	}, u[] = {
+		{ .is_group = 1 },
+		{ .group = 1, .limit = .125, ABOUT(.125) },
+		{ .group = 1, ABOUT(.375) },
+		{ ABOUT(.5) },
+	}, v[] = {
+		{ .is_group = 1, .limit = .5 },
+		{ .group = 1, .limit = .125, ABOUT(.125) },
+		{ .group = 1, ABOUT(.375) },
+	};
+
+	(void)state;
+	judge_shares(4, t);
+	judge_shares(4, u);
+	judge_shares(3, v);
+}
+
+static void
+test_group_reservations(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1, .reservation = .5 },
+		{ .group = 1, ABOUT(.25) },
+		{ .group = 1, ABOUT(.25) },
+		PLAIN, PLAIN, PLAIN, PLAIN,
+	}, u[] = {
+		{ .is_group = 1 },
+		{ .group = 1, .reservation = .375, ABOUT(.375) },
+		{ .group = 1, ABOUT(.125) },
+		{ ABOUT(.5) },
+	};
+	unsigned p;
+
+	(void)state;
+	EACH_POLICY(p) {
+		/* Without U others' turns are as long as what it owes */
+		if (!charges(p) || !strcmp(REL_PolicyName(p), "mr3-vf"))
+			continue;
+		judge(p, 7, t);
+		judge(p, 4, u);
+	}
+}
+
+/* While the link is closed another member has the turn */
+static void
+test_group_closed(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1 }, { .group = 1 }, { .group = 1 },
+	};
+	enum rel_answer a;
+	struct server s;
+	struct req *r;
+	unsigned u, i;
+
+	(void)state;
+	EACH_POLICY(u) {
+		if (!strcmp(REL_PolicyName(u), "fifo"))
+			continue;	/* it heeds no closed resource */
+		server_init(&s, u, 3, t);
+		world_estimate(s.w, 1, MS / 100, MS);
+		for (i = 0; i < 2; i++) {
+			(void)world_enqueue(s.w, 1, MS);
+			(void)world_enqueue(s.w, 2, MS);
+		}
+		for (i = 0; i < 2; i++) {
+			r = world_dequeue(s.w, i, REL_MASK(REL_NET), NULL);
+			assert_non_null(r);
+			assert_int_equal(r->tenant, 2);
+			REL_Progress(s.w->rel, &r->node, REL_NET, 0);
+		}
+		assert_null(world_dequeue(s.w, 2, REL_MASK(REL_NET), &a));
+		assert_int_equal(a, REL_NOT_YET);
+		for (i = 2; i < 4; i++) {
+			r = world_dequeue(s.w, i, 0, NULL);
+			assert_non_null(r);
+			assert_int_equal(r->tenant, 1);
+			world_complete(s.w, r, MS, REL_SCALE_ONE);
+		}
+		assert_null(s.w->fault);
+		world_free(&s.w);
+	}
+}
+
+/* Without turns (`observe`, fifo) the order is that of arrival */
+static void
+test_group_fifo(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1 }, { .group = 1 }, { .group = 1 }, PLAIN,
+	};
+	static const unsigned order[] = { 1, 1, 2, 3, 1, 2, 3, 3 };
+	struct server s;
+	struct req *r;
+	unsigned i;
+
+	(void)state;
+	server_init(&s, (unsigned)REL_PolicyByName("fifo"), 4, t);
+	for (i = 0; i < 8; i++)
+		(void)world_enqueue(s.w, order[i], MS);
+	for (i = 0; i < 8; i++) {
+		r = world_dequeue(s.w, 0, 0, NULL);
+		assert_non_null(r);
+		assert_int_equal(r->tenant, order[i]);
+		if (i == 3)	/* what waits is regrouped, and back */
+			assert_int_equal(REL_SetPolicy(s.w->rel, 0, 0) +
+			    REL_SetPolicy(s.w->rel, (unsigned)
+			    REL_PolicyByName("fifo"), 0), 0);
+	}
+	world_free(&s.w);
+}
+
+/* Shares are of the group's, and of who waits */
+static void
+test_group_share(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1, .weight = 3 },
+		{ .group = 1 },
+		{ .group = 1, .weight = 2 },
+		PLAIN,
+	};
+	struct server s;
+
+	(void)state;
+	server_init(&s, 0, 4, t);
+	assert_true(REL_Share(s.w->rel, s.w->tenant[1]) == 1);
+	(void)world_enqueue(s.w, 3, MS);
+	assert_true(REL_Share(s.w->rel, s.w->tenant[0]) == .75);
+	assert_true(REL_Share(s.w->rel, s.w->tenant[1]) == .75);
+	(void)world_enqueue(s.w, 2, MS);
+	assert_true(REL_Share(s.w->rel, s.w->tenant[1]) == .25);
+	assert_true(REL_Share(s.w->rel, s.w->tenant[2]) == .75);
+	assert_true(REL_Share(s.w->rel, s.w->tenant[3]) == .25);
+	assert_int_equal(REL_GroupWaiting(s.w->tenant[1]), 1);
+	assert_int_equal(REL_Backlogged(s.w->rel), 2);
+	world_free(&s.w);
+}
+
+/*--------------------------------------------------------------------*/
+
 /* A closed resource is closed for reservations, too; others pass */
 static void
 test_closed(void **state)
@@ -343,23 +578,28 @@ test_closed(void **state)
 	}
 }
 
+#define GROUPS		2
+
 /* Whatever changes meanwhile, nothing is lost, and all goes in its order */
 static void
 test_random(void **state)
 {
-	static const struct tenant t[TENANTS] = { PLAIN };
+	static const struct tenant t[TENANTS] = {
+		{ .is_group = 1 }, { .is_group = 1 }, { .group = 1 },
+		{ .group = 2 },
+	};
 	struct server s;
 	uint64_t rng;
 	unsigned seed, i, n;
 
 	(void)state;
-	for (seed = 0; seed < 40; seed++) {
+	for (seed = 0; seed < 80; seed++) {
 		rng = seed;
 		server_init(&s, seed % REL_Policies(), TENANTS, t);
 		for (n = 0; n < 4000; n++) {
 			i = (unsigned)rng_below(&rng, TENANTS);
 			s.w->now += (int64_t)rng_below(&rng, MS);
-			switch (rng_below(&rng, 8)) {
+			switch (rng_below(&rng, 9)) {
 			case 0:
 				REL_SetLimits(s.w->rel, s.w->tenant[i],
 				    (uint32_t)rng_below(&rng, 3) * 9999,
@@ -384,8 +624,13 @@ test_random(void **state)
 				break;
 			case 4:
 			case 5:
-				if (s.w->nwaiting < 500)
+				if (i >= GROUPS && s.w->nwaiting < 500)
 					(void)world_enqueue(s.w, i, MS);
+				break;
+			case 7:
+				if (i >= GROUPS && rng_below(&rng, 9) == 0)
+					world_group(s.w, i, (unsigned)
+					    rng_below(&rng, GROUPS + 1));
 				break;
 			case 6:
 				(void)world_dequeue(s.w,
@@ -398,9 +643,8 @@ test_random(void **state)
 					    (int64_t)rng_below(&rng, 2 * MS),
 					    REL_SCALE_ONE);
 			}
+			conform_counts(s.w);
 			assert_null(s.w->fault);
-			assert_int_equal(REL_Waiting(s.w->rel),
-			    s.w->nwaiting);
 		}
 		/* Without limits all may go */
 		for (i = 0; i < TENANTS; i++)
@@ -460,6 +704,14 @@ main(void)
 		cmocka_unit_test(test_oversubscribed),
 		cmocka_unit_test(test_when),
 		cmocka_unit_test(test_closed),
+		cmocka_unit_test(test_group),
+		cmocka_unit_test(test_group_settled),
+		cmocka_unit_test(test_group_lent),
+		cmocka_unit_test(test_group_limits),
+		cmocka_unit_test(test_group_reservations),
+		cmocka_unit_test(test_group_closed),
+		cmocka_unit_test(test_group_fifo),
+		cmocka_unit_test(test_group_share),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_heap),
 	};

@@ -1,0 +1,56 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Tenants in groups (a reseller and its sites), under any policy.
+ *
+ * To the policy a group is one tenant, which has one request at a time to be
+ * released: that of the member whose turn it is.  Members have turns by
+ * start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996, section 2): a
+ * member has a start tag S, virtual ns.  The least goes, and v is its S; a
+ * request that costs k moves S by k/w, and who comes back starts at v at
+ * least.  What a member does not use is its siblings', before it is another
+ * group's.
+ *
+ * Costs are settled: S moves by what a request cost more or less.
+ */
+
+#ifndef GROUP_H_INCLUDED
+#define GROUP_H_INCLUDED
+
+#include <stdint.h>
+
+#include "heap.h"
+#include "virtual.h"
+
+#define GROUP_V_MAX	(INT64_C(1) << 60)	/* then tags begin anew */
+
+struct member {				/* one a tenant */
+	struct heap_node	heap;		/* by S, while its pool has any */
+	struct rel_link		pool;		/* of rel_node.queue: its turn
+						 * has to come */
+	int64_t			start;		/* S, virtual ns */
+	struct rest		rest;		/* of S */
+	unsigned		resource;	/* whose heap it is in */
+};
+
+struct group {				/* one a tenant that has members */
+	struct heap_node	*heap[REL__RESOURCES];	/* by dominant */
+	int64_t			v;		/* virtual ns */
+	struct rel_link		members;	/* of rel_tenant.all */
+	uint64_t		waiting_weight;	/* of those that wait */
+	unsigned		pooled;		/* requests */
+	struct rel_link		stuck;		/* in rel->stuck, or alone */
+};
+
+/* Its pool, its tag or its dominant resource have changed */
+void group_place(struct group *, struct member *, enum rel_resource dominant);
+/* A member that had no request has one */
+void group_begin(const struct group *, struct member *);
+/* Its request costs so many virtual ns, or so many more or less */
+void group_charge(const struct group *, struct member *, int64_t ns);
+/* It has the turn */
+void group_turn(struct group *, struct member *);
+/* Whose turn it is, of those whose dominant resource is open; NULL: nobody's */
+struct member *group_next(const struct group *, unsigned closed);
+
+#endif
