@@ -88,6 +88,32 @@ vmod_tenant(VRT_CTX, VCL_STRING name, VCL_REAL weight, VCL_INT queue_limit)
 }
 
 VCL_VOID
+vmod_group(VRT_CTX, VCL_STRING name, VCL_REAL weight)
+{
+	const char *err;
+
+	if (NOT_INIT(ctx) || VRT_handled(ctx))
+		return;
+	err = SPD_MapGroup(SPD_MapOf(ctx->vcl), name, weight);
+	if (err != NULL)
+		VRT_fail(ctx, "sandpaper.group(\"%s\", %.6g): %s",
+		    shown(name), weight, err);
+}
+
+VCL_VOID
+vmod_member(VRT_CTX, VCL_STRING tenant, VCL_STRING group)
+{
+	const char *err;
+
+	if (NOT_INIT(ctx) || VRT_handled(ctx))
+		return;
+	err = SPD_MapMember(SPD_MapOf(ctx->vcl), tenant, group);
+	if (err != NULL)
+		VRT_fail(ctx, "sandpaper.member(\"%s\", \"%s\"): %s",
+		    shown(tenant), shown(group), err);
+}
+
+VCL_VOID
 vmod_limits(VRT_CTX, VCL_STRING tenant, VCL_REAL reservation, VCL_REAL limit)
 {
 	const char *err;

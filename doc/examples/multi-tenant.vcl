@@ -22,6 +22,10 @@ sub vcl_init {
 	sandpaper.tenant("blog");
 	sandpaper.host("blog", "blog.example");
 
+	# A reseller's sites have one share together, and theirs of that.
+	sandpaper.group("reseller");
+	sandpaper.member("blog", "reseller");
+
 	# Hosts that are not named above share one tenant, "(unknown)".
 	sandpaper.unknown(SHARED);
 }

@@ -54,6 +54,9 @@ void SPD_MapDrop(const struct vcl *);		/* the VCL is discarded */
 const char *SPD_MapTenant(struct spd_map *, const char *name,
     double weight, unsigned queue_limit);
 /* Parts of the dominant resource; a reservation of 0 and a limit of 1: none */
+const char *SPD_MapGroup(struct spd_map *, const char *name, double weight);
+const char *SPD_MapMember(struct spd_map *, const char *name,
+    const char *group);
 const char *SPD_MapLimits(struct spd_map *, const char *name,
     double reservation, double limit);
 const char *SPD_MapHost(struct spd_map *, const char *name,

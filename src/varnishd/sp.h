@@ -61,6 +61,7 @@ struct spd_tenant {
 #define SPD_TENANT_MAGIC	0x5a9d7e4a
 	unsigned		queue_limit;	/* 0: the parameter's */
 	struct rel_tenant	*rel;
+	struct spd_tenant	*group;		/* whose member it is, or NULL */
 	struct est		cpu;		/* ns of CPU */
 	_Atomic int64_t		cpu_next;	/* its value, to read unlocked */
 	struct est		wire;		/* bytes on the wire */
@@ -71,6 +72,7 @@ struct spd_tenant {
 	VTAILQ_ENTRY(spd_tenant) readylist;
 	unsigned		writers;	/* workers blocked in a write */
 
+	/* A group's are its members', too: SPD_COUNT() */
 	uint64_t		requests;	/* done */
 	uint64_t		refused;	/* queue full, or too long */
 	uint64_t		gone;		/* reset while waiting */
@@ -78,6 +80,13 @@ struct spd_tenant {
 	uint64_t		bytes;		/* sent to clients */
 	int64_t			wait_ns;
 };
+
+#define SPD_COUNT(t, field, n)					\
+	do {							\
+		(t)->field += (n);				\
+		if ((t)->group != NULL)				\
+			(t)->group->field += (n);		\
+	} while (0)
 
 /*--------------------------------------------------------------------
  * A client's connection, by file descriptor
@@ -268,7 +277,6 @@ struct spd_tenant *spd_tenant_rel(struct rel_tenant *);
 void spd_estimate(struct spd_tenant *);		/* locked */
 enum rel_resource spd_dominant(const struct spd_tenant *);	/* locked */
 const char *spd_name(const struct spd_tenant *);
-double spd_share(const struct rel_tenant_stat *);	/* locked */
 unsigned spd_queue_limit(const struct spd_tenant *);
 int spd_queue_full(const struct spd_tenant *);		/* locked */
 void spd_take_out(struct rel_node *, int64_t now);	/* locked */

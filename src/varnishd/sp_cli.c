@@ -27,6 +27,7 @@
 
 struct row {
 	char			name[TEN_NAME_MAX + 1];
+	char			group[TEN_NAME_MAX + 1];
 	struct rel_tenant_stat	st;
 	uint64_t		requests, refused, gone, bytes;
 	int64_t			cpu_ns, wait_ns;
@@ -54,7 +55,9 @@ snap_row(struct row *r, struct spd_tenant *t, int64_t now)
 	(void)snprintf(r->name, sizeof r->name, "%s", spd_name(t));
 	r->now = now;
 	REL_TenantStat(spd.rel, t->rel, &r->st);
-	r->share = spd_share(&r->st);
+	r->share = REL_Share(spd.rel, t->rel);
+	(void)snprintf(r->group, sizeof r->group, "%s",
+	    t->group != NULL ? spd_name(t->group) : "");
 	r->queue_limit = spd_queue_limit(t);
 	r->requests = t->requests;
 	r->refused = t->refused;
@@ -194,6 +197,10 @@ row_json(struct cli *cli, const struct row *r)
 
 	VCLI_Out(cli, "{\"tenant\": ");
 	json_name(cli, r->name);
+	if (*r->group) {
+		VCLI_Out(cli, ", \"group\": ");
+		json_name(cli, r->group);
+	}
 	VCLI_Out(cli, ", \"weight\": %.6g, \"share\": %.6f, "
 	    "\"reservation\": %.6f, \"limit\": %.6f, "
 	    "\"queue_limit\": %u, \"waiting\": %u, "
@@ -315,6 +322,7 @@ show_text(struct cli *cli, const struct row *r)
 {
 
 	VCLI_Out(cli, "%-22s %s\n", "tenant", r->name);
+	VCLI_Out(cli, "%-22s %s\n", "group", *r->group ? r->group : "-");
 	VCLI_Out(cli, "%-22s %.6g\n", "weight",
 	    (double)r->st.weight / REL_WEIGHT_ONE);
 	VCLI_Out(cli, "%-22s %.3f\n", "share", r->share);

@@ -380,7 +380,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		spd.refuse >>= 1;
 	}
 	if (full) {
-		t->refused++;
+		SPD_COUNT(t, refused, 1);
 		spd.vsc->refused++;
 		Lck_Unlock(&spd.mtx);
 		return (SPD_IN_FULL);
@@ -483,7 +483,7 @@ SPD_Cancel(struct req *req)
 	Lck_Lock(&spd.mtx);
 	waited = REL_Waits(n);
 	if (waited) {
-		spd_tenant_rel(n->tenant)->gone++;
+		SPD_COUNT(spd_tenant_rel(n->tenant), gone, 1);
 		spd_take_out(n, METER_Now());
 	}
 	Lck_Unlock(&spd.mtx);
@@ -529,7 +529,7 @@ spd_bury(struct spd_worker *me, struct req *req)
 	Lck_Lock(&spd.mtx);
 	if (n->state == REL_RUNNING) {
 		/* Released before the reset was seen: it costs nothing */
-		spd_tenant_rel(n->tenant)->gone++;
+		SPD_COUNT(spd_tenant_rel(n->tenant), gone, 1);
 		(void)NIC_Correct(spd.nic, SPD_FLAGS(n) >> SPD_COUNTED_SHIFT,
 		    0, METER_Now());
 		REL_Complete(spd.rel, n, 0, REL_SCALE_ONE,
@@ -701,11 +701,11 @@ SPD_Done(struct worker *wrk, struct req *req)
 	}
 	EST_Sample(spd.estimator, &t->wire, (int64_t)wire, spd.alpha);
 	EST_MeanSample(&spd.mean_wire, (int64_t)wire);
-	t->requests++;
+	SPD_COUNT(t, requests, 1);
 	spd_estimate(t);
-	t->cpu_ns += cpu;
-	t->bytes += bytes;
-	t->wait_ns += v[0];
+	SPD_COUNT(t, cpu_ns, cpu);
+	SPD_COUNT(t, bytes, bytes);
+	SPD_COUNT(t, wait_ns, v[0]);
 	spd.vsc->completed++;
 	spd.vsc->measured += (unsigned)measured;
 	Lck_Unlock(&spd.mtx);
@@ -785,7 +785,7 @@ SPD_FetchEnd(const struct busyobj *bo)
 	t = (void *)(uintptr_t)bo->sandpaper[0];
 	if (t != NULL && TEN_OfHost(t)->generation == bo->sandpaper[1]) {
 		CHECK_OBJ(t, SPD_TENANT_MAGIC);
-		t->cpu_ns += lap;
+		SPD_COUNT(t, cpu_ns, lap);
 		REL_Charge(spd.rel, t->rel, lap / spd.cores, METER_Now());
 	}
 	Lck_Unlock(&spd.mtx);

@@ -393,7 +393,7 @@ spd_time_out(int64_t now)
 			if (n == NULL || now - n->arrival < limit)
 				break;
 			req = spd_req_of(n);
-			spd_tenant_rel(n->tenant)->refused++;
+			SPD_COUNT(spd_tenant_rel(n->tenant), refused, 1);
 			spd_take_out(n, now);
 			spd.vsc->timed_out++;
 			SPD_FLAGS(n) |= SPD_F_LATE;

@@ -8,6 +8,8 @@
  * active.  Requests read it under a read lock; only `vcl.use`,
  * `vcl.discard` and the calls in a `vcl_init` ever take it for writing.
  *
+ * A group's tenant has the group's name in parentheses, which no Host is.
+ *
  * Host names are kept sorted.  A name is looked up as it is, then, for
  * "*.domain", without its first label, its first two, and so on.
  */
@@ -17,6 +19,7 @@
 #include <ctype.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +34,8 @@ struct map_tenant {
 	uint32_t		weight;
 	unsigned		queue_limit;
 	double			reservation, limit;	/* 0: none */
+	int			is_group;
+	struct map_tenant	*group;		/* whose member it is, or NULL */
 	struct spd_tenant	*pinned;	/* while the map is in force */
 };
 
@@ -212,26 +217,41 @@ map_tenant(const struct spd_map *m, const char *name)
 	return (NULL);
 }
 
-const char *
-SPD_MapTenant(struct spd_map *m, const char *name, double weight,
-    unsigned queue_limit)
+static struct map_tenant *
+map_group(const struct spd_map *m, const char *name)
+{
+	char group[TEN_NAME_MAX + 1];
+
+	if (strlen(name) > TEN_NAME_MAX - 2)
+		return (NULL);
+	bprintf(group, "(%s)", name);
+	return (map_tenant(m, group));
+}
+
+/* A tenant, or a group of tenants */
+static const char *
+map_declare(struct spd_map *m, const char *name, double weight,
+    unsigned queue_limit, int is_group)
 {
 	struct map_tenant *t;
 	const char *p;
 
 	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
 	if (name == NULL || *name == '\0')
-		return ("a tenant's name must not be empty");
-	if (strlen(name) > TEN_NAME_MAX)
-		return ("a tenant's name has at most 255 characters");
+		return ("a name must not be empty");
+	if (strlen(name) > TEN_NAME_MAX - 2U * (is_group != 0))
+		return (is_group ? "a group's name has at most 253 characters" :
+		    "a tenant's name has at most 255 characters");
 	for (p = name; *p != '\0'; p++)
 		if (!isgraph((unsigned char)*p) || *p == '"' || *p == '\\')
-			return ("a tenant's name has printable characters "
+			return ("a name has printable characters "
 			    "without space, quote and backslash");
 	if (*name == '(')
-		return ("a tenant's name must not begin with a parenthesis");
+		return ("a name must not begin with a parenthesis");
 	if (map_tenant(m, name) != NULL)
 		return ("this tenant is there already");
+	if (map_group(m, name) != NULL)
+		return ("this group is there already");
 	if (isnan(weight) || weight < 0.001 || weight > 1024)
 		return ("a weight is from 0.001 to 1024");
 	if (queue_limit > 1000000)
@@ -239,11 +259,45 @@ SPD_MapTenant(struct spd_map *m, const char *name, double weight,
 		    "parameter's");
 	t = calloc(1, sizeof *t);
 	AN(t);
-	t->len = strlen(name);
-	memcpy(t->name, name, t->len + 1);
+	bprintf(t->name, is_group ? "(%s)" : "%s", name);
+	t->len = strlen(t->name);
 	t->weight = (uint32_t)vmax(1., weight * REL_WEIGHT_ONE + .5);
 	t->queue_limit = queue_limit;
+	t->is_group = is_group;
 	VSTAILQ_INSERT_TAIL(&m->tenants, t, list);
+	return (NULL);
+}
+
+const char *
+SPD_MapTenant(struct spd_map *m, const char *name, double weight,
+    unsigned queue_limit)
+{
+
+	return (map_declare(m, name, weight, queue_limit, 0));
+}
+
+const char *
+SPD_MapGroup(struct spd_map *m, const char *name, double weight)
+{
+
+	return (map_declare(m, name, weight, 0, 1));
+}
+
+const char *
+SPD_MapMember(struct spd_map *m, const char *name, const char *group)
+{
+	struct map_tenant *t, *g;
+
+	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
+	t = name == NULL ? NULL : map_tenant(m, name);
+	if (t == NULL || t->is_group)
+		return ("there is no such tenant: say tenant() first");
+	g = group == NULL ? NULL : map_group(m, group);
+	if (g == NULL)
+		return ("there is no such group: say group() first");
+	if (t->group != NULL)
+		return ("the tenant is in a group already");
+	t->group = g;
 	return (NULL);
 }
 
@@ -256,8 +310,11 @@ SPD_MapLimits(struct spd_map *m, const char *name, double reservation,
 
 	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
 	t = name == NULL ? NULL : map_tenant(m, name);
+	if (t == NULL && name != NULL)
+		t = map_group(m, name);
 	if (t == NULL)
-		return ("there is no such tenant: say tenant() first");
+		return ("there is no such tenant or group: say tenant() or "
+		    "group() first");
 	if (isnan(reservation) || reservation < 0 || reservation > 1)
 		return ("a reservation is from 0 to 1");
 	if (isnan(limit) || limit < 0.001 || limit > 1)
@@ -312,7 +369,7 @@ SPD_MapHost(struct spd_map *m, const char *name, const char *pattern)
 
 	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
 	t = name == NULL ? NULL : map_tenant(m, name);
-	if (t == NULL)
+	if (t == NULL || t->is_group)
 		return ("there is no such tenant: say tenant() first");
 	if (pattern == NULL)
 		return ("a pattern must not be empty");
@@ -392,6 +449,31 @@ map_pin(const struct spd_map *m, int pin)
 		    pin ? map_part(mt->reservation) : 0,
 		    pin ? map_part(mt->limit) : 0, METER_Now());
 		t->queue_limit = pin ? mt->queue_limit : 0;
+		t->group = NULL;
+	}
+	/* In the order of the calls a group may come after its members */
+	VSTAILQ_FOREACH(mt, &m->tenants, list)
+		if (mt->pinned != NULL && mt->group != NULL)
+			mt->pinned->group = mt->group->pinned;
+	Lck_Unlock(&spd.mtx);
+}
+
+/* After that, for the last map and for this one: who stays in its group has
+ * not left it meanwhile, which would begin all accounts anew */
+static void
+map_regroup(const struct spd_map *m)
+{
+	struct map_tenant *mt;
+	struct spd_tenant *t;
+
+	if (m == NULL)
+		return;
+	Lck_Lock(&spd.mtx);
+	VSTAILQ_FOREACH(mt, &m->tenants, list) {
+		t = spd_tenant_find(mt->name, mt->len);
+		if (t != NULL)
+			REL_SetGroup(spd.rel, t->rel, t->group == NULL ? NULL :
+			    t->group->rel, METER_Now());
 	}
 	Lck_Unlock(&spd.mtx);
 }
@@ -410,6 +492,8 @@ SPD_VclUse(const struct vcl *vcl)
 	if (m != last)
 		map_pin(last, 0);
 	map_pin(m, 1);
+	map_regroup(last);
+	map_regroup(m);
 	active = m;
 	serial++;
 	PTOK(pthread_rwlock_unlock(&maplock));
@@ -429,6 +513,7 @@ SPD_MapDrop(const struct vcl *vcl)
 	if (m != NULL) {
 		if (m == active) {
 			map_pin(m, 0);
+			map_regroup(m);
 			active = NULL;
 			serial++;
 		}

@@ -535,7 +535,7 @@ spd_event(struct spd_conn *c, uint32_t events)
 		n = SPD_NODE(req);
 		if (!REL_Waits(n))
 			break;
-		spd_tenant_rel(n->tenant)->gone++;
+		SPD_COUNT(spd_tenant_rel(n->tenant), gone, 1);
 		spd_take_out(n, METER_Now());
 		SPD_FLAGS(n) |= SPD_F_GONE;
 		spd_ready_push(c);

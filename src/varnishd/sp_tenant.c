@@ -141,7 +141,8 @@ spd_host(const struct req *req, char *name)
 	const char *h, *e;
 	size_t l = 0;
 
-	if (!http_GetHdr(req->http, H_Host, &h) || *h == '\0') {
+	/* Names in parentheses are ours */
+	if (!http_GetHdr(req->http, H_Host, &h) || *h == '\0' || *h == '(') {
 		memcpy(name, SPD_NOHOST, sizeof SPD_NOHOST);
 		return (sizeof SPD_NOHOST - 1);
 	}
@@ -200,19 +201,6 @@ spd_tenant_check(struct spd_tenant *t, const char *name, size_t l)
 
 /*--------------------------------------------------------------------*/
 
-/* Of a scarce resource, now; its own weight counts in any case */
-double
-spd_share(const struct rel_tenant_stat *st)
-{
-	double all;
-
-	SPD_LOCKED();
-	all = (double)REL_BackloggedWeight(spd.rel);
-	if (st->waiting == 0)
-		all += st->weight;
-	return (st->weight / all);
-}
-
 /* Requests */
 unsigned
 spd_queue_limit(const struct spd_tenant *t)
@@ -224,7 +212,8 @@ spd_queue_limit(const struct spd_tenant *t)
 
 /*
  * By its own limit, or since too many wait in all and it has a part of them:
- * of a common buffer, each who waits can have as much as every other.
+ * of a common buffer, each who waits can have as much as every other, and a
+ * group as much as a tenant without.
  */
 int
 spd_queue_full(const struct spd_tenant *t)
@@ -235,7 +224,7 @@ spd_queue_full(const struct spd_tenant *t)
 	SPD_LOCKED();
 	return (waiting >= spd_queue_limit(t) ||
 	    (waiting > 0 && REL_Waiting(spd.rel) >= all &&
-	    waiting >= all / REL_Backlogged(spd.rel)));
+	    REL_GroupWaiting(t->rel) >= all / REL_Backlogged(spd.rel)));
 }
 
 int
@@ -257,7 +246,7 @@ SPD_Ask(const char *name, struct spd_answer *a)
 	a->waiting = st.waiting;
 	a->running = st.running;
 	a->weight = (double)st.weight / REL_WEIGHT_ONE;
-	a->share = spd_share(&st);
+	a->share = REL_Share(spd.rel, t->rel);
 	a->used_cpu = (double)t->cpu_ns * 1e-9;
 	a->bytes = t->bytes;
 	a->waited = (double)t->wait_ns * 1e-9;
