@@ -126,7 +126,7 @@ def outro(report: dict[str, Any]) -> str:
     root = os.path.relpath(BENCH.parent / "build" / "7.7" / "root")
     lines += [
         "", paint("To run it for real:", "1"),
-        f"  {root}/sbin/varnishd -f your.vcl -a :80 -n /var/tmp/sandpaper",
+        f"  {root}/sbin/varnishd -f $PWD/your.vcl -a :80 -n /var/tmp/sandpaper",
         f"  {root}/bin/varnishadm -n /var/tmp/sandpaper sandpaper.list",
         "The README has a multi-tenant VCL to start from.",
     ]
