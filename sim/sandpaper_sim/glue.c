@@ -125,6 +125,8 @@ sim_free(struct sim *s)
 
 	for (i = 0; i < s->nchunks * CHUNK; i++)
 		abandon(s, request_of(s, i));
+	for (i = 0; i < s->ntenants; i++)
+		REL_SetGroup(s->rel, s->tenants[i].rel, NULL, 0);
 	for (i = 0; i < s->ntenants; i++) {
 		REL_TenantFini(s->rel, s->tenants[i].rel);
 		free(s->tenants[i].rel);
@@ -224,6 +226,13 @@ sim_limits(struct sim *s, int32_t t, uint32_t reservation, uint32_t limit,
     int64_t now)
 {
 	REL_SetLimits(s->rel, tenant_of(s, t)->rel, reservation, limit, now);
+}
+
+void
+sim_group(struct sim *s, int32_t t, int32_t group, int64_t now)
+{
+	REL_SetGroup(s->rel, tenant_of(s, t)->rel,
+	    group < 0 ? NULL : tenant_of(s, group)->rel, now);
 }
 
 void

@@ -72,6 +72,8 @@ void sim_weight(struct sim *, int32_t tenant, uint32_t weight);
 /* REL_SetLimits(): parts of 65536 */
 void sim_limits(struct sim *, int32_t tenant, uint32_t reservation,
     uint32_t limit, int64_t now);
+/* REL_SetGroup(); group -1: none */
+void sim_group(struct sim *, int32_t tenant, int32_t group, int64_t now);
 void sim_stat(const struct sim *, int32_t tenant, struct sim_stat *);
 void sim_charge(struct sim *, int32_t tenant, int64_t cost, int64_t now);
 

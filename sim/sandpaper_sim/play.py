@@ -15,7 +15,7 @@ from . import releaser, report, workload
 from .fields import Wrong
 from .figure import Context, Figure, Result, table
 from .report import SHOWN, bars, more, shown
-from .scenario import Asker, Scenario, read
+from .scenario import Asker, Group, Scenario, read
 from .server import MS, SECOND, Server
 from .trace import Trace
 from .workload import generator, stream
@@ -76,6 +76,12 @@ def ask_trace(server: Server, s: Scenario, trace: Trace) -> list[Drawn]:
             for a in s.askers]
 
 
+def set_limits(server: Server, tenant: int, of: Asker | Group) -> None:
+    """What it has at least and at most."""
+    if of.reservation or of.limit:
+        server.releaser.set_limits(tenant, of.reservation, of.limit, 0)
+
+
 def start(s: Scenario, policy: str, seed: int) -> Server:
     """What serves, and all who ask."""
     # Requests of one tenant are released in order: so are its fetches.
@@ -83,13 +89,18 @@ def start(s: Scenario, policy: str, seed: int) -> Server:
     server = s.serves.start(policy, lambda tenant: next(fetches[tenant]))
     for a in s.askers:
         tenant = server.tenant(a.weight)
-        if a.reservation or a.limit:
-            server.releaser.set_limits(tenant, a.reservation, a.limit, 0)
+        set_limits(server, tenant, a)
         if s.trace is None:
             ask(server, tenant, s, a, seed)
             fetches.append(misses(s, a, seed) if a.miss else repeat(0))
     if s.trace is not None:
         fetches += ask_trace(server, s, s.trace)
+    for g in s.groups:
+        group = server.tenant(g.weight)
+        set_limits(server, group, g)
+        for i, a in enumerate(s.askers):
+            if a.group == g.name:
+                server.releaser.set_group(i, group, 0)
     return server
 
 
@@ -103,7 +114,9 @@ def simulate(path: str, _digest: str, policy: str,
     begin, end = round(s.warm * SECOND), round(s.seconds * SECOND)
     server.run(end + 1)
     rows = server.releaser.records()
-    lags = report.lags(server, [a.weight for a in s.askers], begin, end)
+    # GPS of one level only
+    lags = None if s.groups else report.lags(
+        server, [a.weight for a in s.askers], begin, end)
     capacity = 1 if s.serves.cores else s.serves.workers
     return {"policy": policy, "tenants": [{
         "tenant": a.name, "weight": a.weight,

@@ -184,6 +184,12 @@ class Releaser:
         lib.sim_limits(self.sim, tenant, round(reservation * PART_ONE),
                        round(limit * PART_ONE), now)
 
+    def set_group(self, tenant: int, group: int, now: int) -> None:
+        """REL_SetGroup(): the tenant is a member of the group.
+
+        A group is a tenant that never asks for anything itself."""
+        lib.sim_group(self.sim, tenant, group, now)
+
     def charge_by_tenant(self) -> None:
         """The dominant resource is the tenant's, as in varnishd.
 

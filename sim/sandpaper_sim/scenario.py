@@ -37,6 +37,16 @@ PER_CORE = 10                   # workers, as in varnishd
 
 
 @dataclass(frozen=True)
+class Group:
+    """Tenants that share as one."""
+
+    name: str
+    weight: float = 1.0
+    reservation: float = 0.0        # part of its dominant resource
+    limit: float = 0.0
+
+
+@dataclass(frozen=True)
 class Asker:
     """A tenant: a closed loop, an open one, or a part of a trace."""
 
@@ -44,6 +54,7 @@ class Asker:
     weight: float = 1.0
     reservation: float = 0.0        # part of its dominant resource
     limit: float = 0.0
+    group: str | None = None
     connections: int | None = None
     rate: float | None = None       # requests/s
     cpu: Costs | None = None        # of a core
@@ -89,6 +100,7 @@ class Scenario:
     bits: float | None              # of the link, 1/s
     fetch: Costs | None             # of all misses
     trace: Trace | None
+    groups: list[Group]
     askers: list[Asker]
     digest: str                     # of the file and its trace
 
@@ -143,6 +155,25 @@ def read_loop(f: Fields, s: Scenario) -> dict[str, Any]:
             "miss": f.number("miss", 0.0, 1.0, 0.0) if s.fetch else 0.0}
 
 
+def read_part(f: Fields) -> dict[str, float]:
+    """What a tenant or a group has of what there is."""
+    found = {"weight": float(f.number(
+        "weight", 1 / WEIGHT_ONE, float(WEIGHT_MAX // WEIGHT_ONE), 1.0))}
+    for key in ("reservation", "limit"):
+        found[key] = f.number(key, 0.0, 1.0, 0.0)
+    return found
+
+
+def read_group(f: Fields, s: Scenario) -> Group:
+    """A [[group]]."""
+    name = f.text("name")
+    if any(g.name == name for g in s.groups):
+        f.fail("name", f"{name!r}: there is one already")
+    found = read_part(f)
+    f.end()
+    return Group(name, **found)
+
+
 def read_asker(f: Fields, s: Scenario) -> Asker:
     """A [[tenant]]."""
     name = f.text("name")
@@ -152,31 +183,34 @@ def read_asker(f: Fields, s: Scenario) -> Asker:
         f.fail("name", f"{name!r}: not in the trace, which has "
                f"{', '.join(s.trace.tenants[:10])}"
                f"{', ..' if len(s.trace.tenants) > 10 else ''}")
-    found = {"weight": float(f.number(
-        "weight", 1 / WEIGHT_ONE, float(WEIGHT_MAX // WEIGHT_ONE), 1.0))}
-    for key in ("reservation", "limit"):
-        found[key] = f.number(key, 0.0, 1.0, 0.0)
+    found = read_part(f)
+    group = f.choice("group", [g.name for g in s.groups], None)
     loop = {} if s.trace else read_loop(f, s)
     f.end()
-    return Asker(name, **found, **loop)
+    return Asker(name, group=group, **found, **loop)
+
+
+def blocks(source: Source, key: str) -> list[Fields]:
+    """All [[key]]s."""
+    found = source.data.get(key, [])
+    if not isinstance(found, list) or \
+            not all(isinstance(b, dict) for b in found):
+        Fields(source, {}).fail(key, f"write [[{key}]]")
+    return [Fields(source, block, key, i) for i, block in enumerate(found)]
 
 
 def read_askers(source: Source, s: Scenario) -> Scenario:
     """With all [[tenant]]s, and those of the trace that it does not name."""
-    blocks = source.data.get("tenant", [])
-    top = Fields(source, {})
-    if not isinstance(blocks, list) or \
-            not all(isinstance(b, dict) for b in blocks):
-        top.fail("tenant", "write [[tenant]]")
-    for i, block in enumerate(blocks):
-        f = Fields(source, block, "tenant", i)
+    for f in blocks(source, "group"):
+        s = replace(s, groups=[*s.groups, read_group(f, s)])
+    for f in blocks(source, "tenant"):
         s = replace(s, askers=[*s.askers, read_asker(f, s)])
     if s.trace:
         named = {a.name for a in s.askers}
         s = replace(s, askers=s.askers + [
             Asker(name) for name in s.trace.tenants if name not in named])
     if not s.askers:
-        top.fail("tenant", "is missing")
+        Fields(source, {}).fail("tenant", "is missing")
     return s
 
 
@@ -230,7 +264,7 @@ def read(path: Path) -> Scenario:
     """The whole file, and its trace; Wrong."""
     source = Source(path)
     f = Fields(source, {k: v for k, v in source.data.items()
-                        if k != "tenant"})
+                        if k not in ("group", "tenant")})
     serves = read_serves(f)
     names = read_policies(f)
     bits = fetch = None
@@ -246,5 +280,5 @@ def read(path: Path) -> Scenario:
     seed = f.number("seed", 0, 2**63, 1)
     f.end()
     return read_askers(source, Scenario(
-        serves, names, seed, seconds, warm, bits, fetch, trace, [],
+        serves, names, seed, seconds, warm, bits, fetch, trace, [], [],
         digest.hexdigest()))

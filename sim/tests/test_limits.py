@@ -57,6 +57,20 @@ def test_a_reservation_comes_first(policy: str) -> None:
     assert got[1:] == pytest.approx([0.5 / 9] * 9, rel=0.03)
 
 
+@pytest.mark.parametrize("policy", ["mr3-rs", "wfq", "2dfqe", "drr"])
+def test_a_group_has_one_share(policy: str) -> None:
+    """Two members, of weights 3 and 1, beside a tenant without group."""
+    server = pool(policy, 1)
+    for _ in range(3):
+        ask(server, 4, 100)
+    server.releaser.set_weight(0, 3)
+    group = server.tenant()
+    for member in range(2):
+        server.releaser.set_group(member, group, 0)
+    assert parts(server, "cpu", 2 * SECOND)[:3] == pytest.approx(
+        [0.375, 0.125, 0.5], rel=0.02)
+
+
 def held(hold: int) -> Proxy:
     server = proxy("mr3-rs", 20, 2, queue=True, hold=hold)
     # HOLD is 20 responses: both still wait when these are under way.

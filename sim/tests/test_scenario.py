@@ -119,6 +119,18 @@ def test_a_limit_and_a_reservation(tmp_path: Path) -> None:
         pytest.approx(x, rel=0.03) for x in (0.1, 0.6, 0.3)]
 
 
+def test_groups(tmp_path: Path) -> None:
+    """One of twice the weight, with two members of whom one has a limit."""
+    text = ('cores = 1\nseconds = 2\nwarm_seconds = 0.5\n'
+            '[[group]]\nname = "r"\nweight = 2\n')
+    for name, more in (("a", 'group = "r"\nlimit = 0.2'),
+                       ("b", 'group = "r"'), ("c", "")):
+        text += (f'[[tenant]]\nname = "{name}"\n{more}\n'
+                 "connections = 30\ncpu_us = 200\n")
+    assert [t["share"] for t in tenants(tmp_path, text)] == [
+        pytest.approx(x, rel=0.03) for x in (0.2, 0.4667, 0.3333)]
+
+
 def test_cpu_time_is_a_core_s(tmp_path: Path) -> None:
     """4 connections on 2 cores, 1 ms each: 2000/s; 125 kB at 1 Gbit/s: as
     many responses as the link sends in a second, 1000."""
