@@ -772,6 +772,13 @@ REL_TenantWaiting(const struct rel_tenant *t)
 }
 
 unsigned
+REL_TenantRunning(const struct rel_tenant *t)
+{
+
+	return (t->running);
+}
+
+unsigned
 REL_GroupWaiting(const struct rel_tenant *t)
 {
 

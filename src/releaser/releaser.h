@@ -199,6 +199,8 @@ int REL_TenantIdle(const struct rel *, const struct rel_tenant *);
 				/* nothing waits or runs, no debt, no member */
 unsigned REL_TenantWaiting(const struct rel_tenant *);
 				/* requests */
+unsigned REL_TenantRunning(const struct rel_tenant *);
+				/* requests */
 /* Its first request that waits, or NULL */
 const struct rel_node *REL_TenantFirst(const struct rel_tenant *);
 void REL_TenantStat(const struct rel *, const struct rel_tenant *,

@@ -71,6 +71,7 @@ struct spd_tenant {
 	VTAILQ_HEAD(, spd_conn)	ready;		/* connections with bytes */
 	VTAILQ_ENTRY(spd_tenant) readylist;
 	unsigned		writers;	/* workers blocked in a write */
+	unsigned		fetches;	/* that go on */
 
 	/* A group's are its members', too: SPD_COUNT() */
 	uint64_t		requests;	/* done */
@@ -159,7 +160,10 @@ struct spd_worker {
 	unsigned		parsing;
 	unsigned		parsed;		/* in a row */
 	unsigned		turns;		/* since its counters were summed */
-	struct rel_node		*node;		/* the request that runs here */
+	/* The request that runs here.  Whoever completes it clears this before
+	 * the lock is released: with the lock, what is here runs. */
+	_Atomic(struct rel_node *) node;
+	int64_t			charge;		/* ns, its own at release */
 	struct spd_conn		*conn;		/* that it read from last */
 	const void		*impatient;	/* condition: lend at once */
 	_Atomic int64_t		began;		/* ns, METER_Now() */
@@ -173,7 +177,15 @@ struct spd_worker {
 	VTAILQ_ENTRY(spd_worker) list;		/* locked */
 	clockid_t		clock;		/* its CPU time */
 	int64_t			looked_began, looked_cpu, still;	/* ns */
+	int64_t			first_cpu;	/* ns, of this request's */
 };
+
+static inline void
+spd_runs(struct spd_worker *me, struct rel_node *n)
+{
+
+	atomic_store_explicit(&me->node, n, memory_order_release);
+}
 
 /*--------------------------------------------------------------------
  * All of it

@@ -536,8 +536,8 @@ spd_bury(struct spd_worker *me, struct req *req)
 		    METER_Now());
 		spd.vsc->cancelled++;
 	}
+	spd_runs(me, NULL);
 	Lck_Unlock(&spd.mtx);
-	me->node = NULL;
 	n->magic = 0;
 	SES_Close(req->sp, SC_REM_CLOSE);
 	req->doclose = SC_REM_CLOSE;
@@ -596,7 +596,8 @@ SPD_Begin(struct worker *wrk, struct req *req)
 		me->slot = spd_take();
 		Lck_Unlock(&spd.mtx);
 	}
-	me->node = n;
+	me->charge = n->charge;
+	spd_runs(me, n);
 	me->blocked = 0;
 	if (SPD_FLAGS(n) & SPD_F_DRAWN)
 		(void)spd_lap(me, 1);
@@ -617,7 +618,7 @@ SPD_Disembark(struct req *req)
 	if (lap > 0)
 		SPD_CPU(n) = (uint32_t)vmin_t(int64_t, UINT32_MAX,
 		    SPD_CPU(n) + (lap >> 4));
-	me->node = NULL;
+	spd_runs(me, NULL);
 }
 
 /*--------------------------------------------------------------------
@@ -649,7 +650,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 	    me->node != n)
 		return;
 	t = spd_tenant_rel(n->tenant);
-	k = n->charge;
+	k = me->charge;
 	cores = spd.cores;
 	now = METER_Now();
 	drawn = (SPD_FLAGS(n) & SPD_F_DRAWN) != 0;
@@ -708,8 +709,8 @@ SPD_Done(struct worker *wrk, struct req *req)
 	SPD_COUNT(t, wait_ns, v[0]);
 	spd.vsc->completed++;
 	spd.vsc->measured += (unsigned)measured;
+	spd_runs(me, NULL);
 	Lck_Unlock(&spd.mtx);
-	me->node = NULL;
 	n->magic = 0;
 }
 
@@ -741,8 +742,33 @@ SPD_ReqWait(const struct req *req)
 }
 
 /*--------------------------------------------------------------------
- * A backend fetch: its CPU time is its tenant's
+ * A backend fetch: its CPU time is its tenant's, and a tenant has so many at
+ * most.  Past that it fails as if there were no thread, so that an origin
+ * that is dead takes no more of them than that, and hits go on.
  */
+
+static struct spd_tenant *
+spd_fetcher(const struct busyobj *bo)
+{
+	struct spd_tenant *t = (void *)(uintptr_t)bo->sandpaper[0];
+
+	SPD_LOCKED();
+	if (t == NULL || TEN_OfHost(t)->generation != bo->sandpaper[1])
+		return (NULL);			/* forgotten since */
+	CHECK_OBJ(t, SPD_TENANT_MAGIC);
+	return (t);
+}
+
+/* A fetch and who waits for it are two threads: a quarter is half of them */
+static unsigned
+spd_fetch_limit(void)
+{
+	unsigned u = cache_param->sandpaper_fetch_limit;
+
+	if (u == 0)
+		u = cache_param->wthread_max * cache_param->wthread_pools / 4;
+	return (vmax_t(unsigned, u, 1));
+}
 
 void
 SPD_Fetch(struct busyobj *bo, const struct req *req)
@@ -758,13 +784,43 @@ SPD_Fetch(struct busyobj *bo, const struct req *req)
 	bo->sandpaper[1] = TEN_OfHost(t)->generation;
 }
 
-void
-SPD_FetchBegin(void)
+int
+SPD_FetchFull(struct busyobj *bo)
 {
+	unsigned limit = spd_fetch_limit(), fetches = 0;
+	char name[TEN_NAME_MAX + 1];
+	struct spd_tenant *t;
+	int full = 0;
+
+	if (spd.mode != SPD_ON)
+		return (0);
+	Lck_Lock(&spd.mtx);
+	t = spd_fetcher(bo);
+	if (t != NULL && t->fetches >= limit) {
+		full = 1;
+		fetches = t->fetches;
+		bprintf(name, "%s", spd_name(t));
+		SPD_COUNT(t, refused, 1);
+		spd.vsc->refused++;
+	}
+	Lck_Unlock(&spd.mtx);
+	if (full)
+		VSLb(bo->vsl, SLT_Error, "Sandpaper: tenant %s has %u fetches, "
+		    "the limit is %u", name, fetches, limit);
+	return (full);
+}
+
+void
+SPD_FetchBegin(const struct busyobj *bo)
+{
+	struct spd_tenant *t;
 
 	(void)spd_lap(spd_self(), 1);
 	Lck_Lock(&spd.mtx);
 	spd.fetches++;
+	t = spd_fetcher(bo);
+	if (t != NULL)
+		t->fetches++;
 	Lck_Unlock(&spd.mtx);
 }
 
@@ -782,9 +838,10 @@ SPD_FetchEnd(const struct busyobj *bo)
 	spd.vsc->fetches++;
 	spd.lap_sum += me->laps;
 	me->laps = 0;
-	t = (void *)(uintptr_t)bo->sandpaper[0];
-	if (t != NULL && TEN_OfHost(t)->generation == bo->sandpaper[1]) {
-		CHECK_OBJ(t, SPD_TENANT_MAGIC);
+	t = spd_fetcher(bo);
+	if (t != NULL) {
+		AN(t->fetches);
+		t->fetches--;
 		SPD_COUNT(t, cpu_ns, lap);
 		REL_Charge(spd.rel, t->rel, lap / spd.cores, METER_Now());
 	}

@@ -289,8 +289,8 @@ spd_learn(int64_t now)
  * taken away, as if it had lent it.
  */
 
-#define SPD_STILL_LOOK	100000000	/* ns between two looks */
 #define SPD_STILL	200000000	/* ns */
+#define SPD_LONG	20000000	/* ns: who began later is not looked at */
 #define SPD_LOOKED	256		/* workers a look */
 
 static int64_t
@@ -309,6 +309,8 @@ spd_still(struct spd_worker *w, int64_t cpu, int64_t now)
 {
 
 	SPD_LOCKED();
+	if (w->looked_began != w->began)
+		w->first_cpu = cpu;
 	if (w->looked_began != w->began || cpu < 0 ||
 	    cpu - w->looked_cpu > 10000) {
 		w->looked_began = w->began;
@@ -319,12 +321,34 @@ spd_still(struct spd_worker *w, int64_t cpu, int64_t now)
 	return (now - w->still >= SPD_STILL);
 }
 
+/*
+ * Locked.  A request that runs for long is charged what it has cost so far,
+ * from the first look on (2DFQ's refresh charging, its section 5): else a
+ * tenant whose requests have become dear has all slots before the first of
+ * them completes.
+ */
+static void
+spd_refresh(const struct spd_worker *w, int64_t cpu, int64_t now)
+{
+	struct rel_node *n = w->node;
+	int64_t before;
+
+	SPD_LOCKED();
+	if (n == NULL || cpu < 0 || w->looked_began != w->began ||
+	    spd_dominant(spd_tenant_rel(n->tenant)) != REL_CPU)
+		return;
+	before = n->charge;
+	REL_Refresh(spd.rel, n, (cpu - w->first_cpu) / spd.cores, now);
+	spd.vsc->refreshed += n->charge != before;
+}
+
 /*--------------------------------------------------------------------
  * What stalls is reported, and shed: requests that have waited for too
  * long, and a queue that does not move.
  */
 
 #define SPD_STUCK	INT64_C(5000000000)	/* ns */
+#define SPD_LOOK_EVERY	100000000	/* ns */
 #define SPD_LATE_BATCH	16
 
 /*
@@ -411,37 +435,39 @@ spd_time_out(int64_t now)
 	} while (found == SPD_LATE_BATCH);
 }
 
+/* At the CPU clocks of the workers whose requests run for long */
 static void
-spd_look(int64_t now)
+spd_watch(int64_t now)
 {
 	clockid_t clock[SPD_LOOKED];
 	int64_t cpu[SPD_LOOKED];
 	struct spd_worker *w, *last;
 	unsigned n = 0, u, stolen = 0;
-	int stuck;
 
 	Lck_Lock(&spd.mtx);
-	stuck = spd_stuck(now);
-	spd.vsc->oldest_wait_ms = REL_Oldest(spd.rel) < 0 ? 0 :
-	    (uint64_t)vmax_t(int64_t, 0, now - REL_Oldest(spd.rel)) / 1000000;
 	last = VTAILQ_LAST(&spd.workers, spd_workers);
 	for (w = NULL; w != last && n < SPD_LOOKED;) {
 		w = VTAILQ_FIRST(&spd.workers);
 		VTAILQ_REMOVE(&spd.workers, w, list);
 		VTAILQ_INSERT_TAIL(&spd.workers, w, list);
-		if (w->slot >= 0 && !w->stolen)
+		if (w->slot >= 0 && !w->stolen && now - w->began >= SPD_LONG)
 			clock[n++] = w->clock;
 	}
 	Lck_Unlock(&spd.mtx);
+	if (n == 0)
+		return;
 	for (u = 0; u < n; u++)
 		cpu[u] = cpu_of(clock[u]);
 	Lck_Lock(&spd.mtx);
 	VTAILQ_FOREACH(w, &spd.workers, list) {
 		for (u = 0; u < n && clock[u] != w->clock; u++)
 			continue;
-		if (u == n || w->slot < 0 || w->stolen ||
-		    !spd_still(w, cpu[u], now))
+		if (u == n || w->slot < 0 || w->stolen)
 			continue;
+		if (!spd_still(w, cpu[u], now)) {
+			spd_refresh(w, cpu[u], now);
+			continue;
+		}
 		spd_give(w->slot);
 		w->stolen = 1;
 		stolen++;
@@ -450,6 +476,18 @@ spd_look(int64_t now)
 	Lck_Unlock(&spd.mtx);
 	if (stolen)
 		spd_dispatch();
+}
+
+static void
+spd_look(int64_t now)
+{
+	int stuck;
+
+	Lck_Lock(&spd.mtx);
+	stuck = spd_stuck(now);
+	spd.vsc->oldest_wait_ms = REL_Oldest(spd.rel) < 0 ? 0 :
+	    (uint64_t)vmax_t(int64_t, 0, now - REL_Oldest(spd.rel)) / 1000000;
+	Lck_Unlock(&spd.mtx);
 	if (stuck)
 		spd_tell_stuck(now);
 	spd_time_out(now);
@@ -518,7 +556,9 @@ spd_keeper(struct worker *wrk, void *priv)
 			epoch = now;
 			spd_learn(now);
 		}
-		if (spd.mode != SPD_OFF && now - look >= SPD_STILL_LOOK) {
+		if (spd.mode != SPD_OFF)
+			spd_watch(now);
+		if (spd.mode != SPD_OFF && now - look >= SPD_LOOK_EVERY) {
 			look = now;
 			spd_look(now);
 			spd_stat();

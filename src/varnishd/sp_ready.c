@@ -787,7 +787,7 @@ SPD_Next(struct worker *wrk)
 	    (spd_me.slot < 0 && !spd_me.parsing)))
 		return;
 	me = spd_self();
-	me->node = NULL;
+	spd_runs(me, NULL);
 	wrk->stats->summs++;
 	spd_end_parsing(me);
 	if (SPD_TASK(wrk)->func != NULL) {

@@ -213,7 +213,8 @@ spd_queue_limit(const struct spd_tenant *t)
 /*
  * By its own limit, or since too many wait in all and it has a part of them:
  * of a common buffer, each who waits can have as much as every other, and a
- * group as much as a tenant without.
+ * group as much as a tenant without.  And of those that were released, so many
+ * may wait on: for origins, and on waiting lists.
  */
 int
 spd_queue_full(const struct spd_tenant *t)
@@ -223,6 +224,7 @@ spd_queue_full(const struct spd_tenant *t)
 
 	SPD_LOCKED();
 	return (waiting >= spd_queue_limit(t) ||
+	    REL_TenantRunning(t->rel) >= all ||
 	    (waiting > 0 && REL_Waiting(spd.rel) >= all &&
 	    REL_GroupWaiting(t->rel) >= all / REL_Backlogged(spd.rel)));
 }

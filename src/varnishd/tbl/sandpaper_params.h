@@ -211,8 +211,25 @@ PARAM_SIMPLE(
 	"Requests of all tenants that may wait. Past it a tenant's request "
 	"is refused, as past sandpaper_queue_limit, if of those that wait "
 	"the tenant has its part already: as many as all tenants that wait "
-	"could have each. One request of a tenant may always wait.\n\n"
+	"could have each. One request of a tenant may always wait. As many "
+	"of a tenant's requests may have been released and not be done: "
+	"most of these wait for origins, or on waiting lists.\n\n"
 	"Example: ``param.set sandpaper_queue_total 5000``"
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_fetch_limit,
+	/* type */	uint,
+	/* min */	"0",
+	/* max */	"1000000",
+	/* def */	"0",
+	/* units */	"fetches",
+	/* descr */
+	"Backend fetches of one tenant that may go on at a time. Past it a "
+	"fetch fails, as it does without a thread: 503, or what VCL makes of "
+	"it. Zero means a quarter of thread_pool_max x thread_pools; each "
+	"takes two threads with the client's.\n\n"
+	"Example: ``param.set sandpaper_fetch_limit 200``"
 )
 
 PARAM_SIMPLE(
