@@ -72,7 +72,9 @@ def costs(draw: st.DrawFn) -> Uniform:
 # Any calls, in any order
 
 OPS = ("enqueue", "enqueue", "dequeue", "dequeue", "complete", "complete",
-       "dequeue_closed", "cancel", "weight", "charge", "refresh", "set_policy")
+       "dequeue_closed", "cancel", "weight", "charge", "refresh", "set_policy",
+       "group")
+GROUPS = 2
 calls = st.lists(st.tuples(st.sampled_from(OPS), st.integers(0, 2**16),
                            st.integers(0, 20 * MS)), max_size=120)
 
@@ -93,7 +95,7 @@ class Model:
                                  options=self.options)
         self.queues: list[deque[int]] = [
             deque() for _ in range(self.tenants)]
-        for _ in self.queues:
+        for _ in range(self.tenants + GROUPS):
             self.releaser.tenant()
 
     def waiting(self) -> int:
@@ -160,6 +162,12 @@ class Model:
             self.releaser.refresh(request, b, self.now)
             self.releaser.progress(request, NET, self.now)
 
+    def group(self, a: int, b: int) -> None:
+        group = b % (GROUPS + 1) - 1
+        self.releaser.set_group(
+            a % self.tenants, self.tenants + group if group >= 0 else -1,
+            self.now)
+
     def set_policy(self, a: int, _: int) -> None:
         names = list(policies())
         self.releaser.set_policy(names[a % len(names)], self.now)
@@ -178,7 +186,8 @@ def test_nothing_is_lost_or_overtaken(
         policy: str, slots: int, tenants: int, options: int,
         calls: list[tuple[str, int, int]]) -> None:
     """Each request is released once, in its tenant's order, as soon as a slot
-    asks; also when cancelled at any moment, or the policy is another."""
+    asks; also when cancelled at any moment, or when the policy or the tenant's
+    group is another."""
     model = Model(policy, slots, tenants, options)
     for op, a, b in calls:
         model.call(op, a, b)
