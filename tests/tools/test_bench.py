@@ -54,6 +54,7 @@ from sandpaper_bench.lab import Plan, in_turns
 from sandpaper_bench.latency import LatencyTurn, offered
 from sandpaper_bench.load import Group, Seen, build_loadgen
 from sandpaper_bench.nginx import MODULES, PROGRAM, configuration
+from sandpaper_bench.pairs import control
 from sandpaper_bench.publishers import PUBLISHERS
 from sandpaper_bench.reaper import Reaper, start_time
 from sandpaper_bench.testbed import (
@@ -106,6 +107,11 @@ class Estimates(unittest.TestCase):
         self.assertEqual(fold_interval(0.8, 0.9), (0.8, 0.9))
         self.assertEqual(fold_interval(1.25, 2.0), (0.5, 0.8))
         self.assertEqual(fold_interval(0.8, 2.0), (0.5, 1.0))
+
+    def test_a_control_that_is_as_good_as_one_covers_one(self) -> None:
+        for ratio, covers in ((0.996, True), (1.004, True), (0.99, False)):
+            found = control("a", [(ratio, 1.0)] * 5, 1)
+            self.assertEqual(found["covers_one"], covers)
 
     def test_latency_is_judged_by_the_share(self) -> None:
         alone, both = (
