@@ -8,7 +8,8 @@
  *
  * A plain list of each map's tenants and patterns, compared one by one, says
  * what a name should be.  After each call:
- *  - a name ends where it says, has 1 to 255 bytes, and is the same in
+ *  - a name ends where it says, does not begin with a parenthesis unless it is
+ *    Sandpaper's own, has 1 to 255 bytes, and is the same in
  *    capitals, with a port, with a dot at its end;
  *  - it is that of the exact pattern, else of the longest domain that it is
  *    below, else its own or (unknown);
@@ -254,6 +255,8 @@ normal(const char *host, char *name)
 
 	while (*host == ' ' || *host == '\t')
 		host++;
+	if (*host == '(')		/* such names are Sandpaper's own */
+		host = "";
 	bracket = *host == '[' ? strchr(host, ']') : NULL;
 	end = strchr(bracket == NULL ? host : bracket, ':');
 	len = end == NULL ? strlen(host) : (size_t)(end - host);
