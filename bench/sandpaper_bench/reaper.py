@@ -3,8 +3,8 @@
 
 A small process holds the read end of a pipe and a list of what it is told to
 undo.  When the pipe closes, because the experiment ended or died (SIGKILL
-included), it ends the listed processes by pid, then removes namespaces and
-directories.  A pid is only ended while it has the start time it was listed
+included), it ends the listed processes by pid, and what they have started in
+their sessions, then removes namespaces and directories.  A pid is only ended while it has the start time it was listed
 with, so a recycled pid is safe.
 
 On another machine, `reaper.py NICE COMMAND ..` guards one program in the same
@@ -60,15 +60,41 @@ def send(pid: int, started: str, number: signal.Signals) -> bool:
     return True
 
 
+def kill(pid: int, started: str) -> None:
+    """SIGKILL `pid`, if it is still the one listed, and wait for its end."""
+    with contextlib.suppress(ProcessLookupError):
+        over = os.pidfd_open(pid)
+        try:
+            if send(pid, started, signal.SIGKILL):
+                select.select([over], [], [], PATIENCE)
+        finally:
+            os.close(over)
+
+
+def session(leader: int) -> dict[int, str]:
+    """Return the other processes of a session, and when they started."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            pid = int(entry.name)
+            started = start_time(pid)
+            if pid != leader and started and os.getsid(pid) == leader:
+                found[pid] = started
+    return found
+
+
 def end_processes(listed: dict[int, str]) -> None:
-    """SIGTERM all listed, wait, SIGKILL what is left."""
+    """SIGTERM all listed, wait, SIGKILL what is left, theirs included."""
+    theirs = {p: s for leader, started in listed.items()
+              if start_time(leader) == started
+              for p, s in session(leader).items()}
     left = {p: s for p, s in listed.items() if send(p, s, signal.SIGTERM)}
     deadline = time.monotonic() + PATIENCE
     while left and time.monotonic() < deadline:
         time.sleep(0.02)
         left = {p: s for p, s in left.items() if start_time(p) == s}
-    for pid, started in left.items():
-        send(pid, started, signal.SIGKILL)
+    for pid, started in (theirs | left).items():
+        kill(pid, started)
 
 
 def watch() -> None:
@@ -162,14 +188,18 @@ class Reaper:
         return process
 
     def end(self, process: subprocess.Popen[str]) -> None:
-        """End a process of ours and unlist it."""
+        """End a process of ours, and its session, and unlist it."""
+        theirs = {}
         if process.poll() is None:
+            theirs = session(process.pid)
             process.terminate()
             try:
                 process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        for pid, started in theirs.items():
+            kill(pid, started)
         if process.stdout is not None:
             process.stdout.close()
         self._tell(f"gone {process.pid}")

@@ -707,5 +707,18 @@ class Reaping(unittest.TestCase):
         self.assertFalse(folder.exists())
 
 
+    def test_a_worker_that_hangs_leaves_with_its_manager(self) -> None:
+        reaper = Reaper()
+        self.addCleanup(reaper.close)
+        process = reaper.popen([
+            "sh", "-c", "sh -c 'trap \"\" TERM; echo $$; read x </dev/zero' & "
+            "wait"])
+        assert process.stdout is not None
+        worker = int(process.stdout.readline())
+        self.assertIsNotNone(start_time(worker))
+        reaper.end(process)
+        self.assertIsNone(start_time(worker))
+
+
 if __name__ == "__main__":
     unittest.main()
