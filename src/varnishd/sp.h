@@ -108,7 +108,6 @@ struct spd_conn {
 	uint64_t		vxid;		/* of sp: tells reuse of the fd */
 	struct spd_tenant	*tenant;	/* of its last request */
 	uint32_t		generation;	/* of that tenant's record */
-	uint32_t		serial;		/* of this use of the fd */
 	int64_t			deadline;	/* ns, METER_Now() */
 	vtim_real		t_first;	/* of a part of a request, or 0 */
 	int			fd;
@@ -121,6 +120,9 @@ struct spd_conn {
 	_Atomic uint8_t		hup;		/* the client has reset it */
 	_Atomic uint8_t		fin;		/* the client sends no more */
 	uint8_t			blocking;	/* resumed: the socket is that */
+	/* from here on, kept when the fd is used again */
+	_Atomic uint8_t		left;		/* orders two uses */
+	uint32_t		serial;		/* of this use of the fd */
 };
 
 VTAILQ_HEAD(spd_conns, spd_conn);
@@ -268,6 +270,7 @@ void spd_dispatch(void);
 /* sp_ready.c */
 void spd_ready_init(void);
 struct spd_conn *spd_conn(const struct sess *);
+void spd_conn_leave(struct spd_conn *);
 void spd_disarm(struct spd_conn *);
 struct spd_conn *spd_ready_pop(void);		/* locked */
 void spd_ready_push(struct spd_conn *);		/* locked */

@@ -441,6 +441,8 @@ SPD_Gate(struct worker *wrk, struct req *req)
 	}
 	if (conn->armed && req->htc->body_status != BS_NONE)
 		spd_disarm(conn);	/* its bytes are no new request */
+	else
+		spd_conn_leave(conn);
 	if (spd_enqueue(wrk, req, conn, 0) == SPD_IN_QUEUED)
 		return (SPD_GATE_QUEUED);
 	(void)Req_LogStart(wrk, req);
@@ -501,7 +503,7 @@ spd_client_gone(struct req *req)
 	struct rel_node *n = SPD_NODE(req);
 	struct spd_conn *conn;
 	struct pollfd pfd;
-	int gone;
+	int armed, gone;
 
 	if (SPD_FLAGS(n) & SPD_F_H2)
 		return (0);
@@ -510,8 +512,10 @@ spd_client_gone(struct req *req)
 	Lck_Lock(&spd.mtx);
 	conn->state = SPD_BUSY;
 	gone = conn->hup;
+	armed = conn->armed;
 	Lck_Unlock(&spd.mtx);
-	if (!gone && !conn->armed) {
+	spd_conn_leave(conn);
+	if (!gone && !armed) {
 		/* It has a body: the epoll set did not tell */
 		pfd.fd = req->sp->fd;
 		pfd.events = 0;

@@ -25,6 +25,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,23 +84,37 @@ struct spd_conn *
 spd_conn(const struct sess *sp)
 {
 	struct spd_conn *c;
-	uint32_t serial;
 
 	if (sp->fd < 0)
 		return (NULL);
 	c = spd_conn_fd(sp->fd);
-	if (c == NULL || (c->sp == sp && c->vxid == VXID(sp->vxid)))
+	if (c == NULL)
+		return (NULL);
+	(void)atomic_load_explicit(&c->left, memory_order_acquire);
+	if (c->sp == sp && c->vxid == VXID(sp->vxid))
 		return (c);
 	Lck_Lock(&spd.mtx);
 	assert(c->state == SPD_BUSY);
-	serial = c->serial;
-	memset(c, 0, sizeof *c);
-	c->serial = serial + 1;
+	memset(c, 0, offsetof(struct spd_conn, left));
+	c->serial++;
 	c->sp = TRUST_ME(sp);
 	c->fd = sp->fd;
 	c->vxid = VXID(sp->vxid);
 	Lck_Unlock(&spd.mtx);
 	return (c);
+}
+
+/*
+ * This thread is done with a session's record, for now or for good.  Who has
+ * the descriptor next has it from the kernel, after the session closed it: an
+ * order that C knows nothing of.  Not for who hands it on under the lock, as
+ * when it parks: by now it may be another's.
+ */
+void
+spd_conn_leave(struct spd_conn *c)
+{
+
+	atomic_store_explicit(&c->left, 1, memory_order_release);
 }
 
 static void
@@ -118,14 +133,15 @@ void
 spd_disarm(struct spd_conn *c)
 {
 
-	if (!c->armed)
-		return;
-	c->armed = 0;
-	(void)epoll_ctl(spd.epoll, EPOLL_CTL_DEL, c->fd, NULL);
-	Lck_Lock(&spd.mtx);
-	c->pending = 0;
-	c->drained = 0;
-	Lck_Unlock(&spd.mtx);
+	if (c->armed) {
+		c->armed = 0;
+		(void)epoll_ctl(spd.epoll, EPOLL_CTL_DEL, c->fd, NULL);
+		Lck_Lock(&spd.mtx);
+		c->pending = 0;
+		c->drained = 0;
+		Lck_Unlock(&spd.mtx);
+	}
+	spd_conn_leave(c);
 }
 
 /*--------------------------------------------------------------------
@@ -259,8 +275,8 @@ spd_to_waiter(struct worker *wrk, struct spd_conn *c)
 	struct req *req;
 
 	CAST_OBJ_NOTNULL(req, c->priv, REQ_MAGIC);
-	spd_disarm(c);
 	c->blocking = 0;
+	spd_disarm(c);
 	wrk->stats->sess_herd++;
 	WS_ReleaseP(req->htc->ws, req->htc->rxbuf_b);
 	SPD_IDLE_REQ(wrk, req);
@@ -300,24 +316,16 @@ spd_parsed(void)
  * HTTP/1 wants a request: take what the socket has, wait without a thread
  */
 
-int
-SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
+static int
+spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
+    struct spd_conn *c)
 {
 	struct http_conn *htc = req->htc;
 	struct sess *sp = req->sp;
-	struct spd_conn *c;
 	enum htc_status_e hs;
 	double timeout;
 	ssize_t room, n;
 
-	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
-	spd_me.conn = NULL;
-	c = spd.mode == SPD_OFF ? NULL : spd_conn(sp);
-	if (c == NULL) {
-		spd_parsed();
-		return (0);
-	}
-	spd_self()->conn = c;
 	c->func = SPD_TASK(req)->func;
 	c->priv = req;
 	while (1) {
@@ -369,6 +377,25 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 	}
 }
 
+int
+SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
+{
+	struct spd_conn *c;
+
+	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
+	spd_me.conn = NULL;
+	c = spd.mode == SPD_OFF ? NULL : spd_conn(req->sp);
+	if (c == NULL) {
+		spd_parsed();
+		return (0);
+	}
+	spd_self()->conn = c;
+	if (spd_rx(wrk, req, complete, c))
+		return (1);
+	spd_conn_leave(c);
+	return (0);
+}
+
 /* HTC_RxStuff() saw all bytes at once: when did the first one come? */
 void
 SPD_First(struct req *req)
@@ -378,10 +405,12 @@ SPD_First(struct req *req)
 	if (spd.mode == SPD_OFF)
 		return;
 	c = spd_conn(req->sp);
-	if (c == NULL || c->t_first == 0.)
+	if (c == NULL)
 		return;
-	req->t_first = vmin(req->t_first, c->t_first);
+	if (c->t_first != 0.)
+		req->t_first = vmin(req->t_first, c->t_first);
 	c->t_first = 0.;
+	spd_conn_leave(c);
 }
 
 int
@@ -397,6 +426,7 @@ SPD_Resumed(const struct sess *sp)
 		return (0);
 	resumed = c->blocking;
 	c->blocking = 0;
+	spd_conn_leave(c);
 	return (resumed);
 }
 
@@ -454,6 +484,7 @@ SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 	c = spd_conn(sp);
 	if (c != NULL && req->transport->unwait != NULL) {
 		c->blocking = 1;	/* make() has seen to it */
+		spd_conn_leave(c);
 		task.func(wrk, task.priv);
 		task = *SPD_TASK(wrk);
 		memset(SPD_TASK(wrk), 0, sizeof *SPD_TASK(wrk));

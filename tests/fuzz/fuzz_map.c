@@ -15,9 +15,9 @@
  *    below, else its own or (unknown);
  *  - the record of that name is its tenant, or (other) is;
  *  - what a pattern or tenant must not be is refused, and changes nothing;
- *  - pinned are tenants of the map in force, no others; these have its
- *    weights and queue limits, all others none; the map's number changes
- *    with the map.
+ *  - pinned are tenants and groups of the map in force, no others; these have
+ *    its weights, queue limits and groups, all others none; the map's number
+ *    changes with the map.
  */
 
 #include "config.h"
@@ -37,9 +37,11 @@
 #define TEXT		300
 
 struct tenant {
-	char		name[TEXT];
+	char		name[TEXT];	/* a group's in parentheses */
 	double		weight;
 	unsigned	queue_limit;
+	int		is_group;
+	int		group;		/* whose member it is, or -1 */
 };
 
 struct pattern {
@@ -355,12 +357,22 @@ tenant_of(const struct map *m, const char *name)
 	return (-1);
 }
 
+static int
+group_of(const struct map *m, const char *name)
+{
+	char group[TEXT + 2];
+
+	(void)snprintf(group, sizeof group, "(%s)", name);
+	return (tenant_of(m, group));
+}
+
+/* A tenant or a group */
 static void
-call_tenant(struct fuzz *f)
+call_tenant(struct fuzz *f, int is_group)
 {
 	struct map *m = some_map(f);
 	double weight = fuzz_below(&f->in, 256) / 64.;
-	unsigned limit = fuzz_byte(&f->in) * 5000U;
+	unsigned limit = is_group ? 0 : fuzz_byte(&f->in) * 5000U;
 	char name[TEXT] = "";
 	const char *error, *p;
 	int good;
@@ -370,18 +382,43 @@ call_tenant(struct fuzz *f)
 	some_text(&f->in, name);
 	if (fuzz_below(&f->in, 16) == 15)
 		weight = fuzz_byte(&f->in) & 1 ? -1. : 1e300 * 1e300;
-	good = *name != '\0' && *name != '(' && strlen(name) <= 255 &&
-	    tenant_of(m, name) < 0 && weight >= .001 && weight <= 1024 &&
-	    limit <= 1000000;
+	good = *name != '\0' && *name != '(' &&
+	    strlen(name) <= (is_group ? 253 : 255) &&
+	    tenant_of(m, name) < 0 && group_of(m, name) < 0 &&
+	    weight >= .001 && weight <= 1024 && limit <= 1000000;
 	for (p = name; *p != '\0'; p++)
 		good &= *p > ' ' && *p <= '~' && *p != '"' && *p != '\\';
-	error = SPD_MapTenant(m->map, name, weight, limit);
+	error = is_group ? SPD_MapGroup(m->map, name, weight) :
+	    SPD_MapTenant(m->map, name, weight, limit);
 	assert((error == NULL) == good);
 	if (!good)
 		return;
 	m->tenant[m->ntenant] = (struct tenant){ .weight = weight,
-	    .queue_limit = limit };
-	strcpy(m->tenant[m->ntenant++].name, name);
+	    .queue_limit = limit, .is_group = is_group, .group = -1 };
+	(void)snprintf(m->tenant[m->ntenant++].name, TEXT,
+	    is_group ? "(%s)" : "%s", name);
+}
+
+/* Any of the two as a member of any of the two */
+static void
+call_member(struct fuzz *f)
+{
+	struct map *m = some_map(f);
+	struct tenant *t, *g;
+	char name[TEXT];
+	int good;
+
+	if (m == NULL || m->ntenant == 0)
+		return;
+	t = &m->tenant[fuzz_below(&f->in, m->ntenant)];
+	g = &m->tenant[fuzz_below(&f->in, m->ntenant)];
+	strcpy(name, g->name + g->is_group);
+	if (g->is_group)
+		*strrchr(name, ')') = '\0';
+	good = !t->is_group && g->is_group && t->group < 0;
+	assert((SPD_MapMember(m->map, t->name, name) == NULL) == good);
+	if (good)
+		t->group = (int)(g - m->tenant);
 }
 
 static void
@@ -400,6 +437,7 @@ call_host(struct fuzz *f)
 	assert(SPD_MapHost(m->map, "(nobody)", text) != NULL);
 	if (SPD_MapHost(m->map, m->tenant[t].name, text) != NULL)
 		return;
+	assert(!m->tenant[t].is_group);
 	n = &m->pattern[m->npattern++];
 	n->wild = strncmp(text, "*.", 2) == 0;
 	p += n->wild ? 2 : 0;
@@ -447,6 +485,7 @@ judge_record(const struct fuzz *f, struct ten_record *r, int pinned)
 {
 	const struct spd_tenant *t = TEN_Host(r);
 	const struct tenant *want = NULL;
+	const char *group = "";
 	struct rel_tenant_stat st;
 	uint32_t weight = REL_WEIGHT_ONE;
 
@@ -456,7 +495,11 @@ judge_record(const struct fuzz *f, struct ten_record *r, int pinned)
 		    tenant_of(f->active, r->name) >= 0);
 		want = &f->active->tenant[tenant_of(f->active, r->name)];
 		weight = (uint32_t)(want->weight * REL_WEIGHT_ONE + .5);
+		if (want->group >= 0)
+			group = f->active->tenant[want->group].name;
 	}
+	assert(strcmp(t->group == NULL ? "" : spd_name(t->group), group) == 0);
+	assert(REL_Group(t->rel) == (t->group == NULL ? NULL : t->group->rel));
 	REL_TenantStat(spd.rel, t->rel, &st);
 	assert(st.weight == weight);
 	assert(t->queue_limit == (want == NULL ? 0 : want->queue_limit));
@@ -499,7 +542,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (f->in.left > 0) {
 		switch (fuzz_below(&f->in, 8)) {
 		case 0:
-			call_tenant(f);
+			call_tenant(f, fuzz_below(&f->in, 3) == 0);
+			if (fuzz_byte(&f->in) & 1)
+				call_member(f);
 			break;
 		case 1:
 		case 2:
