@@ -11,7 +11,8 @@
  *		1: the connection is parked, return to the pool
  * SPD_First	when that request's first byte came
  * SPD_Gate	an HTTP/1 request is complete, no VCL has run: see spd_gate
- * SPD_Stream	the same for an HTTP/2 stream: 0: it will run as a pool task
+ * SPD_Stream	the same for an HTTP/2 stream: 0: it will run as a pool task,
+ *		-1: refuse it, after it has waited for its tenant's turn of that
  * SPD_Cancel	an HTTP/2 stream is reset: 1: it waited, and is yours
  * SPD_Begin	a released or woken request runs on this worker; 1: its
  *		client has gone, or it waited too long, clean up

@@ -72,6 +72,8 @@ struct spd_tenant {
 	VTAILQ_ENTRY(spd_tenant) readylist;
 	unsigned		writers;	/* workers blocked in a write */
 	unsigned		fetches;	/* that go on */
+	int64_t			refusal;	/* ns, when its next stream may be
+						 * refused */
 
 	/* A group's are its members', too: SPD_COUNT() */
 	uint64_t		requests;	/* done */

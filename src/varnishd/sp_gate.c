@@ -31,6 +31,8 @@
  * wake-ups, and what is then sent in a burst takes fewer interrupts */
 #define SPD_COALESCE	(NIC_BACKLOG / 4 * 3)
 #define SPD_ALONE	INT64_C(10000000000)	/* ns */
+#define SPD_REFUSE_EVERY 5000000	/* ns, a tenant's streams */
+#define SPD_REFUSE_MOST	250000000	/* ns, that a session waits for it */
 #define SPD_SLOWLY	1024	/* Q16, 1/64: weight of the newest in a mean */
 
 struct spd spd;
@@ -347,9 +349,27 @@ spd_asks(const struct spd_tenant *t, int64_t now)
 	NIC_SetAlone(spd.nic, now >= spd.shared, now);
 }
 
+/*
+ * Locked.  A refused stream costs its client next to nothing, and us its
+ * parsing and a frame, which is nobody's share.  So a tenant's are so far apart,
+ * and the session reads nothing meanwhile.  Returns how long, ns.
+ */
+static int64_t
+spd_refusal(struct spd_tenant *t, int64_t now)
+{
+	int64_t wait;
+
+	SPD_LOCKED();
+	wait = vmax_t(int64_t, 0, t->refusal - now);
+	t->refusal = vmin(now + wait + SPD_REFUSE_EVERY,
+	    now + SPD_REFUSE_MOST);
+	return (wait);
+}
+
+/* *wait: how long to wait before a refused stream is told so, ns */
 static enum spd_in
 spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
-    unsigned flags)
+    unsigned flags, int64_t *wait)
 {
 	struct spd_worker *me = spd_self();
 	struct rel_node *n = SPD_NODE(req);
@@ -383,6 +403,8 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	if (full) {
 		SPD_COUNT(t, refused, 1);
 		spd.vsc->refused++;
+		if (wait != NULL)
+			*wait = spd_refusal(t, now);
 		Lck_Unlock(&spd.mtx);
 		return (SPD_IN_FULL);
 	}
@@ -443,7 +465,7 @@ SPD_Gate(struct worker *wrk, struct req *req)
 		spd_disarm(conn);	/* its bytes are no new request */
 	else
 		spd_conn_leave(conn);
-	if (spd_enqueue(wrk, req, conn, 0) == SPD_IN_QUEUED)
+	if (spd_enqueue(wrk, req, conn, 0, NULL) == SPD_IN_QUEUED)
 		return (SPD_GATE_QUEUED);
 	(void)Req_LogStart(wrk, req);
 	VSLb(req->vsl, SLT_Error, "Sandpaper: the tenant's queue is full");
@@ -454,13 +476,16 @@ SPD_Gate(struct worker *wrk, struct req *req)
 int
 SPD_Stream(struct worker *wrk, struct req *req, enum task_prio prio)
 {
+	int64_t wait;
 
 	if (spd.mode == SPD_OFF)
 		return (Pool_Task(wrk->pool, SPD_TASK(req), prio));
 	if (prio == TASK_QUEUE_REQ && WRK_ReqPoolFail())
 		return (-1);
-	if (spd_enqueue(wrk, req, NULL, SPD_F_H2) != SPD_IN_QUEUED)
+	if (spd_enqueue(wrk, req, NULL, SPD_F_H2, &wait) != SPD_IN_QUEUED) {
+		VTIM_sleep((double)wait * 1e-9);
 		return (-1);
+	}
 	spd_dispatch();
 	return (0);
 }
