@@ -123,10 +123,11 @@ ABUSES = {
     # Every fifth request is dear, as one that samples would miss.
     "alternates": Abuse(
         (abuser("game", PAGE, every=5),), fair=0.5, greedy=True, vcl=GAME),
-    # All are dear, but there are pauses in which debt could be forgotten.
+    # All are dear, but there are pauses in which debt could be forgotten.  Of
+    # few connections, or what still waits fills the pauses.
     "pauses": Abuse(
-        (abuser("game", PAGE, every=1, on=0.3, off=0.3),), fair=0.75,
-        greedy=True, vcl=GAME),
+        (abuser("game", PAGE, conns=10, every=1, on=0.3, off=0.3),),
+        fair=0.75, greedy=True, vcl=GAME),
     # A second bound by CPU, a second by the link.
     "flips": Abuse(
         (abuser("game", PAGE, every=1, on=1, off=1),
