@@ -30,6 +30,7 @@
 /* ns, before a closed NIC is looked at again: late, as each look costs
  * wake-ups, and what is then sent in a burst takes fewer interrupts */
 #define SPD_COALESCE	(NIC_BACKLOG / 4 * 3)
+#define SPD_FETCHES	8U	/* a tenant may have, however few threads are */
 #define SPD_ALONE	INT64_C(10000000000)	/* ns */
 #define SPD_REFUSE_EVERY 5000000	/* ns, a tenant's streams */
 #define SPD_REFUSE_MOST	250000000	/* ns, that a session waits for it */
@@ -796,8 +797,9 @@ spd_fetch_limit(void)
 	unsigned u = cache_param->sandpaper_fetch_limit;
 
 	if (u == 0)
-		u = cache_param->wthread_max * cache_param->wthread_pools / 4;
-	return (vmax_t(unsigned, u, 1));
+		u = vmax(cache_param->wthread_max *
+		    cache_param->wthread_pools / 4, SPD_FETCHES);
+	return (u);
 }
 
 void

@@ -227,8 +227,8 @@ PARAM_SIMPLE(
 	/* descr */
 	"Backend fetches of one tenant that may go on at a time. Past it a "
 	"fetch fails, as it does without a thread: 503, or what VCL makes of "
-	"it. Zero means a quarter of thread_pool_max x thread_pools; each "
-	"takes two threads with the client's.\n\n"
+	"it. Zero means a quarter of thread_pool_max x thread_pools, 8 at "
+	"least; each takes two threads with the client's.\n\n"
 	"Example: ``param.set sandpaper_fetch_limit 200``"
 )
 
