@@ -9,8 +9,8 @@
  * turn releases while A < G.  `this` and `next` are Figure 8's Q_ac, cut
  * where its R says.  The repairs are the bits of `options`: costs are
  * settled, debt is kept, u is at most U and whoever owes more waits in a
- * wheel, closed resources are heeded, and who comes back while a round is on
- * joins it.
+ * wheel, closed resources are heeded, and who comes back with credit goes
+ * first.
  *
  * Closed resources: tenants that use the same resources share a level.
  * While one of them is held with its turn, the levels that use the closed
@@ -36,8 +36,8 @@
 /* The level G of those who use the same resources, and who owe it >= U */
 struct level {
 	int64_t			g;
+	int64_t			began;		/* g when the busy period did */
 	int64_t			missed;		/* 0 to U */
-	int64_t			raised;		/* by its last round's u + 1 */
 	int64_t			base;		/* g / U */
 	unsigned		backlogged;	/* tenants */
 	unsigned		indebted;	/* of these, in the wheel */
@@ -50,7 +50,7 @@ struct mr3 {
 	int64_t			s_before;	/* s_max of the round before */
 	uint64_t		period;		/* busy period */
 	unsigned		closed;
-	struct rel_link		back;		/* joined it late: go first */
+	struct rel_link		back;		/* came back: go first */
 	struct rel_link		this;		/* in this round, to come */
 	struct rel_link		next;		/* in the next round */
 	struct rel_link		held;		/* in this, dominant closed */
@@ -200,6 +200,7 @@ rebase(struct rel *rel, struct level *lv)
 		if (level_of(p, mt) == lv)
 			mt->a = within(excess(p, mt), EXCESS_MAX);
 	}
+	lv->began = within((__int128)lv->began - lv->g, EXCESS_MAX);
 	lv->g = 0;
 }
 
@@ -271,29 +272,28 @@ some_next(const struct mr3 *p, unsigned still)
 	return (0);
 }
 
-/*
- * A tenant's part of a long round.  Where one uses the link, short rounds let
- * it and the cores work at the same time.
- */
-static int64_t
-least_quantum(const struct rel *rel, const struct mr3 *p)
+/* Where somebody uses the link, short rounds let it and the cores work at the
+ * same time */
+static int
+short_rounds(const struct mr3 *p)
 {
 	unsigned g;
 
 	for (g = 0; g < LEVELS; g++)
 		if ((g & REL_MASK(REL_NET)) && p->level[g].backlogged > 0)
-			return (0);
-	return (rel->round * REL_WEIGHT_ONE / (int64_t)rel->busy_weight);
+			return (1);
+	return (0);
 }
 
 /* u + 1 of a round that begins now, or would have */
 static int64_t
-quantum(const struct rel *rel, const struct mr3 *p)
+quantum(const struct rel *rel, const struct mr3 *p, int is_short)
 {
-	int64_t u = p->s_before, part = least_quantum(rel, p);
+	int64_t u = p->s_before;
 
-	if (u < part)
-		u = part;
+	if (!is_short)
+		u = most(u, rel->round * REL_WEIGHT_ONE /
+		    (int64_t)rel->busy_weight);
 	if (rel->options & REL_OPT_CAP)
 		u = least(u, QUANTUM_MAX);
 	return (u + 1);
@@ -304,7 +304,7 @@ static int
 start_round(struct rel *rel, struct mr3 *p)
 {
 	unsigned g, still = 0;
-	int64_t up, u = 0;
+	int64_t up;
 
 	if (list_empty(&p->held))
 		thaw(p);
@@ -313,7 +313,7 @@ start_round(struct rel *rel, struct mr3 *p)
 	if (some_next(p, still)) {
 		p->s_before = p->s_max;
 		p->s_max = 0;
-		up = u = quantum(rel, p);
+		up = quantum(rel, p, short_rounds(p));
 	} else
 		up = jump(p, still);
 	if (up < 0)
@@ -327,7 +327,6 @@ start_round(struct rel *rel, struct mr3 *p)
 			continue;
 		}
 		raise_level(rel, lv, up + lv->missed);
-		lv->raised = u;
 		lv->missed = 0;
 	}
 	list_splice(&p->this, &p->next);
@@ -415,14 +414,25 @@ add_cost(struct mr3 *p, struct mr3_tenant *mt, int64_t ns, uint32_t weight)
 	    within(virtual_ns(&mt->rest, ns, weight), EXCESS_MAX));
 }
 
-/* A debt does not outlive the busy period in which it was made */
+/* Nothing waited or ran: nobody owes anything, or has credit */
+static void
+new_period(struct mr3 *p)
+{
+	unsigned g;
+
+	p->period++;
+	for (g = 0; g < LEVELS; g++)
+		p->level[g].began = p->level[g].g;
+}
+
+/* Debt and credit do not outlive the busy period in which they were made */
 static void
 freshen(struct mr3 *p, struct mr3_tenant *mt)
 {
 	if (mt->period == p->period)
 		return;
 	mt->period = p->period;
-	set_excess(p, mt, 0);
+	mt->a = level_of(p, mt)->began;
 }
 
 static unsigned
@@ -503,37 +513,22 @@ mr3_tenant_init(struct rel *rel, struct rel_tenant *t)
 	set_excess(state(rel), mt, 0);
 }
 
-/* Nothing waited or ran: nobody owes anything or may rejoin a round */
-static void
-new_period(struct mr3 *p)
-{
-	unsigned g;
-
-	p->period++;
-	for (g = 0; g < LEVELS; g++)
-		p->level[g].raised = 0;
-}
-
 /*
- * Who comes back while a round is on has what it left of this round's quantum,
- * and goes first: its turn was over for want of requests, or had not begun.
- * The round may have begun with fewer tenants, each with more of D: not so much
- * for those that come back, or who waits for them would wait for D a piece.
- * Not with synchronisation, where who goes first and may not holds all up.
+ * Who comes back has what it left of the last rounds, as far as one round of
+ * those who are here now would give it, and goes first: who asks for less than
+ * its share does not wait for the turns of those who want more.  Not with
+ * synchronisation, where who goes first and may not holds all up.
  */
 static int
-rejoin(struct rel *rel, struct mr3 *p, struct mr3_tenant *mt, int64_t s)
+rejoin(struct rel *rel, struct mr3 *p, struct mr3_tenant *mt)
 {
-	int64_t credit;
+	int64_t s = excess(p, mt);
 
 	if (!(rel->options & REL_OPT_REJOIN) || rel->policy == &rel_policy_mr3)
 		return (0);
-	credit = least(level_of(p, mt)->raised, quantum(rel, p));
-	if (s < -credit)
-		s = -credit;
 	if (s >= 0)
 		return (0);
-	set_excess(p, mt, s);
+	set_excess(p, mt, most(s, -quantum(rel, p, 0)));
 	list_append(&p->back, &mt->link);
 	return (1);
 }
@@ -543,18 +538,16 @@ mr3_enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
 {
 	struct mr3 *p = state(rel);
 	struct mr3_tenant *mt = account_of(t);
-	int64_t s;
 
 	(void)n;
 	if (mt->backlogged)
 		return;
-	s = excess(p, mt);
 	if (rel->waiting == 1 && rel->running == 0)
 		new_period(p);
 	freshen(p, mt);
 	mt->backlogged = 1;
 	level_of(p, mt)->backlogged++;
-	if (rejoin(rel, p, mt, least(s, excess(p, mt))))
+	if (rejoin(rel, p, mt))
 		return;
 	if (excess(p, mt) < 0 || !(rel->options & REL_OPT_KEEP_DEBT))
 		set_excess(p, mt, 0);

@@ -94,7 +94,7 @@ struct rel_node {
 #define REL_OPT_KEEP_DEBT	(1U << 1)	/* a queue that empties keeps debt */
 #define REL_OPT_CAP		(1U << 2)	/* u <= U, and the debt wheel */
 #define REL_OPT_CLOSED		(1U << 3)	/* heed closed resources */
-#define REL_OPT_REJOIN		(1U << 4)	/* who comes back joins the round */
+#define REL_OPT_REJOIN		(1U << 4)	/* who comes back goes first */
 #define REL_OPT_LIMITS		(1U << 5)	/* heed limits and groups */
 #define REL_OPT_ALL		(0x3fU)
 #define REL_OPT_PAPER		(0U)

@@ -24,6 +24,12 @@ least(int64_t a, int64_t b)
 	return (a < b ? a : b);
 }
 
+static inline int64_t
+most(int64_t a, int64_t b)
+{
+	return (a > b ? a : b);
+}
+
 /* At most that far from zero */
 static inline int64_t
 within(__int128 n, int64_t max)

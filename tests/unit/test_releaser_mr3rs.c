@@ -454,6 +454,51 @@ test_many_come_back(void **priv)
 	world_free(&w);
 }
 
+/*
+ * Tenant 1 asks for a third, four at once, beside tenant 0, which wants all:
+ * each time, all four go first, whether somebody uses the link (where rounds
+ * are short) or not.
+ */
+static void
+sparse_run(int64_t net0, int64_t net1)
+{
+	struct world *w;
+	struct req *r;
+	unsigned i, n;
+
+	w = new_world(1, REL_OPT_ALL, 42);
+	REL_SetRound(w->rel, QUANTUM_MAX);
+	(void)world_tenant(w, REL_WEIGHT_ONE);
+	(void)world_tenant(w, REL_WEIGHT_ONE);
+	world_estimate(w, 0, CHEAP, net0);
+	world_estimate(w, 1, CHEAP, net1);
+	for (i = 0; i < 1000; i++) {
+		if (i > 0)
+			for (n = 0; n < 4; n++)
+				(void)world_enqueue(w, 1, CHEAP);
+		for (n = 0; n < 12; n++) {
+			while (w->waiting[0] < 2)
+				(void)world_enqueue(w, 0, CHEAP);
+			assert_non_null(world_dequeue(w, 0, 0, NULL));
+			r = world_share(w, INT64_MAX);
+			assert_int_equal(r->tenant, i > 0 && n < 4);
+			world_complete(w, r, r->cost, REL_SCALE_ONE);
+		}
+	}
+	assert_null(w->fault);
+	world_free(&w);
+}
+
+static void
+test_sparse_goes_first(void **priv)
+{
+	(void)priv;
+	sparse_run(0, 0);
+	sparse_run(0, CHEAP / 2);
+	sparse_run(CHEAP / 2, 0);
+	sparse_run(CHEAP / 2, CHEAP / 2);
+}
+
 #define FULLY	(SAMPLED | DIVIDED)
 
 static void
@@ -711,6 +756,7 @@ main(void)
 		cmocka_unit_test(test_hide),
 		cmocka_unit_test(test_few_connections),
 		cmocka_unit_test(test_many_come_back),
+		cmocka_unit_test(test_sparse_goes_first),
 		cmocka_unit_test(test_deep_debt),
 		cmocka_unit_test(test_all_in_debt),
 		cmocka_unit_test(test_busy_period),
