@@ -261,8 +261,8 @@ class Load:
         """Has no worker process died?"""
         for varnish in running:
             if varnish.restarted():
-                raise WorkerDied(f"{varnish.variant.name}: the worker "
-                                 "process died under load")
+                raise WorkerDied(f"{varnish.variant.name}: the worker process "
+                                 f"died under load{varnish.obituary()}")
 
     def in_phases(
         self, phases: Sequence[tuple[Varnish, list[Group]]],

@@ -135,6 +135,9 @@ def calm(
     varnish: Varnish, meddler: Meddler, victim: Seen, before: int
 ) -> Soaked:
     """Wait until varnishd has calmed down, and look at what is left."""
+    if varnish.restarted() or varnish.panicked():
+        progress(f"  {varnish.variant.name}: a worker process is gone"
+                 + varnish.obituary())
     took = settled(varnish, GAUGES, PATIENCE)
     counters = varnish.gauges(COUNTED)
     usual = before + 2 * counters["SANDPAPER.lent"]

@@ -18,6 +18,8 @@ from .testbed import Proxy, Testbed, TestbedError, one_line
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 START_TIMEOUT = 60.0  # seconds
+OBITUARIES = ("died", "not responding", "Panic", "Assert", "Unexpected reply")
+PANIC_LINES = 40
 
 # Stock drops sessions at its default queue limit: raised, for a fair baseline.
 # The VCL's work leaves its results in the workspace; 6.0's default is small.
@@ -166,7 +168,8 @@ class Varnish:
         done = self._bed.ask(self.proxy.role, [
             "ls", f"/proc/{self.child}/fd"])
         if not done.stdout:
-            raise TestbedError(f"{self.variant.name}: no worker process")
+            raise TestbedError(
+                f"{self.variant.name}: no worker process{self.obituary()}")
         return len(done.stdout.split())
 
     def limit_descriptors(self, number: int) -> None:
@@ -187,6 +190,15 @@ class Varnish:
         with contextlib.suppress(TestbedError):
             return bool(self.cli("panic.show"))
         return False
+
+    def obituary(self) -> str:
+        """Return what the manager said of worker processes that died."""
+        log = (self._folder / "log").read_text(errors="replace")
+        said = [line for line in log.splitlines()
+                if any(word in line for word in OBITUARIES)]
+        with contextlib.suppress(TestbedError):
+            said += self.cli("panic.show").splitlines()[:PANIC_LINES]
+        return "".join("\n  " + line.strip() for line in said)
 
     def restarted(self) -> bool:
         """Has the worker process died since the start?"""

@@ -245,7 +245,7 @@ struct spd {
 	struct spd_conns	partials;	/* by deadline */
 	_Atomic unsigned	nparked;
 	int64_t			lap_sum;	/* ns, raw laps of all workers */
-	uint64_t		nrequests;
+	uint64_t		nrequests;	/* and fetches */
 	_Atomic int		ifaddr;		/* a client-side address is known */
 	struct sockaddr_storage	addr;
 	unsigned		h2_sessions;

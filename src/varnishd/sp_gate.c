@@ -367,6 +367,16 @@ spd_refusal(struct spd_tenant *t, int64_t now)
 	return (wait);
 }
 
+/* CPU time, ns, that is no request's */
+static void
+spd_charge(struct spd_tenant *t, int64_t cpu, int64_t now)
+{
+
+	SPD_LOCKED();
+	SPD_COUNT(t, cpu_ns, cpu);
+	REL_Charge(spd.rel, t->rel, cpu / spd.cores, now);
+}
+
 /* *wait: how long to wait before a refused stream is told so, ns */
 static enum spd_in
 spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
@@ -406,6 +416,8 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		spd.vsc->refused++;
 		if (wait != NULL)
 			*wait = spd_refusal(t, now);
+		if (lap > 0)
+			spd_charge(t, lap, now);
 		Lck_Unlock(&spd.mtx);
 		return (SPD_IN_FULL);
 	}
@@ -863,19 +875,19 @@ SPD_FetchEnd(const struct busyobj *bo)
 	struct spd_worker *me = spd_self();
 	int64_t lap;
 
-	lap = spd_lap(me, 1);
+	lap = spd_lap(me, 1) + spd.residual;
 	Lck_Lock(&spd.mtx);
 	AN(spd.fetches);
 	spd.fetches--;
 	spd.vsc->fetches++;
 	spd.lap_sum += me->laps;
 	me->laps = 0;
+	spd.nrequests++;
 	t = spd_fetcher(bo);
 	if (t != NULL) {
 		AN(t->fetches);
 		t->fetches--;
-		SPD_COUNT(t, cpu_ns, lap);
-		REL_Charge(spd.rel, t->rel, lap / spd.cores, METER_Now());
+		spd_charge(t, lap, METER_Now());
 	}
 	Lck_Unlock(&spd.mtx);
 }
