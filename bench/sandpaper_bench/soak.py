@@ -85,14 +85,16 @@ class Soaked:
 
     @property
     def grown_bytes(self) -> float:
-        """Return the most of the last quarter over the second's.
+        """Return the median of the last quarter over the second's.
 
-        Each is longer than the deeds take: off and observe take more.
+        Each is longer than the deeds take: off and observe take more, up to
+        100 MB for a moment, so that the most says little.
         """
         quarter = len(self.rss) // 4
         if not quarter:
             return 0.0
-        return max(self.rss[-quarter:]) - max(self.rss[quarter:2 * quarter])
+        return (median(self.rss[-quarter:])
+                - median(self.rss[quarter:2 * quarter]))
 
     @property
     def failed(self) -> list[str]:
@@ -128,6 +130,7 @@ def soak_turn(lab: Lab, variant: Variant, seconds: float) -> Soaked:
         with Meddler(varnish, deeds) as meddler:
             seen = lab.load.disturbed(varnish, [victim, *mixed(abuses)],
                                       seconds, DRAIN_SECONDS)
+        lab.load.check([varnish])
         return calm(varnish, meddler, seen[victim.name], before)
 
 
@@ -135,9 +138,6 @@ def calm(
     varnish: Varnish, meddler: Meddler, victim: Seen, before: int
 ) -> Soaked:
     """Wait until varnishd has calmed down, and look at what is left."""
-    if varnish.restarted() or varnish.panicked():
-        progress(f"  {varnish.variant.name}: a worker process is gone"
-                 + varnish.obituary())
     took = settled(varnish, GAUGES, PATIENCE)
     counters = varnish.gauges(COUNTED)
     usual = before + 2 * counters["SANDPAPER.lent"]
