@@ -343,6 +343,16 @@ group_spent(const struct group *g)
 	return (g->limit > 0 && g->sent >= g->limit);
 }
 
+/* Those that drip do not do so in step: each begins at its part of a period */
+static uint64_t
+conn_first(const struct conn *c, uint64_t now)
+{
+	const struct group *g = c->group;
+
+	return (now + (uint64_t)((double)NS / g->rate *
+	    (double)(c - g->conns) / g->nconn));
+}
+
 /* Send one request, dated `asked`. */
 static void
 conn_ask(struct conn *c, uint64_t asked, uint64_t now)
@@ -362,13 +372,15 @@ conn_ask(struct conn *c, uint64_t asked, uint64_t now)
 	g->sent++;
 	if (g->mode == DRIP) {
 		c->dripped = 0;
-		c->due = now;
+		c->due = conn_first(c, now);
 	} else if (send(c->fd, buf, (size_t)l, MSG_NOSIGNAL) != l) {
 		conn_fail(c, now);
 		return;
 	}
-	if (g->mode == SLOW || g->mode == POST)
+	if (g->mode == SLOW)
 		c->due = now;
+	if (g->mode == POST)
+		c->due = conn_first(c, now);
 }
 
 /* Send what is to be sent; what the socket does not take waits for it. */
