@@ -43,6 +43,7 @@
 #define SPD_CHUNK	1024		/* connections */
 #define SPD_FDS_MAX	(1 << 22)
 #define SPD_EVENTS	64
+#define SPD_LOOKS	16		/* at the events that are there, at most */
 #define SPD_IDLE_MAX	2000		/* connections that keep a request */
 #define SPD_PARSE_RUN	8		/* connections parsed before a release */
 #define SPD_YIELD	500000		/* ns, well below a time slice */
@@ -577,8 +578,8 @@ spd_event(struct spd_conn *c, uint32_t events)
 	}
 }
 
-void
-spd_harvest(int timeout_ms)
+static int
+spd_harvest_some(int timeout_ms)
 {
 	struct epoll_event ev[SPD_EVENTS];
 	struct spd_conn *c;
@@ -599,6 +600,19 @@ spd_harvest(int timeout_ms)
 			spd_event(c, ev[i].events);
 	}
 	Lck_Unlock(&spd.mtx);
+	return (n);
+}
+
+/* The kernel's list is in order of arrival: whoever comes behind a thousand
+ * others is not to wait for as many looks */
+void
+spd_harvest(int timeout_ms)
+{
+	int i;
+
+	for (i = 0; i < SPD_LOOKS; i++)
+		if (spd_harvest_some(i == 0 ? timeout_ms : 0) < SPD_EVENTS)
+			break;
 }
 
 /* Somebody must look again at this time, ns */
