@@ -35,6 +35,7 @@ struct ten_table {
 #define TEN_TABLE_MAGIC		0x7ab1e7e4
 	unsigned		max;
 	unsigned		slots;		/* in the slab */
+	unsigned		made;		/* of these, ever used */
 	unsigned		count;		/* in use: positions below */
 	unsigned		hand;		/* of the clock: a position */
 	uint32_t		tick;
@@ -45,6 +46,7 @@ struct ten_table {
 	ten_map			*map;
 	struct slot		*other;
 	char			*chunk[CHUNKS];
+	void			*memory[CHUNKS + 1];	/* theirs, (other)'s */
 };
 
 static size_t
@@ -94,44 +96,46 @@ slot_at(const struct ten_table *t, unsigned i)
 	return ((struct slot *)(void *)(t->chunk[c] + i * t->stride));
 }
 
-static struct slot *
-new_slots(const struct ten_table *t, unsigned n)
+/* Zeros that take no memory before they are used: as chunks double, up to half
+ * of the slots never are */
+static char *
+new_slots(const struct ten_table *t, unsigned n, void **memory)
 {
-	struct slot *s;
-	char *p;
-	unsigned i;
+	uintptr_t p;
 
-	p = aligned_alloc(ALIGN, n * t->stride);
-	if (p == NULL)
-		return (NULL);
-	for (i = 0; i < n; i++) {
-		s = (struct slot *)(void *)(p + i * t->stride);
-		memset(s, 0, t->stride);
-		s->rec.magic = TEN_RECORD_MAGIC;
-	}
-	return ((struct slot *)(void *)p);
+	*memory = calloc(1, n * t->stride + ALIGN);
+	p = (uintptr_t)*memory;
+	return (*memory == NULL ? NULL :
+	    (char *)*memory + (-p & (ALIGN - 1)));
 }
 
 static int
 grow(struct ten_table *t)
 {
-	unsigned c, i, n;
-	struct slot *s;
+	unsigned c;
 
 	c = 31U - (unsigned)__builtin_clz(t->slots / FIRST + 1);
-	n = FIRST << c;
 	if (c >= CHUNKS)
 		return (-1);
-	s = new_slots(t, n);
-	if (s == NULL)
+	t->chunk[c] = new_slots(t, FIRST << c, &t->memory[c]);
+	if (t->chunk[c] == NULL)
 		return (-1);
-	t->chunk[c] = (char *)s;
-	for (i = t->slots; i < t->slots + n; i++) {
-		s = slot_at(t, i);
-		s->position = s->at = i;
-	}
-	t->slots += n;
+	t->slots += FIRST << c;
 	return (0);
+}
+
+/* The slot at the first free position */
+static struct slot *
+next_slot(struct ten_table *t)
+{
+	struct slot *s;
+
+	if (t->count == t->made) {
+		s = slot_at(t, t->made);
+		s->rec.magic = TEN_RECORD_MAGIC;
+		s->position = s->at = t->made++;
+	}
+	return (slot_at(t, slot_at(t, t->count)->at));
 }
 
 static struct slot *
@@ -317,7 +321,7 @@ TEN_Add(struct ten_table *t, const char *name, size_t len)
 	key = siphash(t->seed, name, len);
 	if (ten_map_contains(t->map, &key) || !have_room(t))
 		return (overflow(t));
-	s = in_use(t, t->count);
+	s = next_slot(t);
 	r = &s->rec;
 	if (!ten_map_insert(t->map, &key, &r))
 		return (overflow(t));
@@ -429,10 +433,11 @@ new_other(struct ten_table *t)
 	struct ten_record *r;
 	size_t len = strlen(TEN_OTHER);
 
-	t->other = new_slots(t, 1);
+	t->other = (void *)new_slots(t, 1, &t->memory[CHUNKS]);
 	if (t->other == NULL)
 		return (-1);
 	r = &t->other->rec;
+	r->magic = TEN_RECORD_MAGIC;
 	t->other->key = siphash(t->seed, TEN_OTHER, len);
 	if (!ten_map_insert(t->map, &t->other->key, &r))
 		return (-1);
@@ -446,9 +451,8 @@ release(struct ten_table *t)
 {
 	unsigned c;
 
-	for (c = 0; c < CHUNKS; c++)
-		free(t->chunk[c]);
-	free(t->other);
+	for (c = 0; c <= CHUNKS; c++)
+		free(t->memory[c]);
 	if (t->map != NULL)
 		ten_map_free(t->map);
 	t->magic = 0;

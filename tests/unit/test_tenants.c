@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -304,6 +305,47 @@ test_threads(void **priv)
 	assert_int_equal(l.born, l.died);
 }
 
+/*--------------------------------------------------------------------
+ * Memory is that of those in use: the last chunk's other half is not touched
+ */
+
+#define MANY	10000
+#define MOST	600		/* bytes a tenant, with 100 of the host's */
+
+static long
+resident(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	long pages;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%*d %ld", &pages), 1);
+	(void)fclose(f);
+	return (pages * sysconf(_SC_PAGESIZE));
+}
+
+static void
+test_memory(void **priv)
+{
+	struct ten_table *t;
+	struct life l;
+	unsigned i;
+	long before;
+
+	(void)priv;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	skip();
+#endif
+	t = new_table(MANY, &l);
+	assert_non_null(t);
+	before = resident();
+	for (i = 0; i < MANY; i++)
+		(void)add(t, i);
+	assert_int_equal(TEN_Count(t), MANY);
+	assert_in_range(resident() - before, 0, MANY * MOST);
+	TEN_Destroy(&t);
+}
+
 int
 main(void)
 {
@@ -315,6 +357,7 @@ main(void)
 		cmocka_unit_test(test_keep),
 		cmocka_unit_test(test_at),
 		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_memory),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));
