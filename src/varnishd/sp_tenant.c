@@ -19,6 +19,7 @@
 #include "vrnd.h"
 
 #define SPD_NOHOST	"(none)"
+#define SPD_TURNED	2	/* times as much of the other resource: it has */
 
 /*--------------------------------------------------------------------
  * A tenant's record: ours, then the releaser's
@@ -107,6 +108,11 @@ spd_dominant(const struct spd_tenant *t)
 /*--------------------------------------------------------------------
  * What its next request will cost: the releaser wants to know.  The CPU is
  * divided by the cores, bytes by the rate that the link has now.
+ *
+ * What it is charged is settled by the means.  But who is held while the link
+ * is closed is whose next request is for the link: a tenant that turns from
+ * one resource to the other has sent a hundred large answers before its means
+ * say so.
  */
 
 void
@@ -124,6 +130,8 @@ spd_estimate(struct spd_tenant *t)
 	e[REL_NET] = (int64_t)(wire * 8e9 / (double)spd.rate);
 	if (t->requests > 0) {
 		d = spd_dominant(t);
+		if (e[!d] / SPD_TURNED > e[d])
+			d = !d;
 		e[!d] = vmin(e[!d], e[d]);
 	}
 	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
