@@ -103,7 +103,7 @@ new_slots(const struct ten_table *t, unsigned n, void **memory)
 {
 	uintptr_t p;
 
-	*memory = calloc(1, n * t->stride + ALIGN);
+	*memory = calloc(n + 1, t->stride);	/* one to align the others */
 	p = (uintptr_t)*memory;
 	return (*memory == NULL ? NULL :
 	    (char *)*memory + (-p & (ALIGN - 1)));

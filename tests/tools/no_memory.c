@@ -3,7 +3,7 @@
  *
  * Preloaded into varnishd: while the file $NO_MEMORY exists there is none for
  * Sandpaper's tables, which grow with traffic: calloc() of 1024 connections,
- * aligned_alloc() of tenants.
+ * and of a multiple of 64 tenants and one.
  */
 
 #define _GNU_SOURCE
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define CONNECTIONS	1024
-#define LINE		64
+#define TENANTS		64
 
 typedef void *alloc_f(size_t, size_t);
 
@@ -33,21 +33,9 @@ calloc(size_t n, size_t size)
 {
 	static alloc_f *real;
 
-	if (n == CONNECTIONS && none())
+	if ((n == CONNECTIONS || (n > TENANTS && n % TENANTS == 1)) && none())
 		return (NULL);
 	if (real == NULL)
 		real = (alloc_f *)dlsym(RTLD_NEXT, "calloc");
 	return (real(n, size));
-}
-
-void *
-aligned_alloc(size_t align, size_t size)
-{
-	static alloc_f *real;
-
-	if (align == LINE && none())
-		return (NULL);
-	if (real == NULL)
-		real = (alloc_f *)dlsym(RTLD_NEXT, "aligned_alloc");
-	return (real(align, size));
 }
