@@ -52,16 +52,19 @@ from .workers import workers
 
 ALL, ABUSE, REPORT, SOAK = "all", "abuse", "report", "soak"
 SECONDS = 4.5
+TURNS = 5
+REPEATS = {"flash-crowd": 10}  # turns, where five say too little
+QUICK_TURNS = 3
 EXPERIMENTS = ["table1", "pairs", "alone", "overhead", "workers",
                "utilization", "latency", "scale", "content-change",
                "flash-crowd", "fetch", "policies", *ABUSES, "rate-unknown",
                "rate-wrong"]
 # These go into `all`, the other abuses are for `abuse`.
 IN_ALL = ("slow-readers", "drip-origin", "random-hosts")
-# Not in `all`: it compares what is ours
-APART = ("policies",)
+# Not in `all`: one is part of `overhead`, one compares what is ours
+APART = ("alone", "policies")
 # Left out of a quick `all`: like others that stay, or nothing when short.
-LONG = ("alone", "workers", "utilization", "flash-crowd", "drip-origin",
+LONG = ("workers", "utilization", "flash-crowd", "drip-origin",
         "random-hosts", "rate-unknown", "rate-wrong")
 # What stock has not
 OURS = {"workers": "slots, not stock's threads", "fetch": "slots",
@@ -141,8 +144,10 @@ def parser() -> argparse.ArgumentParser:
                    f"{SOAK_SECONDS:g} for soak)")
     p.add_argument("--warmup", type=float, default=1, metavar="S",
                    help="before each (default %(default)s)")
-    p.add_argument("--turns", type=int, default=5, metavar="N",
-                   help="of all variants (default %(default)s)")
+    p.add_argument("--turns", type=int, metavar="N",
+                   help=f"of all variants (default {TURNS}; "
+                   + ", ".join(f"{n} for {e}" for e, n in REPEATS.items())
+                   + ")")
     p.add_argument("--max-turns", type=int, default=0, metavar="N",
                    help="go on so far while a verdict is unresolved")
     p.add_argument("--target", type=float, default=0.90, metavar="R",
@@ -236,15 +241,18 @@ def make_bed(args: argparse.Namespace, reaper: Reaper) -> Testbed:
     return bed
 
 
-def make_plan(args: argparse.Namespace) -> Plan:
-    """Return the plan, of numbers that make sense."""
-    given = vars(args) | {"seconds": seconds_of(args)}
+def make_plan(args: argparse.Namespace, name: str) -> Plan:
+    """Return an experiment's plan, of numbers that make sense."""
+    turns = args.turns
+    if turns is None:
+        turns = REPEATS.get(name, TURNS)
+    given = vars(args) | {"seconds": seconds_of(args), "turns": turns}
     for name, least in (("seconds", 0.1), ("warmup", 0), ("turns", 1),
                         ("connections", 1), ("rate", 1e6), ("flood", 1)):
         if given[name] < least:
             raise TestbedError(f"--{name} {given[name]:g}: at least "
                                f"{least:g}")
-    return Plan(seconds_of(args), args.warmup, args.turns, args.max_turns,
+    return Plan(seconds_of(args), args.warmup, turns, args.max_turns,
                 args.connections, args.target, args.seed)
 
 
@@ -252,8 +260,9 @@ def make_lab(
     args: argparse.Namespace, bed: Testbed, reaper: Reaper
 ) -> Lab:
     """Return the laboratory that the arguments describe."""
-    return Lab(bed, reaper, make_variants(args, bed.shaped), make_plan(args),
-               args.load == "wrk", args.unit_us)
+    return Lab(bed, reaper, make_variants(args, bed.shaped),
+               make_plan(args, args.experiment), args.load == "wrk",
+               args.unit_us)
 
 
 def chosen_pairs(text: str) -> list[tuple[str, str]]:
@@ -320,7 +329,8 @@ def seconds_of(
 def shorten(args: argparse.Namespace) -> None:
     """Take less of everything: minutes instead of an hour or two."""
     args.seconds = min(seconds_of(args), 2.0)
-    args.turns = min(args.turns, 3)
+    args.turns = min(QUICK_TURNS if args.turns is None else args.turns,
+                     QUICK_TURNS)
     args.warmup = min(args.warmup, 0.3)
     args.tenants, args.slots, args.clients = "200", "10,100", "10,100"
     args.flood = min(args.flood, 10_000)
@@ -393,7 +403,7 @@ def customers_job(
 
 def make_job(name: str, args: argparse.Namespace, bed: Testbed) -> Job:
     """Return the experiment as a job; an error if it can't run so."""
-    plan, variants = make_plan(args), args.variants.split(",")
+    plan, variants = make_plan(args, name), args.variants.split(",")
     many = len(variants)
     check_variants(name, variants)
     lacks = obstacle(name, args, bed)
@@ -487,6 +497,7 @@ def run_job(job: Job, args: argparse.Namespace, lab: Lab) -> dict[str, Any]:
     """Run one experiment; return its report."""
     args.experiment = job.name
     lab.variants = make_variants(args, lab.bed.shaped)
+    lab.plan = make_plan(args, job.name)
     lab.prepare(job.customers)
     lab.begin(job.schedule)
     return job.run(lab)

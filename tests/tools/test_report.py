@@ -33,7 +33,13 @@ from report_samples import (
     utilization_turn,
 )
 from sandpaper_bench.claims import claims
-from sandpaper_bench.cli import EXPERIMENTS, main, make_job, parser
+from sandpaper_bench.cli import (
+    EXPERIMENTS,
+    main,
+    make_job,
+    make_plan,
+    parser,
+)
 from sandpaper_bench.pace import Pace, duration
 from sandpaper_bench.report import read, write
 from sandpaper_bench.table import table
@@ -159,7 +165,7 @@ class Progress(unittest.TestCase):
         args = parser().parse_args(["all", "--pairs", "C1-C3"])
         for name in EXPERIMENTS:
             lab = SampleLab()
-            lab.plan.turns = args.turns
+            lab.plan = make_plan(args, name)
             lab.varnish = MagicMock()  # type: ignore[method-assign]
             lab.load = MagicMock()
             lab.measure = MagicMock(  # type: ignore[method-assign]
