@@ -35,7 +35,11 @@ LINKS = {("client", "proxy"): "10.78.0", ("proxy", "origin"): "10.78.1",
          ("client", "origin"): "10.78.2"}
 HOSTS = ("client", "proxy", "origin")
 PROGRAMS = ("ssh", "sshd", "ssh-keygen", "apache2", "ansible-inventory")
-PRIVSEP = Path("/run/sshd")  # which sshd wants, and a service would make
+# sshd wants a folder that a service would make: here each has its own /run,
+# so that two runs of these tests on a machine don't meet.
+OWN_RUN = ["sh", "-c",
+           'mount -t tmpfs none /run && mkdir -m 755 /run/sshd && exec "$@"',
+           "sh"]
 
 SSHD = """\
 HostKey {folder}/key
@@ -188,9 +192,6 @@ class Machines(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         build_loadgen()
-        if not PRIVSEP.exists():
-            PRIVSEP.mkdir()
-            cls.addClassCleanup(PRIVSEP.rmdir)
         cls.reaper = Reaper()
         cls.addClassCleanup(cls.reaper.close)
         cls.folder = Path(tempfile.mkdtemp(prefix="sandpaper-hosts-"))
@@ -236,7 +237,7 @@ class Machines(unittest.TestCase):
         config.write_text(SSHD.format(
             folder=cls.folder, name=name, port=port))
         process = cls.reaper.popen(
-            ["ip", "netns", "exec", cls.name(host), *before, str(
+            ["ip", "netns", "exec", cls.name(host), *OWN_RUN, *before, str(
                 shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")),
              "-D", "-e", "-f", str(config)], log=cls.folder / f"{name}.log")
         cls.addClassCleanup(cls.reaper.end, process)
