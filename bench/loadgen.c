@@ -1276,7 +1276,8 @@ count_waiting(struct group *g)
 		return (0);
 	for (i = 0; i < g->nconn; i++) {
 		c = &g->conns[i];
-		if (c->state != HEAD && c->state != BODY)
+		if ((c->state != HEAD && c->state != BODY) ||
+		    c->asked >= t_end)	/* with the last events */
 			continue;
 		note_latency(g, t_end - c->asked);
 		n++;

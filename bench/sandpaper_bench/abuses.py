@@ -44,6 +44,7 @@ class Abuse:
     flood: bool = False  # and goes on until it has sent enough
     deeds: tuple[str, ...] = ()
     after: bool = False  # done once; the victim is measured after it
+    fifo: bool = False  # at times, in which nothing is said of p99
     restarts: bool = False  # the worker process, so that answers are lost
     lasts: bool = False  # fetches go on when their clients are gone
     needs: str = ""  # what only the testbed of namespaces has
@@ -184,15 +185,17 @@ ABUSES = {
                "param.set sandpaper_workers_per_core 20")),
     "policy-live": Abuse(
         (twin(),), fair=0.5, greedy=True,
-        deeds=("param.set sandpaper_policy fifo",
-               "param.set sandpaper_policy mr3",
+        deeds=("param.set sandpaper_policy mr3",
+               "param.set sandpaper_policy wfq",
                "param.set sandpaper_policy 2dfqe",
                "param.set sandpaper_policy drr",
                "param.set sandpaper_policy mr3-rs")),
+    # Half, and of what off and observe serve: 0.7 of what on does.
     "switch-live": Abuse(
-        (twin(),), fair=0.5, greedy=True,
-        deeds=("param.set sandpaper off", "param.set sandpaper observe",
-               "param.set sandpaper on")),
+        (twin(),), fair=0.4, greedy=True, fifo=True,
+        deeds=("param.set sandpaper off", "param.set sandpaper_policy fifo",
+               "param.set sandpaper observe", "param.set sandpaper on",
+               "param.set sandpaper_policy mr3-rs")),
     "reload": Abuse(
         (twin(),), after=True,
         deeds=("vcl.load again {vcl}", "vcl.use again", "vcl.use boot",

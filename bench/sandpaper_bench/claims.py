@@ -261,6 +261,8 @@ def abuse_claims(report: Report) -> list[Claim]:
             verdict(r["kept_ci"], limit), told=None,
             stock=stock(report, "kept"), ours=r["kept"],
             interval=r["kept_ci"], target=f"at least {limit:.2f}"))
+        if ABUSES[r["abuse"]].fifo:
+            continue
         found.append(claim(
             report, r["variant"], f"p99 of {r['victim']} beside {r['abuse']}, "
             "over its p99 alone, at half of what is fair", TIMES,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .abuse import flood_plan
+from .abuse import QUICK_PART, QUICK_WINDOWS, flood_plan
 from .abuses import ABUSES
 from .fetch import CASES, SETTLE
 from .lab import Plan
@@ -140,7 +140,8 @@ def soak(variants: int, seconds: float) -> Schedule:
 
 def abuse(plan: Plan, variants: int, name: str, flood: int) -> Schedule:
     """Return the schedule of a kind of abuse."""
-    kind, quick = ABUSES[name], 2 * window(plan, 1 / 2)
+    kind = ABUSES[name]
+    quick = 2 * QUICK_WINDOWS * window(plan, QUICK_PART)
     if kind.flood:
         plan = flood_plan(plan)
         floods = math.ceil(flood / (FLOOD_RPS * (plan.seconds + plan.warmup)))

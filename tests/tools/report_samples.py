@@ -254,7 +254,8 @@ def line_results(lab: Lab, phase: str) -> list[Report]:
 def abuse_turn(rps: float, n: int) -> AbuseTurn:
     """Return a turn in which the victim kept so many requests/s."""
     return AbuseTurn([seen(1000), seen(1000 + n)], [seen(rps), seen(rps)],
-                     (seen(100), seen(100, 2e-2)), [], 1000, 0, 4096, 0.1, 9)
+                     ([seen(100)], [seen(100, 2e-2)]), [], 1000, 0, 4096, 0.1,
+                     9)
 
 
 def abuse_results(lab: Lab, name: str) -> list[Report]:
