@@ -126,7 +126,9 @@ start_round(struct drr *p)
 {
 	if (list_empty(&p->next))
 		return (0);
-	p->quantum = p->lacking > 0 ? p->lacking : p->largest;
+	/* Whoever was held for the link says nothing of what is lacking */
+	p->quantum = p->lacking > 0 && p->lacking < INT64_MAX ?
+	    p->lacking : p->largest;
 	p->largest = 1;
 	p->lacking = INT64_MAX;
 	list_splice(&p->this, &p->next);

@@ -288,6 +288,34 @@ test_credit(void **priv)
 	world_free(&w);
 }
 
+/* A round in which all are held: nobody has a deficit without end from it */
+static void
+test_drr_all_held(void **priv)
+{
+	const unsigned nic = REL_MASK(REL_NET);
+	struct world *w;
+	unsigned t, i, first = 0;
+
+	(void)priv;
+	w = world_new(REL_New(0, SLOTS, REL_OPT_ALL, NULL, NULL), SLOTS, 1);
+	assert_int_equal(0, REL_SetPolicy(w->rel,
+	    (unsigned)REL_PolicyByName("drr"), 0));
+	for (t = 0; t < 3; t++) {
+		(void)world_tenant(w, REL_WEIGHT_ONE);
+		world_estimate(w, t, 1000, t == 0 ? 2000 : 0);
+	}
+	(void)world_enqueue(w, 0, 1000);
+	assert_null(world_dequeue(w, 0, nic, NULL));
+	for (t = 1; t < 3; t++)
+		for (i = 0; i < 8; i++)
+			(void)world_enqueue(w, t, 1000);
+	for (i = 0; i < 8; i++)
+		first += world_dequeue(w, 0, nic, NULL)->tenant == 1;
+	assert_int_equal(first, 4);
+	assert_null(w->fault);
+	world_free(&w);
+}
+
 int
 main(void)
 {
@@ -299,6 +327,7 @@ main(void)
 		cmocka_unit_test(test_steps),
 		cmocka_unit_test(test_held_leaves),
 		cmocka_unit_test(test_credit),
+		cmocka_unit_test(test_drr_all_held),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));
