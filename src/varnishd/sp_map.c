@@ -248,6 +248,10 @@ map_declare(struct spd_map *m, const char *name, double weight,
 			    "without space, quote and backslash");
 	if (*name == '(')
 		return ("a name must not begin with a parenthesis");
+	if (is_group && (!strcmp(name, "other") || !strcmp(name, "unknown") ||
+	    !strcmp(name, "none")))
+		return ("a group must not be other, unknown or none, which "
+		    "are tenants");
 	if (map_tenant(m, name) != NULL)
 		return ("this tenant is there already");
 	if (map_group(m, name) != NULL)
