@@ -843,6 +843,11 @@ SPD_Next(struct worker *wrk)
 		return;
 	}
 	me->conn = NULL;
+	/* As the pool does between two tasks */
+	if (WS_Overflowed(wrk->aws))
+		wrk->stats->ws_thread_overflow++;
+	WS_Rollback(wrk->aws, 0);
+	wrk->seen_methods = 0;
 	spd_yield(me);
 	if (++me->turns >= SPD_SUM_TURNS && Pool_TrySumstat(wrk))
 		me->turns = 0;
