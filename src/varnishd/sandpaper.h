@@ -22,6 +22,9 @@
  * SPD_Pipe	the worker is about to pipe: its slot goes back
  * SPD_Rejoin	it has piped: the slot is retaken at once, even above W
  * SPD_CondWait	like Lck_CondWait(), lending after a millisecond
+ * SPD_CondWaitWindow	the same, for an h2 window to open: ETIMEDOUT at once
+ *		when as many of the tenant's workers as may be wait for
+ *		slow readers
  * SPD_Read	like read(2), lending while nothing comes
  * SPD_Write	like write(2), of an answer without VCL: a worker that parses
  *		does not wait

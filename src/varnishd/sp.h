@@ -79,6 +79,7 @@ struct spd_tenant {
 	uint64_t		requests;	/* done */
 	uint64_t		refused;	/* queue full, or too long */
 	uint64_t		gone;		/* reset while waiting */
+	uint64_t		shed;		/* slow readers too many */
 	int64_t			cpu_ns;		/* measured and estimated */
 	uint64_t		bytes;		/* sent to clients */
 	int64_t			wait_ns;
@@ -90,6 +91,13 @@ struct spd_tenant {
 		if ((t)->group != NULL)				\
 			(t)->group->field += (n);		\
 	} while (0)
+
+/* A limit that a tenant has reached */
+struct spd_excess {
+	const char		*what;
+	unsigned		value, limit;
+	char			tenant[TEN_NAME_MAX + 1];
+};
 
 /*--------------------------------------------------------------------
  * A client's connection, by file descriptor
@@ -295,7 +303,10 @@ void spd_estimate(struct spd_tenant *);		/* locked */
 enum rel_resource spd_dominant(const struct spd_tenant *);	/* locked */
 const char *spd_name(const struct spd_tenant *);
 unsigned spd_queue_limit(const struct spd_tenant *);
-int spd_queue_full(const struct spd_tenant *);		/* locked */
+int spd_exceeds(struct spd_excess *, const struct spd_tenant *,
+    const char *what, unsigned value, unsigned limit);	/* locked */
+int spd_queue_full(const struct spd_tenant *, struct spd_excess *); /* locked */
+void spd_log_excess(struct vsl_log *, const struct spd_excess *);
 void spd_take_out(struct rel_node *, int64_t now);	/* locked */
 
 /* sp_map.c */

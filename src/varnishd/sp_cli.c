@@ -29,7 +29,7 @@ struct row {
 	char			name[TEN_NAME_MAX + 1];
 	char			group[TEN_NAME_MAX + 1];
 	struct rel_tenant_stat	st;
-	uint64_t		requests, refused, gone, bytes;
+	uint64_t		requests, refused, gone, shed, bytes;
 	int64_t			cpu_ns, wait_ns;
 	unsigned		queue_limit;
 	double			share;
@@ -62,6 +62,7 @@ snap_row(struct row *r, struct spd_tenant *t, int64_t now)
 	r->requests = t->requests;
 	r->refused = t->refused;
 	r->gone = t->gone;
+	r->shed = t->shed;
 	r->bytes = t->bytes;
 	r->cpu_ns = t->cpu_ns;
 	r->wait_ns = t->wait_ns;
@@ -212,10 +213,11 @@ row_json(struct cli *cli, const struct row *r)
 	    (double)r->st.estimate[REL_CPU] * 1e-9,
 	    (double)r->st.estimate[REL_NET] * 1e-9);
 	VCLI_Out(cli, "\"requests\": %ju, \"refused\": %ju, "
-	    "\"gone\": %ju, \"cpu_s\": %.9f, \"bytes\": %ju, "
+	    "\"gone\": %ju, \"shed\": %ju, "
+	    "\"cpu_s\": %.9f, \"bytes\": %ju, "
 	    "\"waited_s\": %.9f, \"oldest_s\": %.6f, "
 	    "\"account_s\": %.9f}", (uintmax_t)r->requests,
-	    (uintmax_t)r->refused, (uintmax_t)r->gone,
+	    (uintmax_t)r->refused, (uintmax_t)r->gone, (uintmax_t)r->shed,
 	    (double)r->cpu_ns * 1e-9, (uintmax_t)r->bytes,
 	    (double)r->wait_ns * 1e-9, oldest(r),
 	    (double)r->st.account * 1e-9);
@@ -343,6 +345,7 @@ show_text(struct cli *cli, const struct row *r)
 	VCLI_Out(cli, "%-22s %ju\n", "requests", (uintmax_t)r->requests);
 	VCLI_Out(cli, "%-22s %ju\n", "refused", (uintmax_t)r->refused);
 	VCLI_Out(cli, "%-22s %ju\n", "gone", (uintmax_t)r->gone);
+	VCLI_Out(cli, "%-22s %ju\n", "shed", (uintmax_t)r->shed);
 	VCLI_Out(cli, "%-22s %.6f\n", "cpu, s", (double)r->cpu_ns * 1e-9);
 	VCLI_Out(cli, "%-22s %ju\n", "bytes", (uintmax_t)r->bytes);
 	VCLI_Out(cli, "%-22s %.6f\n", "waited, s",

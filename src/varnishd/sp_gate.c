@@ -377,10 +377,10 @@ spd_charge(struct spd_tenant *t, int64_t cpu, int64_t now)
 	REL_Charge(spd.rel, t->rel, cpu / spd.cores, now);
 }
 
-/* *wait: how long to wait before a refused stream is told so, ns */
+/* Refused: why; *wait: how long a stream's client waits to be told so, ns */
 static enum spd_in
 spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
-    unsigned flags, int64_t *wait)
+    unsigned flags, struct spd_excess *e, int64_t *wait)
 {
 	struct spd_worker *me = spd_self();
 	struct rel_node *n = SPD_NODE(req);
@@ -406,9 +406,10 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	t = spd_tenant_check(t, name, l);
 	spd.lap_sum += me->laps;
 	me->laps = 0;
-	full = spd_queue_full(t);
+	full = spd_queue_full(t, e);
 	if (spd.refuse) {
-		full = full || (spd.refuse & 1);
+		full = full || ((spd.refuse & 1) &&
+		    spd_exceeds(e, t, "requests to refuse", 1, 1));
 		spd.refuse >>= 1;
 	}
 	if (full) {
@@ -467,6 +468,7 @@ spd_refuse(struct req *req)
 enum spd_gate
 SPD_Gate(struct worker *wrk, struct req *req)
 {
+	struct spd_excess e;
 	struct spd_conn *conn;
 
 	conn = spd.mode == SPD_OFF ? NULL : spd_conn(req->sp);
@@ -478,10 +480,10 @@ SPD_Gate(struct worker *wrk, struct req *req)
 		spd_disarm(conn);	/* its bytes are no new request */
 	else
 		spd_conn_leave(conn);
-	if (spd_enqueue(wrk, req, conn, 0, NULL) == SPD_IN_QUEUED)
+	if (spd_enqueue(wrk, req, conn, 0, &e, NULL) == SPD_IN_QUEUED)
 		return (SPD_GATE_QUEUED);
 	(void)Req_LogStart(wrk, req);
-	VSLb(req->vsl, SLT_Error, "Sandpaper: the tenant's queue is full");
+	spd_log_excess(req->vsl, &e);
 	spd_refuse(req);
 	return (SPD_GATE_REFUSED);
 }
@@ -489,13 +491,16 @@ SPD_Gate(struct worker *wrk, struct req *req)
 int
 SPD_Stream(struct worker *wrk, struct req *req, enum task_prio prio)
 {
+	struct spd_excess e;
 	int64_t wait;
 
 	if (spd.mode == SPD_OFF)
 		return (Pool_Task(wrk->pool, SPD_TASK(req), prio));
 	if (prio == TASK_QUEUE_REQ && WRK_ReqPoolFail())
 		return (-1);
-	if (spd_enqueue(wrk, req, NULL, SPD_F_H2, &wait) != SPD_IN_QUEUED) {
+	if (spd_enqueue(wrk, req, NULL, SPD_F_H2, &e, &wait) !=
+	    SPD_IN_QUEUED) {
+		spd_log_excess(req->vsl, &e);
 		VTIM_sleep((double)wait * 1e-9);
 		return (-1);
 	}
@@ -592,11 +597,16 @@ static int
 spd_late(struct worker *wrk, struct req *req)
 {
 	struct rel_node *n = SPD_NODE(req);
+	char name[TEN_NAME_MAX + 1];
+	size_t l;
 
 	n->magic = 0;
+	l = spd_tenant_name(req, name);
 	(void)Req_LogStart(wrk, req);
-	VSLb(req->vsl, SLT_Error,
-	    "Sandpaper: the request waited for too long");
+	VSLb(req->vsl, SLT_Error, "Sandpaper: tenant %.*s has a request that "
+	    "waited for %.1f s, the limit is %.1f s", (int)l, name,
+	    (double)(METER_Now() - n->arrival) * 1e-9,
+	    cache_param->sandpaper_queue_timeout);
 	if (!(SPD_FLAGS(n) & SPD_F_H2))
 		spd_refuse(req);
 	return (1);
@@ -831,26 +841,23 @@ SPD_Fetch(struct busyobj *bo, const struct req *req)
 int
 SPD_FetchFull(struct busyobj *bo)
 {
-	unsigned limit = spd_fetch_limit(), fetches = 0;
-	char name[TEN_NAME_MAX + 1];
+	struct spd_excess e;
 	struct spd_tenant *t;
-	int full = 0;
+	int full;
 
 	if (spd.mode != SPD_ON)
 		return (0);
 	Lck_Lock(&spd.mtx);
 	t = spd_fetcher(bo);
-	if (t != NULL && t->fetches >= limit) {
-		full = 1;
-		fetches = t->fetches;
-		bprintf(name, "%s", spd_name(t));
+	full = t != NULL &&
+	    spd_exceeds(&e, t, "fetches", t->fetches, spd_fetch_limit());
+	if (full) {
 		SPD_COUNT(t, refused, 1);
 		spd.vsc->refused++;
 	}
 	Lck_Unlock(&spd.mtx);
 	if (full)
-		VSLb(bo->vsl, SLT_Error, "Sandpaper: tenant %s has %u fetches, "
-		    "the limit is %u", name, fetches, limit);
+		spd_log_excess(bo->vsl, &e);
 	return (full);
 }
 

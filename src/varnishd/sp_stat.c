@@ -109,6 +109,7 @@ stat_copy(const struct stat_row *r)
 	r->vsc->requests = t->requests;
 	r->vsc->refused = t->refused;
 	r->vsc->gone = t->gone;
+	r->vsc->shed = t->shed;
 	r->vsc->cpu_ns = (uint64_t)t->cpu_ns;
 	r->vsc->bytes = t->bytes;
 	r->vsc->wait_ns = (uint64_t)t->wait_ns;

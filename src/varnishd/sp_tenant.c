@@ -11,6 +11,7 @@
 #include "config.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -207,7 +208,33 @@ spd_tenant_check(struct spd_tenant *t, const char *name, size_t l)
 	return (t);
 }
 
-/*--------------------------------------------------------------------*/
+/*--------------------------------------------------------------------
+ * Limits
+ */
+
+/* Has a tenant as many of these as it may?  If so, *e is for the log. */
+int
+spd_exceeds(struct spd_excess *e, const struct spd_tenant *t,
+    const char *what, unsigned value, unsigned limit)
+{
+
+	SPD_LOCKED();
+	if (value < limit)
+		return (0);
+	e->what = what;
+	e->value = value;
+	e->limit = limit;
+	bprintf(e->tenant, "%s", spd_name(t));
+	return (1);
+}
+
+void
+spd_log_excess(struct vsl_log *vsl, const struct spd_excess *e)
+{
+
+	VSLb(vsl, SLT_Error, "Sandpaper: tenant %s has %u %s, the limit is %u",
+	    e->tenant, e->value, e->what, e->limit);
+}
 
 /* Requests */
 unsigned
@@ -225,16 +252,19 @@ spd_queue_limit(const struct spd_tenant *t)
  * may wait on: for origins, and on waiting lists.
  */
 int
-spd_queue_full(const struct spd_tenant *t)
+spd_queue_full(const struct spd_tenant *t, struct spd_excess *e)
 {
 	unsigned waiting = REL_TenantWaiting(t->rel);
 	unsigned all = cache_param->sandpaper_queue_total;
 
 	SPD_LOCKED();
-	return (waiting >= spd_queue_limit(t) ||
-	    REL_TenantRunning(t->rel) >= all ||
-	    (waiting > 0 && REL_Waiting(spd.rel) >= all &&
-	    REL_GroupWaiting(t->rel) >= all / REL_Backlogged(spd.rel)));
+	if (spd_exceeds(e, t, "waiting requests", waiting,
+	    spd_queue_limit(t)) || spd_exceeds(e, t, "released requests",
+	    REL_TenantRunning(t->rel), all))
+		return (1);
+	return (waiting > 0 && REL_Waiting(spd.rel) >= all &&
+	    spd_exceeds(e, t, "requests in a full queue",
+	    REL_GroupWaiting(t->rel), all / REL_Backlogged(spd.rel)));
 }
 
 int

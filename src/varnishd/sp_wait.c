@@ -34,6 +34,7 @@
 #define SPD_LOOK_MS	5		/* of a write, between two looks */
 #define SPD_LOOK	(SPD_LOOK_MS * 1000000)	/* ns */
 #define SPD_BLOCKED	1000000000	/* ns, of a request's writes */
+#define SPD_WRITERS	8U	/* a tenant may have, however few threads are */
 #define SPD_ACK_MS	200		/* no ACK for so long: it won't come */
 
 static int
@@ -217,14 +218,65 @@ spd_send(int fd, const struct iovec *iov, int n, size_t done, int flags)
 	return (sendmsg(fd, &msg, flags));
 }
 
-/* Workers that one tenant's slow readers may hold */
-static unsigned
-spd_writers_max(void)
-{
-	unsigned u;
+/*--------------------------------------------------------------------
+ * Slow readers hold a worker each: who does not take what is sent, or does
+ * not open an HTTP/2 window.  Once they have half of all threads, a tenant
+ * may have an eighth.
+ */
 
-	u = cache_param->wthread_max * cache_param->wthread_pools / 8;
-	return (vmax_t(unsigned, u, 8));
+/* 1: there are as many as there may be; errno says that it is over */
+static int
+spd_writer_begins(struct spd_tenant *t)
+{
+	unsigned all = cache_param->wthread_max * cache_param->wthread_pools;
+	struct spd_excess e;
+	int shed;
+
+	Lck_Lock(&spd.mtx);
+	shed = spd.writers >= all / 2 && spd_exceeds(&e, t, "slow readers",
+	    t->writers, vmax_t(unsigned, all / 8, SPD_WRITERS));
+	if (shed) {
+		SPD_COUNT(t, shed, 1);
+		spd.vsc->shed++;
+	} else {
+		t->writers++;
+		spd.writers++;
+	}
+	Lck_Unlock(&spd.mtx);
+	if (shed) {
+		spd_log_excess(spd_req_of(spd_me.node)->vsl, &e);
+		errno = EPIPE;
+	}
+	return (shed);
+}
+
+static void
+spd_writer_ends(struct spd_tenant *t)
+{
+
+	Lck_Lock(&spd.mtx);
+	t->writers--;
+	spd.writers--;
+	Lck_Unlock(&spd.mtx);
+}
+
+int
+SPD_CondWaitWindow(pthread_cond_t *cond, struct lock *lck, vtim_dur tmo)
+{
+	struct spd_tenant *t;
+	int r;
+
+	/* As long as it does not lend, it is not slow */
+	if (!spd_holds_slot() || spd_me.impatient != cond)
+		return (SPD_CondWaitTimeout(cond, lck, tmo));
+	t = spd_tenant_rel(spd_me.node->tenant);
+	if (spd_writer_begins(t)) {
+		spd_me.impatient = NULL;
+		return (ETIMEDOUT);
+	}
+	r = SPD_CondWaitTimeout(cond, lck, tmo);
+	spd_writer_ends(t);
+	return (r);
 }
 
 /* How much spd_send() tries to send, of iov's len bytes, `done` being sent */
@@ -247,7 +299,7 @@ spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
 	struct spd_tenant *t = spd_tenant_rel(node->tenant);
 	size_t asked;
 	ssize_t l;
-	int e, shed;
+	int e;
 
 	Lck_Lock(&spd.mtx);
 	spd.vsc->slow_readers += !(SPD_FLAGS(node) & SPD_F_SLOW);
@@ -256,15 +308,9 @@ spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
 	    METER_Now());
 	SPD_FLAGS(node) &= (1U << SPD_COUNTED_SHIFT) - 1;
 	SPD_FLAGS(node) |= SPD_F_SLOW;
-	shed = t->writers >= spd_writers_max();
-	spd.vsc->shed += (unsigned)shed;
-	t->writers += !shed;
-	spd.writers += !shed;
 	Lck_Unlock(&spd.mtx);
-	if (shed) {
-		errno = EPIPE;
+	if (spd_writer_begins(t))
 		return (-1);
-	}
 	spd_lend();
 	do {
 		asked = spd_asks(iov, done, len);
@@ -274,10 +320,7 @@ spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
 	} while (l > 0 && (size_t)l == asked && done < len);
 	e = errno;
 	SPD_Rejoin();
-	Lck_Lock(&spd.mtx);
-	t->writers--;
-	spd.writers--;
-	Lck_Unlock(&spd.mtx);
+	spd_writer_ends(t);
 	errno = e;
 	return (done > 0 ? (ssize_t)done : l);
 }
