@@ -45,7 +45,7 @@ from .varnish import Variant, Varnish
 QUICK_CONNECTIONS = 20
 QUICK_LOAD = 0.5  # of what is fair
 QUICK_WINDOWS = 3  # of the open loop, alone and beside each
-QUICK_PART = 0.2  # of the planned length
+QUICK_PART = 0.45  # of the planned length, so that both phases of flips fit
 DRAIN_SECONDS = 10.0  # at most, for what is still owed at the end of a window
 SETTLE_SECONDS = 10.0  # after which varnishd is no longer waited for
 GAUGES = ("SANDPAPER.waiting", "SANDPAPER.running", "SANDPAPER.ready")

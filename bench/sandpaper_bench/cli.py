@@ -60,12 +60,12 @@ EXPERIMENTS = ["table1", "pairs", "alone", "overhead", "workers",
                "flash-crowd", "fetch", "policies", *ABUSES, "rate-unknown",
                "rate-wrong"]
 # These go into `all`, the other abuses are for `abuse`.
-IN_ALL = ("slow-readers", "drip-origin", "random-hosts")
+IN_ALL = ("slow-readers", "random-hosts")
 # Not in `all`: one is part of `overhead`, one compares what is ours
 APART = ("alone", "policies")
 # Left out of a quick `all`: like others that stay, or nothing when short.
-LONG = ("workers", "utilization", "flash-crowd", "drip-origin",
-        "random-hosts", "rate-unknown", "rate-wrong")
+LONG = ("workers", "utilization", "flash-crowd", "random-hosts",
+        "rate-unknown", "rate-wrong")
 # What stock has not
 OURS = {"workers": "slots, not stock's threads", "fetch": "slots",
         "utilization": "policies, too", "policies": "policies",

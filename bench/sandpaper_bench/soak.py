@@ -145,10 +145,12 @@ def calm(
     while ((after := varnish.descriptors()) > usual + DESCRIPTORS
            and time.monotonic() < deadline):
         time.sleep(LOOK_SECONDS)
+    died = varnish.restarted() or varnish.panicked()
+    if died:
+        progress(f"  a worker process died{varnish.obituary()}")
     return Soaked(
         victim, took, unaccounted(counters), counters, meddler.rss,
-        (usual, after), meddler.threads,
-        varnish.restarted() or varnish.panicked(), len(meddler.errors))
+        (usual, after), meddler.threads, died, len(meddler.errors))
 
 
 def result(variant: str, seconds: float, found: Soaked) -> dict[str, Any]:
