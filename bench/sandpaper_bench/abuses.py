@@ -142,9 +142,11 @@ ABUSES = {
     "h2-resets": Abuse(
         (twin("h2-reset", 20, rate=500),), fair=0.5, greedy=True,
         parameters=H2),
-    # Windows that never open, all streams of each connection.
+    # Windows that never open, all streams of each connection: a thread each,
+    # and a new connection once they are given up.
     "h2-window": Abuse(
-        (twin("h2", 20, streams=100, window=0),), parameters=H2),
+        (twin("h2", 20, streams=100, window=0),), fair=0.5, greedy=True,
+        parameters=H2),
     # PING and SETTINGS, 500 each a second and connection.
     "h2-pings": Abuse(
         (twin("h2-ping", 20, rate=500),), fair=0.5, greedy=True,
