@@ -200,7 +200,7 @@ SECTIONS = {
         "completed nor cancelled, waiting or running; lost: a victim's "
         "requests that were not answered once; settled: seconds until "
         "nothing runs or waits any more; memory: of the last quarter over "
-        "the second's."),
+        "the third's."),
     **{name: Section(
         f"Pairs, the link's rate {what}", RATE_ABOUT.format(what),
         PAIR_COLUMNS,
