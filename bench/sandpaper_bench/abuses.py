@@ -195,9 +195,8 @@ ABUSES = {
     # Half, and of what off and observe serve: 0.7 of what on does.
     "switch-live": Abuse(
         (twin(),), fair=0.4, greedy=True, fifo=True,
-        deeds=("param.set sandpaper off", "param.set sandpaper_policy fifo",
-               "param.set sandpaper observe", "param.set sandpaper on",
-               "param.set sandpaper_policy mr3-rs")),
+        deeds=("param.set sandpaper off", "param.set sandpaper observe",
+               "param.set sandpaper on")),
     "reload": Abuse(
         (twin(),), after=True,
         deeds=("vcl.load again {vcl}", "vcl.use again", "vcl.use boot",
