@@ -224,7 +224,7 @@ spd_send(int fd, const struct iovec *iov, int n, size_t done, int flags)
  * may have an eighth.
  */
 
-/* 1: there are as many as there may be; errno says that it is over */
+/* 1: there are as many as there may be */
 static int
 spd_writer_begins(struct spd_tenant *t)
 {
@@ -243,10 +243,8 @@ spd_writer_begins(struct spd_tenant *t)
 		spd.writers++;
 	}
 	Lck_Unlock(&spd.mtx);
-	if (shed) {
+	if (shed)
 		spd_log_excess(spd_req_of(spd_me.node)->vsl, &e);
-		errno = EPIPE;
-	}
 	return (shed);
 }
 
@@ -309,8 +307,10 @@ spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
 	SPD_FLAGS(node) &= (1U << SPD_COUNTED_SHIFT) - 1;
 	SPD_FLAGS(node) |= SPD_F_SLOW;
 	Lck_Unlock(&spd.mtx);
-	if (spd_writer_begins(t))
+	if (spd_writer_begins(t)) {
+		errno = EPIPE;
 		return (-1);
+	}
 	spd_lend();
 	do {
 		asked = spd_asks(iov, done, len);
