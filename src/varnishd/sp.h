@@ -92,6 +92,10 @@ struct spd_tenant {
 			(t)->group->field += (n);		\
 	} while (0)
 
+/* Tenants without a name of their own, beside TEN_OTHER */
+#define SPD_UNKNOWN	"(unknown)"	/* no tenant of the map's */
+#define SPD_NOHOST	"(none)"
+
 /* A limit that a tenant has reached */
 struct spd_excess {
 	const char		*what;

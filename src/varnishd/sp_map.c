@@ -25,8 +25,6 @@
 
 #include "sp.h"
 
-#define SPD_UNKNOWN	"(unknown)"
-
 struct map_tenant {
 	VSTAILQ_ENTRY(map_tenant) list;
 	char			name[TEN_NAME_MAX + 1];
@@ -233,6 +231,7 @@ static const char *
 map_declare(struct spd_map *m, const char *name, double weight,
     unsigned queue_limit, int is_group)
 {
+	char whole[TEN_NAME_MAX + 1];
 	struct map_tenant *t;
 	const char *p;
 
@@ -248,8 +247,9 @@ map_declare(struct spd_map *m, const char *name, double weight,
 			    "without space, quote and backslash");
 	if (*name == '(')
 		return ("a name must not begin with a parenthesis");
-	if (is_group && (!strcmp(name, "other") || !strcmp(name, "unknown") ||
-	    !strcmp(name, "none")))
+	bprintf(whole, is_group ? "(%s)" : "%s", name);
+	if (!strcmp(whole, TEN_OTHER) || !strcmp(whole, SPD_UNKNOWN) ||
+	    !strcmp(whole, SPD_NOHOST))
 		return ("a group must not be other, unknown or none, which "
 		    "are tenants");
 	if (map_tenant(m, name) != NULL)
@@ -263,7 +263,7 @@ map_declare(struct spd_map *m, const char *name, double weight,
 		    "parameter's");
 	t = calloc(1, sizeof *t);
 	AN(t);
-	bprintf(t->name, is_group ? "(%s)" : "%s", name);
+	bprintf(t->name, "%s", whole);
 	t->len = strlen(t->name);
 	t->weight = (uint32_t)vmax(1., weight * REL_WEIGHT_ONE + .5);
 	t->queue_limit = queue_limit;

@@ -19,7 +19,6 @@
 
 #include "vrnd.h"
 
-#define SPD_NOHOST	"(none)"
 #define SPD_TURNED	2	/* times as much of the other resource: it has */
 
 /*--------------------------------------------------------------------
