@@ -25,7 +25,8 @@ struct drr {
 	struct rel_link		held;		/* in this, dominant closed */
 	int64_t			quantum;	/* virtual ns, at least 1 */
 	int64_t			largest;	/* of this round so far */
-	int64_t			lacking;	/* the least; 0: one released */
+	int64_t			lacking;	/* the least; 0: one released;
+						 * INT64_MAX: no turn yet */
 	uint64_t		period;		/* busy period */
 	unsigned		closed;
 };
