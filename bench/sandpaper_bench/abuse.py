@@ -7,13 +7,14 @@ that run side by side, and the victim's phases take turns between them; what
 is greedy is measured after the victim alone, under the same varnishd; what is
 done once is done under load, and the victim measured after it.
 
-`kept` is its throughput beside over alone; `fair` what it could claim.  p99
-is of an open loop of QUICK_CONNECTIONS at half of what is fair, the median of
+`kept` is its throughput beside over alone; `fair` what it could claim.  p99 is
+of an open loop of QUICK_CONNECTIONS at half of what is fair, the median of
 QUICK_WINDOWS, which take turns with as many alone: one stall of 10 ms that is
-the machine's is the p99 of a second.  When the load has gone, everything that is counted has to be back at zero within a
-second (`settled_s`), each complete request of the victim's answered once
-(`lost`), no worker process gone (`died`), and the threads within their bound.
-The control is the victim alone, measured twice.
+the machine's is the p99 of a second.  When the load has gone, everything that
+is counted has to be back at zero within a second (`settled_s`), each complete
+request of the victim's answered once (`lost`), no worker process gone
+(`died`), and the threads within their bound.  The control is the victim alone,
+measured twice.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ DRAIN_SECONDS = 10.0  # at most, for what is still owed at the end of a window
 SETTLE_SECONDS = 10.0  # after which varnishd is no longer waited for
 GAUGES = ("SANDPAPER.waiting", "SANDPAPER.running", "SANDPAPER.ready")
 LENT = "SANDPAPER.lent"
-Sides = tuple[list[Seen], list[Seen]]  # windows alone, and beside
 STOCK_GAUGES = ("MAIN.thread_queue_len",)
+Sides = tuple[list[Seen], list[Seen]]  # windows alone, and beside
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def settled(
 
 
 class Case:
-    """One kind of abuse under one variant."""
+    """One turn of one kind of abuse under one variant."""
 
     def __init__(
         self, lab: Lab, abuse: Abuse, victim: Group, variant: Variant,
@@ -181,15 +182,13 @@ class Case:
         self, open_loop: Group, quiet: Varnish, abused: Varnish
     ) -> Sides:
         """Measure the open loop alone and beside, in turns A B B A."""
-        alone: list[Seen] = []
-        beside: list[Seen] = []
-        for n in range(QUICK_WINDOWS):
-            if n % 2 == 0:
-                alone.append(self._alone(quiet, open_loop))
-            beside.append(self._beside(abused, open_loop))
-            if n % 2 == 1:
-                alone.append(self._alone(quiet, open_loop))
-        return alone, beside
+        found: Sides = ([], [])
+        measure = ((self._alone, quiet), (self._beside, abused))
+        for n in range(2 * QUICK_WINDOWS):
+            side = (n + 1) // 2 % 2
+            window, varnish = measure[side]
+            found[side].append(window(varnish, open_loop))
+        return found
 
     def _found(
         self, varnish: Varnish, rss: int, alone: Sequence[Seen],

@@ -247,10 +247,10 @@ def make_plan(args: argparse.Namespace, name: str) -> Plan:
     if turns is None:
         turns = REPEATS.get(name, TURNS)
     given = vars(args) | {"seconds": seconds_of(args), "turns": turns}
-    for name, least in (("seconds", 0.1), ("warmup", 0), ("turns", 1),
-                        ("connections", 1), ("rate", 1e6), ("flood", 1)):
-        if given[name] < least:
-            raise TestbedError(f"--{name} {given[name]:g}: at least "
+    for option, least in (("seconds", 0.1), ("warmup", 0), ("turns", 1),
+                          ("connections", 1), ("rate", 1e6), ("flood", 1)):
+        if given[option] < least:
+            raise TestbedError(f"--{option} {given[option]:g}: at least "
                                f"{least:g}")
     return Plan(seconds_of(args), args.warmup, turns, args.max_turns,
                 args.connections, args.target, args.seed)
