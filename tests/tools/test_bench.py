@@ -405,7 +405,7 @@ class Loadgen(unittest.TestCase):
                               capture_output=True, timeout=TIMEOUT,
                               check=False)
 
-    def load(self, group: str, seconds: int = TIMEOUT // 2) -> dict[str, Any]:
+    def load(self, group: str, seconds: float = TIMEOUT // 2) -> dict[str, Any]:
         done = self.run_loadgen("-w", "0", "-t", str(seconds),
                                 f"127.0.0.1:{self.port}", group)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -413,6 +413,11 @@ class Loadgen(unittest.TestCase):
         self.assertEqual(lines[:2], ["start", "end"])
         found: dict[str, Any] = json.loads(lines[2])["groups"][0]
         return found
+
+    def test_what_is_asked_after_the_window_does_not_wait_in_it(self) -> None:
+        for _ in range(20):  # each misses with 3 in 8
+            seen = self.load("host=a,path=/bytes/100,conns=8", 0.02)
+            self.assertLess(seen["max_s"], 1)
 
     def test_closed_loop_counts_each_answer_once(self) -> None:
         seen = self.load("host=a,path=/bytes/5000,conns=4,limit=400")
