@@ -47,6 +47,7 @@
 
 #define NS		1000000000ULL
 #define TICK		(NS / 100)	/* timers of the misbehaving modes */
+#define TICK_PARTS	10		/* each for some of the connections */
 #define HEAD_MAX	8192
 #define REQUEST_MAX	4096
 #define HEADERS_MAX	32		/* sets of headers a group */
@@ -811,7 +812,7 @@ static void
 conn_flood(struct conn *c, uint64_t now)
 {
 	struct group *g = c->group;
-	unsigned n = (unsigned)(g->rate * TICK / NS) + 1;
+	unsigned n = (unsigned)fmax(1, g->rate * TICK / NS);
 
 	for (; n > 0 && c->out_len + 2 * H2_FRAME_MAX <= OUT_MAX; n--) {
 		if (g->mode == H2_PING) {
@@ -1098,21 +1099,25 @@ group_rest(struct group *g, uint64_t now)
 		group_wake(g, now);
 }
 
-static void
+/* Part of a tick: clients of one group are not in step.  Returns the next. */
+static uint64_t
 ticks(uint64_t now)
 {
+	static unsigned part;
 	struct group *g;
 	unsigned u, i;
 
+	part = (part + 1) % TICK_PARTS;
 	for (u = 0; u < ngroups; u++) {
 		g = &groups[u];
 		if (g->on > 0)
 			group_rest(g, now);
 		if (!timed(g->mode) && g->retrying == 0)
 			continue;
-		for (i = 0; i < g->nconn; i++)
+		for (i = part; i < g->nconn; i += TICK_PARTS)
 			conn_tick(&g->conns[i], now);
 	}
+	return (now + TICK / TICK_PARTS);
 }
 
 static uint64_t
@@ -1180,10 +1185,8 @@ run(void)
 			printf("start\n");
 			(void)fflush(stdout);
 		}
-		if (now >= tick) {
-			ticks(now);
-			tick = now + TICK;
-		}
+		if (now >= tick)
+			tick = ticks(now);
 		next = arrivals(now);
 		if (tick < next)
 			next = tick;
@@ -1236,10 +1239,8 @@ drain(uint64_t until)
 		}
 		if (owed == 0)
 			break;
-		if (now >= tick) {
-			ticks(now);
-			tick = now + TICK;
-		}
+		if (now >= tick)
+			tick = ticks(now);
 		serve(now, tick);
 	}
 }
