@@ -210,5 +210,5 @@ ABUSES = {
     # Idle connections take all of varnishd's descriptors.
     "no-descriptors": Abuse(
         (abuser("idle", mode="drip", conns=400, rate=0.1),), prime=False,
-        greedy=True, deeds=("descriptors 300",)),
+        greedy=True, deeds=("descriptors 300", "wait 60")),
 }

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A pool whose threads are all blocked waits without burning CPU time."""
+"""Who can do nothing waits without burning CPU time."""
 
 from __future__ import annotations
 
 import os
+import resource
 import socket
 import threading
 import time
@@ -16,6 +17,7 @@ THREADS = 20
 WAITING = 200  # requests, more than there are threads
 WINDOW = 5.0  # seconds
 MOST = 0.01  # of one core
+CLIENTS = 5  # for whom there is no descriptor
 VCL = """vcl 4.1;
 import vtc;
 backend default none;
@@ -24,11 +26,39 @@ sub vcl_recv {
 	return (synth(200));
 }
 """
+NOTHING = """vcl 4.1;
+backend default none;
+sub vcl_recv {
+	return (synth(200));
+}
+"""
+
+
+class Idle(Preloaded):
+    """A varnishd that has nothing to do, but that something waits."""
+
+    def cpu_s(self) -> float:
+        """Return what the worker process has used so far."""
+        fields = Path(f"/proc/{self.worker()}/stat").read_text().rpartition(
+            ")")[2]
+        return sum(map(int, fields.split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+    def worker(self) -> int:
+        """Return the worker process, the manager's one child."""
+        pid = self.process.pid
+        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text())
+
+    def assert_idle(self) -> None:
+        """It takes next to no CPU time."""
+        before, start = self.cpu_s(), time.monotonic()
+        time.sleep(WINDOW)  # what is measured is what nothing takes
+        used = (self.cpu_s() - before) / (time.monotonic() - start)
+        self.assertLess(used, MOST)
 
 
 @unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
-class Saturated(Preloaded):
-    """All block in VCL, and more want to."""
+class Saturated(Idle):
+    """All threads block in VCL, and more want to."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -41,17 +71,6 @@ class Saturated(Preloaded):
             "-p", f"thread_pool_max={THREADS}", "-p", "sandpaper_cores=1",
             "-p", "sandpaper_workers_per_core=4")
 
-    def cpu_s(self) -> float:
-        """Return what the worker process has used so far."""
-        worker = self.children(self.process.pid)
-        fields = Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2]
-        return sum(map(int, fields.split()[11:13])) / os.sysconf("SC_CLK_TCK")
-
-    @staticmethod
-    def children(pid: int) -> int:
-        """Return the one child of a process."""
-        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text())
-
     def serve(self) -> None:
         """Be the barrier: once it is open, all may pass."""
         for _ in range(WAITING):
@@ -63,11 +82,25 @@ class Saturated(Preloaded):
         threading.Thread(target=self.serve, daemon=True).start()
         clients = [self.ask(f"{n % 10}.example") for n in range(WAITING)]
         self.await_counter("SANDPAPER.waiting", WAITING // 2)
-        before, start = self.cpu_s(), time.monotonic()
-        time.sleep(WINDOW)  # what is measured is what nothing takes
-        used = (self.cpu_s() - before) / (time.monotonic() - start)
-        self.assertLess(used, MOST)
+        self.assert_idle()
         self.opened.set()
+        for client in clients:
+            self.assertEqual(self.status(client), 200)
+        self.assert_alive()
+
+
+@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
+class NoDescriptors(Idle):
+    """Connections wait to be accepted, and there is no descriptor."""
+
+    def test_it_waits_for_one(self) -> None:
+        self.varnishd("", "-f", self.vcl(NOTHING))
+        free = resource.prlimit(self.worker(), resource.RLIMIT_NOFILE)
+        resource.prlimit(self.worker(), resource.RLIMIT_NOFILE, (3, free[1]))
+        clients = [self.ask("a.example") for _ in range(CLIENTS)]
+        self.await_counter("MAIN.sess_fail_emfile", CLIENTS)
+        self.assert_idle()
+        resource.prlimit(self.worker(), resource.RLIMIT_NOFILE, free)
         for client in clients:
             self.assertEqual(self.status(client), 200)
         self.assert_alive()
