@@ -190,7 +190,6 @@ struct spd_worker {
 	uint64_t		rnd;
 	struct meter		meter[1];
 	/* The keeper's look at it */
-	VTAILQ_ENTRY(spd_worker) list;		/* locked */
 	clockid_t		clock;		/* its CPU time */
 	int64_t			looked_began, looked_cpu, still;	/* ns */
 	int64_t			first_cpu;	/* ns, of this request's */
@@ -250,7 +249,7 @@ struct spd {
 	int64_t			harvested;	/* ns, last look */
 	int64_t			timer_at;	/* ns, 0: not set */
 	uint64_t		slots[SPD_SLOTS_MAX / 64];
-	VTAILQ_HEAD(spd_workers, spd_worker) workers;
+	_Atomic(struct spd_worker *) owner[SPD_SLOTS_MAX];
 	VTAILQ_HEAD(, spd_tenant) readylist;
 	_Atomic unsigned	nready;
 	struct spd_conns	lingering;	/* by deadline */
@@ -275,6 +274,7 @@ extern pthread_key_t spd_key;
 struct spd_worker *spd_self(void);
 void spd_thread_ends(void *);
 int spd_take(void);				/* a slot's index, locked */
+void spd_own(struct spd_worker *, int slot);
 void spd_give(int slot);			/* locked */
 void spd_give_mine(struct spd_worker *);	/* locked */
 struct req *spd_req_of(struct rel_node *);

@@ -63,9 +63,6 @@ spd_self(void)
 	METER_Open(spd_me.meter, spd.source);
 	PTOK(pthread_getcpuclockid(pthread_self(), &spd_me.clock));
 	PTOK(pthread_setspecific(spd_key, &spd_me));
-	Lck_Lock(&spd.mtx);
-	VTAILQ_INSERT_TAIL(&spd.workers, &spd_me, list);
-	Lck_Unlock(&spd.mtx);
 	return (&spd_me);
 }
 
@@ -76,9 +73,7 @@ spd_thread_ends(void *priv)
 	struct spd_worker *me;
 
 	CAST_OBJ_NOTNULL(me, priv, SPD_WORKER_MAGIC);
-	Lck_Lock(&spd.mtx);
-	VTAILQ_REMOVE(&spd.workers, me, list);
-	Lck_Unlock(&spd.mtx);
+	assert(me->slot < 0);
 	METER_Close(me->meter);
 	FINI_OBJ(me);
 }
@@ -107,7 +102,9 @@ spd_draw(struct spd_worker *me)
 }
 
 /*--------------------------------------------------------------------
- * Slots
+ * Slots.  A slot is taken, for a worker that is to have it, or by it, and then
+ * owned by it until it is given back.  An owner does not end: through its slot
+ * the keeper finds who runs, however many threads there are.
  */
 
 int
@@ -129,6 +126,15 @@ spd_take(void)
 	WRONG("Out of slots");
 }
 
+/* It has been taken for this worker.  The lock is not needed */
+void
+spd_own(struct spd_worker *me, int slot)
+{
+
+	me->slot = slot;
+	atomic_store_explicit(&spd.owner[slot], me, memory_order_release);
+}
+
 void
 spd_give(int slot)
 {
@@ -138,6 +144,7 @@ spd_give(int slot)
 	assert(slot >= 0 && slot < SPD_SLOTS_MAX);
 	AN(spd.slots[slot >> 6] & bit);
 	spd.slots[slot >> 6] &= ~bit;
+	atomic_store_explicit(&spd.owner[slot], NULL, memory_order_relaxed);
 	AN(spd.running);
 	spd.running--;
 	spd.vsc->running = spd.running;
@@ -632,7 +639,7 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	if (SPD_FLAGS(n) & SPD_F_GRANTED) {
 		SPD_FLAGS(n) &= ~SPD_F_GRANTED;
 		if (me->slot < 0) {
-			me->slot = n->slot;
+			spd_own(me, n->slot);
 			me->fresh = me->began;	/* it was woken for it */
 		}
 		assert(me->slot == n->slot);
@@ -646,7 +653,7 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	} else if (me->slot < 0) {
 		/* From a waiting list: at once, even above W */
 		Lck_Lock(&spd.mtx);
-		me->slot = spd_take();
+		spd_own(me, spd_take());
 		Lck_Unlock(&spd.mtx);
 	}
 	me->charge = n->charge;

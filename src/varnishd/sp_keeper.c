@@ -291,7 +291,7 @@ spd_learn(int64_t now)
 
 #define SPD_STILL	200000000	/* ns */
 #define SPD_LONG	20000000	/* ns: who began later is not looked at */
-#define SPD_LOOKED	256		/* workers a look */
+#define SPD_LOOKED	256		/* slots a look, at most */
 
 static int64_t
 cpu_of(clockid_t clock)
@@ -439,19 +439,27 @@ spd_time_out(int64_t now)
 static void
 spd_watch(int64_t now)
 {
-	clockid_t clock[SPD_LOOKED];
+	static unsigned at;		/* in the map: looks go around */
 	int64_t cpu[SPD_LOOKED];
-	struct spd_worker *w, *last;
-	unsigned n = 0, u, stolen = 0;
+	clockid_t clock[SPD_LOOKED];
+	int slot[SPD_LOOKED], s;
+	struct spd_worker *w;
+	uint64_t taken;
+	unsigned words, n = 0, u, owners = 0, stolen = 0;
 
 	Lck_Lock(&spd.mtx);
-	last = VTAILQ_LAST(&spd.workers, spd_workers);
-	for (w = NULL; w != last && n < SPD_LOOKED;) {
-		w = VTAILQ_FIRST(&spd.workers);
-		VTAILQ_REMOVE(&spd.workers, w, list);
-		VTAILQ_INSERT_TAIL(&spd.workers, w, list);
-		if (w->slot >= 0 && !w->stolen && now - w->began >= SPD_LONG)
+	for (words = 0; words < SPD_SLOTS_MAX / 64 &&
+	    owners + 64 <= SPD_LOOKED; words++) {
+		taken = spd.slots[at];
+		for (; taken != 0; taken &= taken - 1, owners++) {
+			s = (int)at * 64 + __builtin_ctzll(taken);
+			w = spd.owner[s];
+			if (w == NULL || now - w->began < SPD_LONG)
+				continue;
+			slot[n] = s;
 			clock[n++] = w->clock;
+		}
+		at = (at + 1) % (SPD_SLOTS_MAX / 64);
 	}
 	Lck_Unlock(&spd.mtx);
 	if (n == 0)
@@ -459,16 +467,15 @@ spd_watch(int64_t now)
 	for (u = 0; u < n; u++)
 		cpu[u] = cpu_of(clock[u]);
 	Lck_Lock(&spd.mtx);
-	VTAILQ_FOREACH(w, &spd.workers, list) {
-		for (u = 0; u < n && clock[u] != w->clock; u++)
-			continue;
-		if (u == n || w->slot < 0 || w->stolen)
-			continue;
+	for (u = 0; u < n; u++) {
+		w = spd.owner[slot[u]];
+		if (w == NULL || w->clock != clock[u])
+			continue;		/* it has been given back */
 		if (!spd_still(w, cpu[u], now)) {
 			spd_refresh(w, cpu[u], now);
 			continue;
 		}
-		spd_give(w->slot);
+		spd_give(slot[u]);
 		w->stolen = 1;
 		stolen++;
 	}
@@ -602,7 +609,6 @@ SPD_Init(void)
 	AN(spd.rel);
 	NIC_Init(spd.nic, kept != NULL ? kept->rate : 0,
 	    cache_param->sandpaper_nic_rate, METER_Now());
-	VTAILQ_INIT(&spd.workers);
 	spd_ready_init();
 	Lck_Lock(&spd.mtx);
 	spd_tenants_init();

@@ -748,7 +748,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	}
 	if (me->slot < 0 && spd.running < spd.limit &&
 	    REL_Waiting(spd.rel) > 0)
-		me->slot = spd_take();
+		spd_own(me, spd_take());
 	if (me->slot >= 0) {
 		req = spd_release(now, me->slot);
 		if (req != NULL) {
