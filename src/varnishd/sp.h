@@ -94,7 +94,7 @@ struct spd_tenant {
 
 /* Tenants without a name of their own, beside TEN_OTHER */
 #define SPD_UNKNOWN	"(unknown)"	/* no tenant of the map's */
-#define SPD_NOHOST	"(none)"
+#define SPD_NOHOST	"(none)"	/* no Host, or one in parentheses */
 
 /* A limit that a tenant has reached */
 struct spd_excess {
@@ -171,7 +171,6 @@ struct spd_worker {
 	unsigned		magic;
 #define SPD_WORKER_MAGIC	0x5a9d3042
 	_Atomic int		slot;		/* -1: none */
-	int			stolen;		/* that slot was taken away: locked */
 	unsigned		lent;		/* slot given back while it waits */
 	unsigned		parsing;
 	unsigned		parsed;		/* in a row */
@@ -275,6 +274,7 @@ struct spd_worker *spd_self(void);
 void spd_thread_ends(void *);
 int spd_take(void);				/* a slot's index, locked */
 void spd_own(struct spd_worker *, int slot);
+int spd_robbed(const struct spd_worker *);	/* locked */
 void spd_give(int slot);			/* locked */
 void spd_give_mine(struct spd_worker *);	/* locked */
 struct req *spd_req_of(struct rel_node *);

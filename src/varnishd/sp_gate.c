@@ -150,6 +150,15 @@ spd_give(int slot)
 	spd.vsc->running = spd.running;
 }
 
+/* The keeper has taken this worker's slot away */
+int
+spd_robbed(const struct spd_worker *me)
+{
+
+	SPD_LOCKED();
+	return (spd.owner[me->slot] != me);
+}
+
 /* This worker's slot goes back, unless the keeper has taken it already */
 void
 spd_give_mine(struct spd_worker *me)
@@ -157,9 +166,7 @@ spd_give_mine(struct spd_worker *me)
 
 	SPD_LOCKED();
 	assert(me->slot >= 0);
-	if (me->stolen)
-		me->stolen = 0;
-	else
+	if (!spd_robbed(me))
 		spd_give(me->slot);
 	me->slot = -1;
 }

@@ -476,7 +476,6 @@ spd_watch(int64_t now)
 			continue;
 		}
 		spd_give(slot[u]);
-		w->stolen = 1;
 		stolen++;
 	}
 	spd.vsc->stalled += stolen;

@@ -735,7 +735,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	struct req *req;
 
 	SPD_LOCKED();
-	if (me->slot >= 0 && (me->stolen || spd.running > spd.limit))
+	if (me->slot >= 0 && (spd_robbed(me) || spd.running > spd.limit))
 		spd_give_mine(me);	/* somebody rejoined, or W shrank */
 	if (spd.parsers < spd.parsers_max && me->parsed < SPD_PARSE_RUN &&
 	    (c = spd_ready_pop()) != NULL) {
