@@ -173,9 +173,10 @@ class Case:
         self._abusers += seen.values()
         return found
 
-    def _meddling(self, varnish: Varnish, once: bool = False) -> Meddler:
+    def _meddling(self, varnish: Varnish) -> Meddler:
         """Do the deeds, as a context."""
-        self._meddlers.append(Meddler(varnish, self.deeds, once))
+        self._meddlers.append(Meddler(
+            varnish, self.deeds, self.abuse.once or self.abuse.after))
         return self._meddlers[-1]
 
     def _open_loops(
@@ -260,7 +261,7 @@ class Case:
             before = [self._alone(varnish, open_loop)
                       for _ in range(QUICK_WINDOWS)]
             rss = varnish.rss_bytes()
-            with self._meddling(varnish, once=True):
+            with self._meddling(varnish):
                 during = self.lab.load.disturbed(
                     varnish, [self.victim, *self.abuse.groups],
                     plan.warmup + plan.seconds + waits(self.deeds),

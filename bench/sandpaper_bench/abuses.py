@@ -43,7 +43,8 @@ class Abuse:
     greedy: bool = False  # takes CPU or link: not beside the victim alone
     flood: bool = False  # and goes on until it has sent enough
     deeds: tuple[str, ...] = ()
-    after: bool = False  # done once; the victim is measured after it
+    once: bool = False  # the deeds, instead of again and again
+    after: bool = False  # the victim is measured after it, which is once
     fifo: bool = False  # at times, in which nothing is said of p99
     restarts: bool = False  # the worker process, so that answers are lost
     lasts: bool = False  # fetches go on when their clients are gone
@@ -210,5 +211,5 @@ ABUSES = {
     # Idle connections take all of varnishd's descriptors.
     "no-descriptors": Abuse(
         (abuser("idle", mode="drip", conns=400, rate=0.1),), prime=False,
-        greedy=True, deeds=("descriptors 300", "wait 60")),
+        greedy=True, once=True, deeds=("descriptors 300",)),
 }

@@ -148,7 +148,7 @@ def abuse(plan: Plan, variants: int, name: str, flood: int) -> Schedule:
         turn = START + (3 + floods) * window(plan) + quick
     elif kind.greedy or kind.after:
         turn = (START + (3 + kind.after) * window(plan) + quick
-                + kind.after * waits(kind.deeds))
+                + waits(kind.deeds))
     else:
         turn = 2 * START + phases(plan, 4) + quick
     return [turn] * (variants * plan.turns)
