@@ -17,25 +17,20 @@ THREADS = 20
 WAITING = 200  # requests, more than there are threads
 WINDOW = 5.0  # seconds
 MOST = 0.01  # of one core
+BLOCK = 'vtc.barrier_sync("127.0.0.1:%d");'
 CLIENTS = 5  # for whom there is no descriptor
 VCL = """vcl 4.1;
 import vtc;
 backend default none;
 sub vcl_recv {
-	vtc.barrier_sync("127.0.0.1:%d");
-	return (synth(200));
-}
-"""
-NOTHING = """vcl 4.1;
-backend default none;
-sub vcl_recv {
+	%s
 	return (synth(200));
 }
 """
 
 
 class Idle(Preloaded):
-    """A varnishd that has nothing to do, but that something waits."""
+    """A varnishd for which something waits that it can't serve now."""
 
     def cpu_s(self) -> float:
         """Return what the worker process has used so far."""
@@ -66,7 +61,7 @@ class Saturated(Idle):
             socket.create_server(("127.0.0.1", 0), backlog=WAITING))
         self.opened = threading.Event()
         self.varnishd(
-            "", "-f", self.vcl(VCL % self.barrier.getsockname()[1]),
+            "", "-f", self.vcl(VCL % BLOCK % self.barrier.getsockname()[1]),
             "-p", "thread_pools=1", "-p", f"thread_pool_min={THREADS}",
             "-p", f"thread_pool_max={THREADS}", "-p", "sandpaper_cores=1",
             "-p", "sandpaper_workers_per_core=4")
@@ -94,7 +89,7 @@ class NoDescriptors(Idle):
     """Connections wait to be accepted, and there is no descriptor."""
 
     def test_it_waits_for_one(self) -> None:
-        self.varnishd("", "-f", self.vcl(NOTHING))
+        self.varnishd("", "-f", self.vcl(VCL % ""))
         free = resource.prlimit(self.worker(), resource.RLIMIT_NOFILE)
         resource.prlimit(self.worker(), resource.RLIMIT_NOFILE, (3, free[1]))
         clients = [self.ask("a.example") for _ in range(CLIENTS)]
