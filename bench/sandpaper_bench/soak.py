@@ -91,7 +91,7 @@ class Soaked:
 
         Each is longer than the deeds take: off and observe take more, up to
         100 MB for a moment, so that the most says little.  In the first half
-        threads and tenants come to be; on a busy machine they take longer.
+        threads and tenants come to be.
         """
         quarter = len(self.rss) // 4
         if not quarter:
