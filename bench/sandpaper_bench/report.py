@@ -199,8 +199,8 @@ SECTIONS = {
         "arrived: requests at the gate; unaccounted: of these, neither "
         "completed nor cancelled, waiting or running; lost: a victim's "
         "requests that were not answered once; settled: seconds until "
-        "nothing runs or waits any more; memory: of the last quarter over "
-        "the third's."),
+        "nothing runs or waits any more; memory: at rest, by how much it is "
+        "more at the end than after half of the load."),
     **{name: Section(
         f"Pairs, the link's rate {what}", RATE_ABOUT.format(what),
         PAIR_COLUMNS,

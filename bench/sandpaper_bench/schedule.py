@@ -23,6 +23,7 @@ from .pace import Schedule
 from .policies import LONGER
 from .policies import WINDOWS as POLICY_WINDOWS
 from .scale import CONNECT_RATE, CONNECTIONS, phase_seconds
+from .soak import HALVES, REST_SECONDS
 from .table1 import WINDOWS
 from .timeline import CROWDS, UNCHANGED
 from .workers import CLIENTS
@@ -135,7 +136,7 @@ def flash_crowd(plan: Plan, variants: int) -> Schedule:
 
 def soak(variants: int, seconds: float) -> Schedule:
     """Return the schedule of `soak`."""
-    return [START + seconds] * variants
+    return [START + seconds + HALVES * REST_SECONDS] * variants
 
 
 def abuse(plan: Plan, variants: int, name: str, flood: int) -> Schedule:

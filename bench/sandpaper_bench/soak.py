@@ -4,9 +4,10 @@
 A victim asks on while every abuse goes on beside it, in small, and an operator
 changes what can be changed live.  When the load has gone, the counters have
 to agree exactly: whatever arrived was completed or cancelled, and nothing
-waits or runs.  Memory of the last quarter is that of the third, descriptors
-are those of before, no worker process is gone, and each complete request of
-the victim's was answered once.  There is no control: nothing is compared.
+waits or runs.  Descriptors are those of before, no worker process is gone, and
+each complete request of the victim's was answered once.  There is a rest after
+either half, and memory is at the end what it was in the first: under load it
+comes and goes by more than a leak.  There is no control: nothing is compared.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import median
+from statistics import mean
 from typing import Any
 
 from .abuse import DRAIN_SECONDS, GAUGES, settled
@@ -27,11 +28,11 @@ from .varnish import Variant, Varnish
 
 VICTIM = "k0"
 SECONDS = 180.0
+HALVES = 2
 CONNECTIONS = 10  # of an abuse, at most
 SLOWER = 10  # times, what comes at a rate
-# Bytes, or this part: what may come and go.  In an hour medians of 45 s differ
-# from the next one's by 12 MB of 640, one standard deviation.
-MEMORY = (16 * 2**20, 0.05)
+MEMORY = 16 * 2**20  # bytes, by which what is held at rest may grow
+REST_SECONDS = 50.0  # until what was cached or kept for reuse is given back
 PATIENCE = 120.0  # seconds: counters agree only when nothing runs
 DESCRIPTORS = 20  # that may come and go, beside two a fetch that goes on
 # The C compiler has the core of varnishd, which is busy: it has to be quick.
@@ -72,52 +73,42 @@ def unaccounted(counters: dict[str, int]) -> int:
 
 
 @dataclass(frozen=True)
-class Soaked:
-    """What was seen of one variant."""
+class Half:
+    """What was seen of one variant, in one half."""
 
     victim: Seen
     settled_s: float
-    unaccounted: int
-    counters: dict[str, int]
-    rss: Sequence[int]
-    descriptors: tuple[int, int]
+    counters: dict[str, int]  # from the start on
+    descriptors: tuple[int, int]  # what is usual, what there are
+    rest_bytes: int
+    most_bytes: int
     threads: int
     died: bool
     undone: int
 
-    @property
-    def grown_bytes(self) -> float:
-        """Return the median of the last quarter over the third's.
 
-        Each is longer than the deeds take: off and observe take more, up to
-        100 MB for a moment, so that the most says little.  In the first half
-        threads and tenants come to be.
-        """
-        quarter = len(self.rss) // 4
-        if not quarter:
-            return 0.0
-        return (median(self.rss[-quarter:])
-                - median(self.rss[-2 * quarter:-quarter]))
-
-    @property
-    def failed(self) -> list[str]:
-        """Return the criteria that it misses, by name."""
-        before, after = self.descriptors
-        usual = median(self.rss) if self.rss else 0.0
-        missed = {
-            "died": self.died,
-            "deeds": self.undone > 0,
-            "lost": self.victim.lost > 0,
-            "counters": self.unaccounted != 0,
-            "settled": self.settled_s > SETTLED,
-            "memory": self.grown_bytes > max(MEMORY[0], MEMORY[1] * usual),
-            "descriptors": after - before > DESCRIPTORS,
-        }
-        return [name for name, is_missed in missed.items() if is_missed]
+def grown_bytes(halves: Sequence[Half]) -> int:
+    """Return by how much memory at rest has grown."""
+    return halves[-1].rest_bytes - halves[0].rest_bytes
 
 
-def soak_turn(lab: Lab, variant: Variant, seconds: float) -> Soaked:
-    """Load one varnishd with everything."""
+def failed(halves: Sequence[Half]) -> list[str]:
+    """Return the criteria that are missed, by name."""
+    missed = {
+        "died": any(h.died for h in halves),
+        "deeds": any(h.undone for h in halves),
+        "lost": any(h.victim.lost for h in halves),
+        "counters": any(unaccounted(h.counters) for h in halves),
+        "settled": any(h.settled_s > SETTLED for h in halves),
+        "memory": grown_bytes(halves) > MEMORY,
+        "descriptors": any(h.descriptors[1] - h.descriptors[0] > DESCRIPTORS
+                           for h in halves),
+    }
+    return [name for name, is_missed in missed.items() if is_missed]
+
+
+def soak_turn(lab: Lab, variant: Variant, seconds: float) -> list[Half]:
+    """Load one varnishd with everything, and let it rest, twice."""
     abuses = taken(lab.bed)
     parts = dict.fromkeys(a.vcl for a in abuses.values())
     variant = replace(
@@ -126,24 +117,30 @@ def soak_turn(lab: Lab, variant: Variant, seconds: float) -> Soaked:
     deeds = [deed for a in abuses.values() for deed in a.deeds]
     rule = "\n".join(a.firewall for a in abuses.values() if a.firewall)
     victim = lab.tenant(VICTIM)
+    halves: list[Half] = []
     with (lab.varnish(variant) as varnish,
           lab.bed.firewall("client", rule)):
         lab.load.prime(varnish, [victim])
         before = varnish.descriptors()
-        with Meddler(varnish, deeds) as meddler:
-            seen = lab.load.disturbed(varnish, [victim, *mixed(abuses)],
-                                      seconds, DRAIN_SECONDS)
-        lab.load.check([varnish])
-        return calm(varnish, meddler, seen[victim.name], before)
+        while len(halves) < HALVES:
+            with Meddler(varnish, deeds) as meddler:
+                seen = lab.load.disturbed(
+                    varnish, [victim, *mixed(abuses)], seconds / HALVES,
+                    DRAIN_SECONDS)
+            lab.load.check([varnish])
+            halves.append(calm(varnish, meddler, seen[victim.name], before))
+    return halves
 
 
 def calm(
     varnish: Varnish, meddler: Meddler, victim: Seen, before: int
-) -> Soaked:
+) -> Half:
     """Wait until varnishd has calmed down, and look at what is left."""
     took = settled(varnish, GAUGES, PATIENCE)
     counters = varnish.gauges(COUNTED)
     usual = before + 2 * counters["SANDPAPER.lent"]
+    time.sleep(REST_SECONDS)
+    rest = varnish.rss_bytes()
     deadline = time.monotonic() + PATIENCE
     while ((after := varnish.descriptors()) > usual + DESCRIPTORS
            and time.monotonic() < deadline):
@@ -151,27 +148,35 @@ def calm(
     died = varnish.restarted() or varnish.panicked()
     if died:
         progress(f"  a worker process died{varnish.obituary()}")
-    return Soaked(
-        victim, took, unaccounted(counters), counters, meddler.rss,
-        (usual, after), meddler.threads, died, len(meddler.errors))
+    return Half(
+        victim, took, counters, (usual, after), rest,
+        max(meddler.rss, default=rest), meddler.threads, died,
+        len(meddler.errors))
 
 
-def result(variant: str, seconds: float, found: Soaked) -> dict[str, Any]:
+def result(
+    variant: str, seconds: float, halves: Sequence[Half]
+) -> dict[str, Any]:
     """Return one entry of `results`."""
+    end = halves[-1]
     return {
         "variant": variant, "soaked_s": seconds,
-        "rps": found.victim.rps, "lost": found.victim.lost,
-        "not_200": found.victim.not_200,
-        **{name.partition(".")[2]: n for name, n in found.counters.items()},
-        "unaccounted": found.unaccounted,
-        "settled_s": round(found.settled_s, 3),
-        "memory_grown_mb": round(found.grown_bytes / 2**20, 2),
-        "memory_most_mb": round(max(found.rss, default=0) / 2**20, 1),
-        "descriptors_before": found.descriptors[0],
-        "descriptors_after": found.descriptors[1],
-        "threads_most": found.threads, "died": int(found.died),
-        "undone": found.undone,
-        "failed": ", ".join(found.failed),
+        "rps": mean(h.victim.rps for h in halves),
+        "lost": sum(h.victim.lost for h in halves),
+        "not_200": sum(h.victim.not_200 for h in halves),
+        **{name.partition(".")[2]: n for name, n in end.counters.items()},
+        "unaccounted": unaccounted(end.counters),
+        "settled_s": round(max(h.settled_s for h in halves), 3),
+        "memory_rest_mb": round(end.rest_bytes / 2**20, 1),
+        "memory_grown_mb": round(grown_bytes(halves) / 2**20, 1),
+        "memory_most_mb": round(
+            max(h.most_bytes for h in halves) / 2**20, 1),
+        "descriptors_before": end.descriptors[0],
+        "descriptors_after": end.descriptors[1],
+        "threads_most": max(h.threads for h in halves),
+        "died": int(any(h.died for h in halves)),
+        "undone": sum(h.undone for h in halves),
+        "failed": ", ".join(failed(halves)),
     }
 
 

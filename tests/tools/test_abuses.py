@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 import unittest
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -19,7 +20,8 @@ from sandpaper_bench.abuses import ABUSES, KEPT, Abuse
 from sandpaper_bench.customers import vcl, with_work
 from sandpaper_bench.load import Group, Seen, build_loadgen
 from sandpaper_bench.meddle import Meddler, do, waits
-from sandpaper_bench.soak import Soaked, mixed, taken, unaccounted
+from sandpaper_bench.soak import Half, mixed, taken, unaccounted
+from sandpaper_bench.soak import failed as soak_failed
 from sandpaper_bench.testbed import Proxy, TestbedError
 
 ROOT = os.environ.get("VARNISH_ROOT", "")
@@ -120,15 +122,20 @@ class Criteria(unittest.TestCase):
     def test_a_soak(self) -> None:
         victim = Seen("k0", 100, 10.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0.0,
                       0, 0, [])
-        flat = [100 * 2**20] * 8
-        good = Soaked(victim, 0.1, 0, counters(), flat, (30, 35), 99, False,
-                      0)
-        self.assertEqual(good.failed, [])
-        grown = [*flat[:6], 200 * 2**20, 200 * 2**20]
-        bad = Soaked(victim, 2.0, -1, counters(), grown, (30, 90), 99, True,
-                     1)
-        self.assertEqual(bad.failed, ["died", "deeds", "counters", "settled",
-                                      "memory", "descriptors"])
+        good = Half(victim, 0.1, counters(), (30, 35), 100 * 2**20,
+                    700 * 2**20, 99, died=False, undone=0)
+        self.assertEqual(soak_failed([good, good]), [])
+        for name, change in (
+                ("died", {"died": True}), ("deeds", {"undone": 1}),
+                ("lost", {"victim": replace(victim, unanswered=1)}),
+                ("counters", {"counters": counters(enqueued=1)}),
+                ("settled", {"settled_s": 2.0}),
+                ("memory", {"rest_bytes": 117 * 2**20}),
+                ("descriptors", {"descriptors": (30, 90)})):
+            bad = replace(good, **change)
+            self.assertEqual(soak_failed([good, bad]), [name])
+            if name != "memory":
+                self.assertEqual(soak_failed([bad, good]), [name])
 
 
 class Deeds(unittest.TestCase):
