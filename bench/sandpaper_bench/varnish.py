@@ -35,6 +35,7 @@ class Variant:
     root: Path
     parameters: tuple[str, ...] = ()
     prelude: str = ""
+    environment: tuple[str, ...] = ()  # NAME=VALUE
 
     @property
     def program(self) -> Path:
@@ -87,6 +88,7 @@ class Varnish:
 
     def _command(self) -> list[str]:
         command = [
+            "env", *self.variant.environment,
             str(self.variant.program), "-F", "-j", "none",
             "-n", str(self._folder / "n"),
             "-f", str(self.vcl_file),

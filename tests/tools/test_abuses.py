@@ -130,7 +130,7 @@ class Criteria(unittest.TestCase):
                 ("lost", {"victim": replace(victim, unanswered=1)}),
                 ("counters", {"counters": counters(enqueued=1)}),
                 ("settled", {"settled_s": 2.0}),
-                ("memory", {"rest_bytes": 117 * 2**20}),
+                ("memory", {"rest_bytes": 105 * 2**20}),
                 ("descriptors", {"descriptors": (30, 90)})):
             bad = replace(good, **change)
             self.assertEqual(soak_failed([good, bad]), [name])
