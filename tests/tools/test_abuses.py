@@ -11,7 +11,7 @@ import time
 import unittest
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
@@ -20,7 +20,14 @@ from sandpaper_bench.abuses import ABUSES, KEPT, Abuse
 from sandpaper_bench.customers import vcl, with_work
 from sandpaper_bench.load import Group, Seen, build_loadgen
 from sandpaper_bench.meddle import Meddler, do, waits
-from sandpaper_bench.soak import Half, mixed, taken, unaccounted
+from sandpaper_bench.soak import (
+    REST_SECONDS,
+    Half,
+    calm,
+    mixed,
+    taken,
+    unaccounted,
+)
 from sandpaper_bench.soak import failed as soak_failed
 from sandpaper_bench.testbed import Proxy, TestbedError
 
@@ -136,6 +143,28 @@ class Criteria(unittest.TestCase):
             self.assertEqual(soak_failed([good, bad]), [name])
             if name != "memory":
                 self.assertEqual(soak_failed([bad, good]), [name])
+
+    def test_a_rest(self) -> None:
+        varnish = MagicMock()
+        varnish.descriptors.return_value = 32
+        varnish.rss_bytes.return_value = 50 * 2**20
+        varnish.restarted.return_value = varnish.panicked.return_value = False
+        # A fetch that goes on ends while the counters are read
+        varnish.gauges.side_effect = [
+            {"SANDPAPER.running": 0}, counters(enqueued=3, lent=2),
+            counters(enqueued=3, completed=1, lent=1),
+            counters(enqueued=3, completed=2, lent=1),
+            counters(enqueued=3, completed=2, lent=1)]
+        meddler = MagicMock(rss=[700 * 2**20], threads=9, errors=["a: no"])
+        with patch("sandpaper_bench.soak.time.sleep") as sleep:
+            half = calm(varnish, meddler, MagicMock(), 30)
+        sleep.assert_called_once_with(REST_SECONDS)
+        self.assertEqual(unaccounted(half.counters), 0)
+        self.assertEqual(half.descriptors, (32, 32))
+        self.assertEqual(half.rest_bytes, 50 * 2**20)
+        self.assertEqual(half.most_bytes, 700 * 2**20)
+        self.assertEqual((half.threads, half.died, half.undone),
+                         (9, False, 1))
 
 
 class Deeds(unittest.TestCase):
