@@ -41,11 +41,12 @@ DESCRIPTORS = 20  # that may come and go, beside two a fetch that goes on
 # The C compiler has the core of varnishd, which is busy: it has to be quick.
 # What it leaves of all abuses' VCL takes 52 kB of stack, and PCRE's takes 32.
 # Memory is compared: threads that a phase of sandpaper=off needs end soon, and
-# so do hit-for-miss objects, 300 a second.
+# so do hit-for-miss objects, 300 a second; random Hosts fill the tenants' table
+# in the first half, however slow the machine is.
 PARAMETERS = ("feature=+http2", "backend_idle_timeout=1",
               "thread_pool_stack=256k",
               "thread_pool_timeout=10", "thread_pool_destroy_delay=0.01",
-              "default_ttl=10",
+              "default_ttl=10", "sandpaper_tenants_max=1000",
               "cc_command=exec cc -O0 -fpic -shared -o %o %s")
 COUNTED = tuple(f"SANDPAPER.{name}" for name in (
     "enqueued", "released", "completed", "cancelled", "refused", "shed",
