@@ -19,6 +19,8 @@ WINDOW = 5.0  # seconds
 MOST = 0.01  # of one core
 BLOCK = 'vtc.barrier_sync("127.0.0.1:%d");'
 CLIENTS = 5  # for whom there is no descriptor
+EMFILE = "MAIN.sess_fail_emfile"
+PAUSE = 0.01  # seconds, of an acceptor, after ten tries at the latest
 VCL = """vcl 4.1;
 import vtc;
 backend default none;
@@ -88,13 +90,17 @@ class Saturated(Idle):
 class NoDescriptors(Idle):
     """Connections wait to be accepted, and there is no descriptor."""
 
-    def test_it_waits_for_one(self) -> None:
-        self.varnishd("", "-f", self.vcl(VCL % ""))
+    def test_it_pauses(self) -> None:
+        self.varnishd("", "-f", self.vcl(VCL % ""), "-p", "thread_pools=1")
         free = resource.prlimit(self.worker(), resource.RLIMIT_NOFILE)
         resource.prlimit(self.worker(), resource.RLIMIT_NOFILE, (3, free[1]))
         clients = [self.ask("a.example") for _ in range(CLIENTS)]
-        self.await_counter("MAIN.sess_fail_emfile", CLIENTS)
-        self.assert_idle()
+        self.await_counter(EMFILE, 20)
+        start, before = time.monotonic(), self.counter(EMFILE)
+        self.await_counter(EMFILE, before + 100)
+        tries = self.counter(EMFILE) - before
+        took = time.monotonic() - start
+        self.assertLessEqual(tries, took / PAUSE + 5)
         resource.prlimit(self.worker(), resource.RLIMIT_NOFILE, free)
         for client in clients:
             self.assertEqual(self.status(client), 200)
