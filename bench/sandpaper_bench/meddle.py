@@ -50,7 +50,7 @@ def do(varnish: Varnish, deed: str) -> float:
 
 
 class Meddler(threading.Thread):
-    """Does deeds, in turn or once, and notes threads and memory."""
+    """Does deeds, in turn or once, and notes the most threads and memory."""
 
     def __init__(
         self, varnish: Varnish, deeds: Sequence[str], once: bool = False
@@ -59,8 +59,7 @@ class Meddler(threading.Thread):
         self._varnish, self._deeds, self._once = varnish, deeds, once
         self._over = threading.Event()
         self.errors: list[str] = []  # deeds that could not be done
-        self.threads = self.done = 0
-        self.rss: list[int] = []
+        self.threads = self.rss_bytes = self.done = 0
 
     def run(self) -> None:
         deeds: Iterator[str] = iter(
@@ -69,7 +68,8 @@ class Meddler(threading.Thread):
         while not self._over.wait(LOOK_SECONDS):
             with contextlib.suppress(TestbedError):  # it may have ended
                 self.threads = max(self.threads, self._varnish.threads())
-                self.rss.append(self._varnish.rss_bytes())
+                self.rss_bytes = max(self.rss_bytes,
+                                     self._varnish.rss_bytes())
             if time.monotonic() >= due and (deed := next(deeds, "")):
                 due = time.monotonic() + self._do(deed)
         # What was begun is ended: nothing stays stopped or changed

@@ -155,7 +155,7 @@ class Criteria(unittest.TestCase):
             counters(enqueued=3, completed=1, lent=1),
             counters(enqueued=3, completed=2, lent=1),
             counters(enqueued=3, completed=2, lent=1)]
-        meddler = MagicMock(rss=[700 * 2**20], threads=9, errors=["a: no"])
+        meddler = MagicMock(rss_bytes=700 * 2**20, threads=9, errors=["a: no"])
         with patch("sandpaper_bench.soak.time.sleep") as sleep:
             half = calm(varnish, meddler, MagicMock(), 30)
         sleep.assert_called_once_with(REST_SECONDS)
