@@ -24,7 +24,8 @@ struct tenant {
 	struct estimators	*of;		/* a class */
 	unsigned		classes;
 	int64_t			told[REL__RESOURCES];	/* ns, to the releaser */
-	struct est		mean[REL__RESOURCES];	/* with sim_by_tenant() */
+	int64_t			lead;		/* with sim_by_tenant() */
+	int			has_lead;
 };
 
 struct request {
@@ -38,7 +39,6 @@ struct request {
 	int32_t			next_free;
 };
 
-#define SLOWLY		1024	/* Q16: weight of the newest in a mean */
 #define CHUNK_BITS	10
 #define CHUNK		(1 << CHUNK_BITS)
 
@@ -258,8 +258,7 @@ sim_stat(const struct sim *s, int32_t t, struct sim_stat *st)
 static enum rel_resource
 dominant(const struct tenant *t)
 {
-	return (t->mean[REL_NET].value > t->mean[REL_CPU].value ?
-	    REL_NET : REL_CPU);
+	return (t->lead > 0 ? REL_NET : REL_CPU);
 }
 
 /* The estimate for this request is its tenant's: it is the first to go */
@@ -275,7 +274,7 @@ tell(struct sim *s, struct tenant *t, const struct request *q)
 			EST_Sample(s->estimator, &e[r], q->cost[r], s->alpha);
 		ns[r] = EST_Value(&e[r], &s->mean[r]);
 	}
-	if (t->mean[REL_CPU].samples > 0) {
+	if (t->has_lead) {
 		r = dominant(t);
 		if (ns[!r] > ns[r])
 			ns[!r] = ns[r];
@@ -439,12 +438,10 @@ give_back(struct sim *s, struct request *q)
 static int64_t
 dominant_cost(const struct sim *s, struct tenant *t, const struct request *q)
 {
-	unsigned r;
-
 	if (s->by_tenant) {
-		for (r = 0; r < REL__RESOURCES; r++)
-			EST_Sample(0, &t->mean[r], q->cost[r], SLOWLY);
-		return (q->cost[dominant(t)]);
+		t->has_lead = 1;
+		return (COST_Dominant(&t->lead, q->cost[REL_CPU],
+		    q->cost[REL_NET]));
 	}
 	return (q->cost[REL_NET] > q->cost[REL_CPU] ?
 	    q->cost[REL_NET] : q->cost[REL_CPU]);

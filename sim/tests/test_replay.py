@@ -20,7 +20,9 @@ from sandpaper_sim.trace import REQUEST, read_csv
 from sandpaper_sim.varnishlog import one_at_a_time, read_log
 from sandpaper_sim.workload import generator, trace
 
-# Two cores, that are busy; shop and video would like more than they get.
+# Two cores, that are busy; shop and video would like more than they get.  That
+# video uses as much of the link as of the CPU it must not: such a tie is
+# broken by chance, and eight seconds differ by 5 % from one seed to the next.
 SCENARIO = """\
 cores = 2
 seconds = 8
@@ -38,7 +40,7 @@ name = "video"
 connections = 60
 think_us = { mean = 2000 }
 cpu_us = { mean = 600 }
-link_us = { mean = 300 }
+link_us = { mean = 200 }
 miss = 0.1
 
 [[tenant]]
@@ -46,7 +48,7 @@ name = "api"
 rate = 400
 cpu_us = { median = 400, sigma = 0.5 }
 """
-NEAR = 0.05                     # of what a replay has to say
+NEAR = 0.02                     # of what a replay has to say
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +167,7 @@ def test_what_is_said_of_loops(day: Path) -> None:
     assert got["shop"]["loop"] == "open"
     assert got["api"]["loop"] == "closed"
     assert got["shop"]["predicted"]["share"] <= \
-        got["shop"]["recorded"]["share"]
+        1.001 * got["shop"]["recorded"]["share"]
     assert got["api"]["predicted"]["share"] > \
         2 * got["api"]["recorded"]["share"]
 

@@ -55,6 +55,27 @@ COST_Net(uint64_t bytes, uint64_t rate, unsigned mtu, unsigned header)
 	return (ns > INT64_MAX ? INT64_MAX : (int64_t)ns);
 }
 
+int64_t
+COST_Dominant(int64_t *lead, int64_t cpu, int64_t net)
+{
+	const int64_t most = INT64_MAX / 2;
+	int64_t before, after;
+
+	assert(*lead >= -COST_LEAD && *lead <= COST_LEAD);
+	assert(cpu >= 0 && net >= 0);
+	cpu = cpu < most ? cpu : most;
+	net = net < most ? net : most;
+	/* The CPU's sum was 0, the link's *lead */
+	before = *lead > 0 ? *lead : 0;
+	after = *lead + net > cpu ? *lead + net : cpu;
+	*lead += net - cpu;
+	if (*lead > COST_LEAD)
+		*lead = COST_LEAD;
+	if (*lead < -COST_LEAD)
+		*lead = -COST_LEAD;
+	return (after - before);
+}
+
 /*--------------------------------------------------------------------
  * Estimators
  */

@@ -22,6 +22,17 @@ int64_t COST_Net(uint64_t bytes, uint64_t rate, unsigned mtu, unsigned header);
  * UINT64_MAX */
 uint64_t COST_Wire(uint64_t bytes, unsigned mtu, unsigned header);
 
+/*
+ * The dominant cost of a request, ns: by how much it raises the larger of what
+ * its tenant has used of the CPU and of the link in all (Ghodsi et al., DRF,
+ * section 4).  cpu, net: ns, >= 0.  The answer is between the two.
+ * *lead: the link's sum less the CPU's, ns, 0 for a new tenant.  It is COST_LEAD
+ * at most, either way: so much of the resource that it uses less a tenant has
+ * for nothing.
+ */
+#define COST_LEAD		4000000		/* ns */
+int64_t COST_Dominant(int64_t *lead, int64_t cpu, int64_t net);
+
 /*--------------------------------------------------------------------
  * Estimators: what will the next request cost?  One row a kind.
  */

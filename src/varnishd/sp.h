@@ -65,7 +65,7 @@ struct spd_tenant {
 	struct est		cpu;		/* ns of CPU */
 	_Atomic int64_t		cpu_next;	/* its value, to read unlocked */
 	struct est		wire;		/* bytes on the wire */
-	struct est		mean[REL__RESOURCES];	/* ns, slowly */
+	int64_t			lead;		/* ns, see COST_Dominant() */
 	int64_t			fixed[REL__RESOURCES];	/* ns, debug; 0: none */
 
 	VTAILQ_HEAD(, spd_conn)	ready;		/* connections with bytes */

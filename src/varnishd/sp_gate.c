@@ -34,7 +34,6 @@
 #define SPD_ALONE	INT64_C(10000000000)	/* ns */
 #define SPD_REFUSE_EVERY 5000000	/* ns, a tenant's streams */
 #define SPD_REFUSE_MOST	250000000	/* ns, that a session waits for it */
-#define SPD_SLOWLY	1024	/* Q16, 1/64: weight of the newest in a mean */
 
 struct spd spd;
 __thread struct spd_worker spd_me;
@@ -388,7 +387,8 @@ spd_charge(struct spd_tenant *t, int64_t cpu, int64_t now)
 
 	SPD_LOCKED();
 	SPD_COUNT(t, cpu_ns, cpu);
-	REL_Charge(spd.rel, t->rel, cpu / spd.cores, now);
+	REL_Charge(spd.rel, t->rel,
+	    COST_Dominant(&t->lead, cpu / spd.cores, 0), now);
 }
 
 /* Refused: why; *wait: how long a stream's client waits to be told so, ns */
@@ -707,7 +707,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 	struct rel_node *n = SPD_NODE(req);
 	struct spd_worker *me = &spd_me;
 	struct spd_tenant *t;
-	int64_t now, lap, cpu, net, cost, k, v[4], cores;
+	int64_t now, lap, cpu, net, cost, k, v[4];
 	uint64_t bytes, wire;
 	enum rel_resource bound;
 	int measured, drawn, dear;
@@ -718,10 +718,9 @@ SPD_Done(struct worker *wrk, struct req *req)
 		return;
 	t = spd_tenant_rel(n->tenant);
 	k = me->charge;
-	cores = spd.cores;
 	now = METER_Now();
 	drawn = (SPD_FLAGS(n) & SPD_F_DRAWN) != 0;
-	dear = now - me->began > 4 * k * cores;
+	dear = now - me->began > 4 * k * spd.cores;
 	lap = spd_lap(me, drawn || dear);
 	measured = lap >= 0;
 	bytes = req->acct.resp_hdrbytes + req->acct.resp_bodybytes;
@@ -753,11 +752,8 @@ SPD_Done(struct worker *wrk, struct req *req)
 	if (!(SPD_FLAGS(n) & SPD_F_SLOW))
 		(void)NIC_Correct(spd.nic,
 		    SPD_FLAGS(n) >> SPD_COUNTED_SHIFT, wire, now);
-	if (measured)
-		EST_Sample(0, &t->mean[REL_CPU], cpu / cores, SPD_SLOWLY);
-	EST_Sample(0, &t->mean[REL_NET], net, SPD_SLOWLY);
+	cost = COST_Dominant(&t->lead, cpu / spd.cores, net);
 	bound = spd_dominant(t);
-	cost = bound == REL_CPU ? cpu / cores : net;
 	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
 		cost = vmax(t->fixed[REL_CPU], t->fixed[REL_NET]);
 	/* Only what a draw alone has measured stands for others */

@@ -331,14 +331,15 @@ static void
 spd_refresh(const struct spd_worker *w, int64_t cpu, int64_t now)
 {
 	struct rel_node *n = w->node;
-	int64_t before;
+	int64_t before, lead, cost;
 
 	SPD_LOCKED();
-	if (n == NULL || cpu < 0 || w->looked_began != w->began ||
-	    spd_dominant(spd_tenant_rel(n->tenant)) != REL_CPU)
+	if (n == NULL || cpu < 0 || w->looked_began != w->began)
 		return;
+	lead = spd_tenant_rel(n->tenant)->lead;
+	cost = COST_Dominant(&lead, (cpu - w->first_cpu) / spd.cores, 0);
 	before = n->charge;
-	REL_Refresh(spd.rel, n, (cpu - w->first_cpu) / spd.cores, now);
+	REL_Refresh(spd.rel, n, cost, now);
 	spd.vsc->refreshed += n->charge != before;
 }
 

@@ -91,7 +91,7 @@ spd_tenant_died(void *priv, struct ten_record *r)
 
 /*--------------------------------------------------------------------
  * A tenant's dominant resource is the one that it uses most in all (Ghodsi
- * et al., DRF), so means decide, not single requests: the mean of each
+ * et al., DRF), so sums decide, not single requests: the mean of each
  * request's larger cost is more than the larger of the mean costs, and a
  * tenant whose two costs are close would pay for the noise in them.
  */
@@ -101,18 +101,16 @@ spd_dominant(const struct spd_tenant *t)
 {
 
 	SPD_LOCKED();
-	return (t->mean[REL_NET].value > t->mean[REL_CPU].value ?
-	    REL_NET : REL_CPU);
+	return (t->lead > 0 ? REL_NET : REL_CPU);
 }
 
 /*--------------------------------------------------------------------
  * What its next request will cost: the releaser wants to know.  The CPU is
  * divided by the cores, bytes by the rate that the link has now.
  *
- * What it is charged is settled by the means.  But who is held while the link
- * is closed is whose next request is for the link: a tenant that turns from
- * one resource to the other has sent a hundred large answers before its means
- * say so.
+ * Who is held while the link is closed is whose next request is for the link:
+ * a tenant that turns from one resource to the other has sent large answers
+ * before its sums say so.
  */
 
 void

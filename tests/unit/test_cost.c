@@ -50,6 +50,77 @@ test_net_by_hand(void **state)
 }
 
 static void
+test_dominant_by_hand(void **state)
+{
+	int64_t lead = 0;
+
+	(void)state;
+	assert_int_equal(COST_Dominant(&lead, 10, 30), 30);
+	assert_int_equal(lead, 20);
+	assert_int_equal(COST_Dominant(&lead, 15, 0), 0);
+	assert_int_equal(COST_Dominant(&lead, 15, 1), 10);
+	assert_int_equal(lead, -9);
+	assert_int_equal(COST_Dominant(&lead, 0, 0), 0);
+	/* As much of both as before is as much of the larger */
+	assert_int_equal(COST_Dominant(&lead, 7, 7), 7);
+	assert_int_equal(COST_Dominant(&lead, INT64_MAX, INT64_MAX),
+	    INT64_MAX / 2);
+	assert_int_equal(COST_Dominant(&lead, 0, INT64_MAX),
+	    INT64_MAX / 2 - 9);
+	assert_int_equal(lead, COST_LEAD);
+}
+
+/* Who turns from one resource to the other has COST_LEAD for nothing */
+static void
+test_dominant_turns(void **state)
+{
+	int64_t lead = 0, sum = 0;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 1000; i++)
+		sum += COST_Dominant(&lead, 60000, 1500000);
+	assert_int_equal(sum, 1500000000);
+	for (i = 0, sum = 0; i < 1000; i++)
+		sum += COST_Dominant(&lead, 760000, 8000);
+	assert_int_equal(sum, 760000000 - COST_LEAD);
+	for (i = 0, sum = 0; i < 1000; i++)
+		sum += COST_Dominant(&lead, 60000, 1500000);
+	assert_int_equal(sum, 1500000000 - COST_LEAD);
+	/* in turns it is only the larger sum that counts */
+	for (i = 0, sum = 0; i < 1000; i++) {
+		sum += COST_Dominant(&lead, 760000, 8000);
+		sum += COST_Dominant(&lead, 60000, 1500000);
+	}
+	assert_int_equal(sum, 1508000000);
+}
+
+/* Never less than the larger sum; noise in two that are close costs little */
+static void
+test_dominant_is_the_larger_sum(void **state)
+{
+	int64_t lead = 0, sum = 0, used[2] = { 0, 0 }, c, n, d;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 1000000; i++) {
+		c = (int64_t)(rnd() % 1000000);
+		n = (int64_t)(rnd() % 1000000);
+		d = COST_Dominant(&lead, c, n);
+		assert_true(d >= (c < n ? c : n) && d <= (c > n ? c : n));
+		assert_true(lead >= -COST_LEAD && lead <= COST_LEAD);
+		sum += d;
+		used[0] += c;
+		used[1] += n;
+	}
+	if (used[1] > used[0])
+		used[0] = used[1];
+	assert_true(sum >= used[0]);
+	/* The mean of the larger is 4/3 of the mean */
+	assert_true((double)sum < 1.02 * (double)used[0]);
+}
+
+static void
 test_net_extremes(void **state)
 {
 
@@ -257,6 +328,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_net_by_hand),
+		cmocka_unit_test(test_dominant_by_hand),
+		cmocka_unit_test(test_dominant_turns),
+		cmocka_unit_test(test_dominant_is_the_larger_sum),
 		cmocka_unit_test(test_net_extremes),
 		cmocka_unit_test(test_net_random),
 		cmocka_unit_test(test_est_table),
