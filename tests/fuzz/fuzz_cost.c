@@ -1,15 +1,17 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Costs: the NIC formula, estimators and the residual, with numbers of any
- * size.
+ * Costs: the NIC formula, estimators, the residual and the dominant cost, with
+ * numbers of any size.
  *
  *  - the formula is within its rounding of long double's, never free, and
  *    does not fall when bytes grow;
  *  - an estimate is within the least and the largest sample; "last" is the
  *    last one; a decaying maximum is not above the largest, and not below
  *    alpha of the one before; the mean over all is within their samples;
- *  - the residual is 0 to RESIDUAL_MAX, and moves once a second at most.
+ *  - the residual is 0 to RESIDUAL_MAX, and moves once a second at most;
+ *  - the dominant cost is between the lesser and the larger one, and all of
+ *    them are no less than the larger sum.
  */
 
 #include <math.h>
@@ -122,10 +124,29 @@ residual(struct fuzz_in *in)
 	}
 }
 
+static void
+dominant(struct fuzz_in *in)
+{
+	long double sum = 0, cpu = 0, net = 0;
+	int64_t lead = 0, c, n, d;
+
+	while (in->left > 0) {
+		c = fuzz_number_to(in, INT64_MAX / 2);
+		n = fuzz_number_to(in, INT64_MAX / 2);
+		d = COST_Dominant(&lead, c, n);
+		assert(lead >= -COST_LEAD && lead <= COST_LEAD);
+		assert(d >= (c < n ? c : n) && d <= (c > n ? c : n));
+		sum += d;
+		cpu += c;
+		net += n;
+	}
+	assert(sum >= cpu * (1 - 1e-15L) && sum >= net * (1 - 1e-15L));
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct fuzz_in in = { .p = data, .left = size };
+	struct fuzz_in in = { .p = data, .left = size }, again = in;
 
 	while (in.left > 0)
 		switch (fuzz_below(&in, 3)) {
@@ -139,5 +160,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			residual(&in);
 			break;
 		}
+	dominant(&again);		/* every input is costs, too */
 	return (0);
 }
