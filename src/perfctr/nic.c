@@ -259,6 +259,14 @@ NIC_Closed(struct nic *nic, int64_t now, int64_t *when)
 	return (over > 0);
 }
 
+int
+NIC_Busy(struct nic *nic, int64_t now)
+{
+
+	nic_drain(nic, now);
+	return (nic->rate != 0 && nic->backlog > nic_limit(nic));
+}
+
 int64_t
 NIC_Backlog(struct nic *nic, int64_t now)
 {

@@ -103,6 +103,8 @@ uint32_t NIC_Correct(struct nic *, uint32_t counted, uint64_t actual,
 void NIC_SetAlone(struct nic *, int alone, int64_t now);
 /* Is it closed?  *when (if not NULL): the time it opens, ns; now if open */
 int NIC_Closed(struct nic *, int64_t now, int64_t *when);
+/* Would it be, had nobody it alone? */
+int NIC_Busy(struct nic *, int64_t now);
 int64_t NIC_Backlog(struct nic *, int64_t now);		/* B, bytes */
 int64_t NIC_ClosedTime(struct nic *, int64_t now);	/* ns, total */
 

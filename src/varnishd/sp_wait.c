@@ -350,6 +350,20 @@ spd_begin_sending(struct rel_node *n)
 	spd_dispatch();
 }
 
+/* In the last epoch, or by what has been released since */
+static int
+spd_link_busy(int64_t now)
+{
+	int busy = spd.link_busy;
+
+	if (!busy) {
+		Lck_Lock(&spd.mtx);
+		busy = NIC_Busy(spd.nic, now);
+		Lck_Unlock(&spd.mtx);
+	}
+	return (busy);
+}
+
 /* Wait for room in the socket, with the slot.  0: no longer */
 static int
 spd_wait_for_room(struct spd_worker *me, int fd, struct spd_look *look)
@@ -370,7 +384,7 @@ spd_wait_for_room(struct spd_worker *me, int fd, struct spd_look *look)
 	me->fresh = METER_Now();
 	me->blocked += me->fresh - from;
 	if (me->blocked >= SPD_BLOCKED ||
-	    (me->blocked >= SPD_LOOK && !spd.link_busy))
+	    (me->blocked >= SPD_LOOK && !spd_link_busy(me->fresh)))
 		return (0);
 	return (ready != 0 || !spd_slow_reader(fd, look));
 }

@@ -56,7 +56,9 @@ test_backlog_by_hand(void **state)
 	assert_int_equal(when, SEC + MS);
 	assert_int_equal(NIC_Closed(&nic, SEC + MS - 1, &when), 1);
 	assert_int_equal(when, SEC + MS);
+	assert_int_equal(NIC_Busy(&nic, SEC + MS - 1), 1);
 	assert_int_equal(NIC_Closed(&nic, SEC + MS, &when), 0);
+	assert_int_equal(NIC_Busy(&nic, SEC + MS), 0);
 	assert_int_equal(NIC_Backlog(&nic, SEC + MS), 250000);
 	/* It was closed for that ms, whoever looked and when */
 	assert_int_equal(NIC_ClosedTime(&nic, 2 * SEC), MS);
@@ -114,6 +116,7 @@ test_alone(void **state)
 		assert_int_equal(when, SEC);
 	}
 	assert_int_equal(NIC_Backlog(&nic, SEC), 1500000);
+	assert_int_equal(NIC_Busy(&nic, SEC), 1);
 	/* Nor by what turns out larger */
 	assert_int_equal(NIC_Correct(&nic, 1000, 200000, SEC), 200000);
 	assert_int_equal(NIC_Backlog(&nic, SEC), 1500000);
@@ -134,6 +137,7 @@ test_unknown_and_bound(void **state)
 
 	(void)state;
 	NIC_Init(&nic, 0, 0, SEC);
+	assert_int_equal(NIC_Busy(&nic, SEC), 0);
 	for (i = 0; i < 1000; i++)
 		assert_int_equal(NIC_Release(&nic, 200000, SEC), 200000);
 	assert_int_equal(NIC_Closed(&nic, SEC, NULL), 0);
