@@ -25,7 +25,6 @@ struct tenant {
 	unsigned		classes;
 	int64_t			told[REL__RESOURCES];	/* ns, to the releaser */
 	int64_t			lead;		/* with sim_by_tenant() */
-	int			has_lead;
 };
 
 struct request {
@@ -274,7 +273,7 @@ tell(struct sim *s, struct tenant *t, const struct request *q)
 			EST_Sample(s->estimator, &e[r], q->cost[r], s->alpha);
 		ns[r] = EST_Value(&e[r], &s->mean[r]);
 	}
-	if (t->has_lead) {
+	if (t->lead != 0) {
 		r = dominant(t);
 		if (ns[!r] > ns[r])
 			ns[!r] = ns[r];
@@ -438,11 +437,9 @@ give_back(struct sim *s, struct request *q)
 static int64_t
 dominant_cost(const struct sim *s, struct tenant *t, const struct request *q)
 {
-	if (s->by_tenant) {
-		t->has_lead = 1;
+	if (s->by_tenant)
 		return (COST_Dominant(&t->lead, q->cost[REL_CPU],
 		    q->cost[REL_NET]));
-	}
 	return (q->cost[REL_NET] > q->cost[REL_CPU] ?
 	    q->cost[REL_NET] : q->cost[REL_CPU]);
 }

@@ -248,23 +248,23 @@ NIC_SetAlone(struct nic *nic, int alone, int64_t now)
 }
 
 int
-NIC_Closed(struct nic *nic, int64_t now, int64_t *when)
-{
-	int64_t over;
-
-	nic_drain(nic, now);
-	over = nic->rate == 0 || nic->alone ? 0 : nic->backlog - nic_limit(nic);
-	if (when != NULL)
-		*when = over > 0 ? nic->drained + nic_time(nic, over) : now;
-	return (over > 0);
-}
-
-int
 NIC_Busy(struct nic *nic, int64_t now)
 {
 
 	nic_drain(nic, now);
 	return (nic->rate != 0 && nic->backlog > nic_limit(nic));
+}
+
+int
+NIC_Closed(struct nic *nic, int64_t now, int64_t *when)
+{
+	int64_t over = 0;
+
+	if (NIC_Busy(nic, now) && !nic->alone)
+		over = nic->backlog - nic_limit(nic);
+	if (when != NULL)
+		*when = over > 0 ? nic->drained + nic_time(nic, over) : now;
+	return (over > 0);
 }
 
 int64_t

@@ -101,10 +101,11 @@ uint32_t NIC_Correct(struct nic *, uint32_t counted, uint64_t actual,
 
 /* One tenant has it alone from now on, or no longer */
 void NIC_SetAlone(struct nic *, int alone, int64_t now);
-/* Is it closed?  *when (if not NULL): the time it opens, ns; now if open */
-int NIC_Closed(struct nic *, int64_t now, int64_t *when);
-/* Would it be, had nobody it alone? */
+/* Is B above its limit? */
 int NIC_Busy(struct nic *, int64_t now);
+/* And does nobody have it alone?  *when (if not NULL): the time it opens, ns;
+ * now if open */
+int NIC_Closed(struct nic *, int64_t now, int64_t *when);
 int64_t NIC_Backlog(struct nic *, int64_t now);		/* B, bytes */
 int64_t NIC_ClosedTime(struct nic *, int64_t now);	/* ns, total */
 
