@@ -60,7 +60,9 @@ struct rel_policy {
 	 * this request, with its weight, or of none (NULL) */
 	void (*charge)(struct rel *, struct rel_tenant *,
 	    const struct rel_node *, int64_t ns, uint32_t scale);
-	/* A request of the tenant's ends: settled, and still counted */
+	/* A request of the tenant's ends: settled, and still counted.  NULL:
+	 * all those of a member that leaves its group, or of a tenant that
+	 * joins one */
 	void (*complete)(struct rel *, struct rel_tenant *, struct rel_node *);
 	/* Began service on a resource; of REL_NET also when it completes */
 	void (*progress)(struct rel *, struct rel_node *, enum rel_resource);

@@ -257,7 +257,6 @@ arrive(struct rel *rel, struct rel_node *n)
 {
 	struct rel_tenant *t = n->tenant, *top = top_of(t), *x;
 
-	list_append(&rel->order, &n->order);
 	rel->waits++;
 	if (top->waits == 0) {
 		rel->backlogged++;
@@ -458,7 +457,6 @@ depart(struct rel *rel, struct rel_node *n)
 {
 	struct rel_tenant *t = n->tenant, *top = top_of(t), *x;
 
-	list_remove(&n->order);
 	if (n->state == REL_SHUT) {
 		list_remove(&n->queue);
 		rel->nshut--;
@@ -480,6 +478,17 @@ depart(struct rel *rel, struct rel_node *n)
 		rel->backlogged--;
 		rel->backlogged_weight -= top->weight;
 	}
+}
+
+/* It waits no longer, and is not released: the policy takes note of it */
+static void
+withdraw(struct rel *rel, struct rel_node *n)
+{
+	int seen = n->state == REL_WAITING;
+
+	depart(rel, n);
+	if (seen && rel->policy->cancel != NULL)
+		rel->policy->cancel(rel, top_of(n->tenant), n);
 }
 
 /*--------------------------------------------------------------------*/
@@ -526,6 +535,7 @@ restart(struct rel *rel)
 	while (!list_empty(&all)) {
 		n = LIST_OF(all.next, struct rel_node, order);
 		list_remove(&n->order);
+		list_append(&rel->order, &n->order);
 		enter(rel, n);
 	}
 }
@@ -785,6 +795,20 @@ REL_GroupWaiting(const struct rel_tenant *t)
 	return (t->group != NULL ? t->group->waits : t->waits);
 }
 
+unsigned
+REL_GroupPart(const struct rel_tenant *t, unsigned n)
+{
+	uint64_t all, part;
+
+	if (t->group == NULL)
+		return (n);
+	all = t->group->of.waiting_weight;
+	if (t->waits == 0)
+		all += t->weight;
+	part = (uint64_t)n * t->weight / all;
+	return (part > 0 ? (unsigned)part : 1);
+}
+
 struct rel_tenant *
 REL_Group(const struct rel_tenant *t)
 {
@@ -925,32 +949,119 @@ REL_SetLimits(struct rel *rel, struct rel_tenant *t, uint32_t reservation,
 	index_limits(rel, t);
 }
 
-/* What runs of a member runs of its group */
+/*
+ * A tenant moves from its top tenant `from` to `to`: a group, or the tenant
+ * itself.  Its requests that run are of `to` from now on: to `from` they are
+ * complete, and what they have been charged is right.
+ */
 static void
-move_running(struct rel_tenant *t, struct rel_tenant *from,
-    struct rel_tenant *to)
+stop_running(struct rel *rel, struct rel_tenant *from, unsigned running,
+    int64_t booked)
 {
-	if (from != NULL) {
-		from->running -= t->running;
-		from->booked -= t->booked;
+	from->running -= running - 1;
+	from->booked -= booked;
+	if (rel->policy->complete != NULL)
+		rel->policy->complete(rel, from, NULL);
+	from->running--;
+	if (!is_busy(from))
+		rel->busy_weight -= from->weight;
+}
+
+static void
+start_running(struct rel *rel, struct rel_tenant *to, unsigned running,
+    int64_t booked)
+{
+	if (!is_busy(to))
+		rel->busy_weight += to->weight;
+	to->running += running;
+	to->booked += booked;
+}
+
+/* The tenant's requests in this queue go to the head of `all`, in their order */
+static void
+withdraw_from(struct rel *rel, const struct rel_tenant *t,
+    struct rel_link *queue, struct rel_link *all)
+{
+	struct rel_link *l, *prev;
+	struct rel_node *n;
+
+	for (l = queue->prev; l != queue; l = prev) {
+		prev = l->prev;
+		n = LIST_OF(l, struct rel_node, queue);
+		if (n->tenant != t)
+			continue;
+		withdraw(rel, n);
+		list_append(all->next, &n->queue);
 	}
-	if (to != NULL) {
-		to->running += t->running;
-		to->booked += t->booked;
+}
+
+static void
+change_group(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g)
+{
+	struct rel_tenant *last = t->group;
+
+	if (last == NULL && rel->policy->tenant_fini != NULL)
+		rel->policy->tenant_fini(rel, t);
+	if (heap_has(&t->member.heap))
+		heap_remove(&last->of.heap[t->member.resource],
+		    &t->member.heap);
+	list_remove(&t->all);
+	list_append(g == NULL ? &rel->tenants : &g->of.members, &t->all);
+	t->group = g;
+	t->member.start = g == NULL ? 0 : g->of.v;
+	t->member.rest = (struct rest){ 0 };
+}
+
+/*
+ * The requests that wait are queued again, in their order.  From the last one
+ * to the first: no turn of the old group is given to one that is about to go.
+ */
+static void
+move_tenant(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g)
+{
+	unsigned running = t->running;
+	int64_t booked = t->booked;
+	struct rel_link all;
+	struct rel_node *n;
+
+	list_init(&all);
+	withdraw_from(rel, t, &t->shut, &all);
+	withdraw_from(rel, t, &t->member.pool, &all);
+	update(rel, t);			/* it takes no more turns */
+	withdraw_from(rel, t, &top_of(t)->queue, &all);
+	assert(t->waits == 0);
+	update(rel, t);
+	if (running > 0)
+		stop_running(rel, top_of(t), running, booked);
+	t->running = 0;
+	t->booked = 0;
+	change_group(rel, t, g);
+	if (g == NULL)
+		start_tenant(rel, t);
+	if (running > 0)
+		start_running(rel, top_of(t), running, booked);
+	t->running = running;
+	t->booked = booked;
+	while (!list_empty(&all)) {
+		n = LIST_OF(all.next, struct rel_node, queue);
+		list_remove(&n->queue);
+		enter(rel, n);
 	}
+	/* What runs was charged to another account, by another weight */
+	if (running > 0)
+		rel->epoch++;
+	/* A policy that waits for these requests' progress would for ever */
+	if (running > 0 && rel->policy->progress != NULL)
+		restart(rel);
 }
 
 void
 REL_SetGroup(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g,
     int64_t now)
 {
-	struct rel_tenant *last;
-	int anew;
-
 	check_held(rel);
 	check_tenant(t);
-	last = t->group;
-	if (last == g)
+	if (t->group == g)
 		return;
 	assert(t != g && !t->is_group);
 	if (g != NULL) {
@@ -960,21 +1071,7 @@ REL_SetGroup(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g,
 		g->is_group = 1;
 	}
 	rel->now = now;
-	anew = t->waits + t->running > 0;
-	if (!anew && last == NULL && rel->policy->tenant_fini != NULL)
-		rel->policy->tenant_fini(rel, t);
-	if (heap_has(&t->member.heap))
-		heap_remove(&last->of.heap[t->member.resource],
-		    &t->member.heap);
-	list_remove(&t->all);
-	list_append(g == NULL ? &rel->tenants : &g->of.members, &t->all);
-	move_running(t, last, g);
-	t->group = g;
-	t->member.start = g == NULL ? 0 : g->of.v;
-	if (anew)
-		restart(rel);
-	else if (g == NULL)
-		start_tenant(rel, t);
+	move_tenant(rel, t, g);
 }
 
 void
@@ -1020,6 +1117,7 @@ REL_Enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n,
 		if (x->waits + x->running == 0)
 			mclock_begin(&x->mclock, now);
 	}
+	list_append(&rel->order, &n->order);
 	enter(rel, n);
 }
 
@@ -1069,6 +1167,7 @@ rel_release(struct rel *rel, struct rel_node *n, unsigned slot)
 		x->released++;
 	}
 	rel->running++;
+	list_remove(&n->order);
 	depart(rel, n);
 	n->state = REL_RUNNING;
 	n->epoch = rel->epoch;
@@ -1256,7 +1355,6 @@ void
 REL_Cancel(struct rel *rel, struct rel_node *n, int64_t now)
 {
 	struct rel_tenant *t, *x;
-	int seen;
 
 	check_held(rel);
 	assert(n != NULL && REL_Waits(n));
@@ -1265,10 +1363,8 @@ REL_Cancel(struct rel *rel, struct rel_node *n, int64_t now)
 	t = n->tenant;
 	EACH_LEVEL(x, t)
 		x->cancelled++;
-	seen = n->state == REL_WAITING;
-	depart(rel, n);
-	if (seen && rel->policy->cancel != NULL)
-		rel->policy->cancel(rel, top_of(t), n);
+	list_remove(&n->order);
+	withdraw(rel, n);
 	update(rel, t);
 	n->state = REL_IDLE;
 	n->tenant = NULL;

@@ -211,13 +211,18 @@ void REL_SetWeight(struct rel *, struct rel_tenant *, uint32_t weight);
  * The tenant is a member of the group from now on, or of none (NULL).  A group
  * is a tenant that has no requests of its own, and is itself in no group: its
  * weight, reservation and limit are those of all its members together, among
- * whom their weights count.  Accounts start anew if the tenant has requests.
+ * whom their weights count.  The tenant's requests that wait are queued again,
+ * in their order: a call takes as long as enqueueing them.  What runs at this
+ * time, of anybody, is not settled when it completes.
  */
 void REL_SetGroup(struct rel *, struct rel_tenant *, struct rel_tenant *group,
     int64_t now);
 struct rel_tenant *REL_Group(const struct rel_tenant *);	/* or NULL */
 /* Requests that wait of a tenant and its siblings */
 unsigned REL_GroupWaiting(const struct rel_tenant *);
+/* The tenant's part of n, by weight, among its siblings that wait; at least 1.
+ * In no group: n */
+unsigned REL_GroupPart(const struct rel_tenant *, unsigned n);
 /* What the tenant has of a scarce resource while those wait that wait now, and
  * itself: 0 to 1 */
 double REL_Share(const struct rel *, const struct rel_tenant *);

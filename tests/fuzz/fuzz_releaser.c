@@ -283,7 +283,7 @@ call_group(struct fuzz *f)
 	    !w->tenant[g - 1]->is_group)))
 		return;
 	f->limited = 1;
-	f->epoch += is_used(w, t);
+	f->epoch += w->tenant[t]->running > 0;
 	world_group(w, t, g);
 }
 

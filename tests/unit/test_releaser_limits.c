@@ -518,6 +518,99 @@ test_group_fifo(void **state)
 	world_free(&s.w);
 }
 
+/* A member that leaves its group, or joins one, while its requests wait and
+ * run, has its new share from then on */
+static void
+test_group_move(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1, .weight = .1 }, { .group = 1 }, { .group = 1 },
+		PLAIN,
+	};
+	struct server s;
+	unsigned u;
+
+	(void)state;
+	EACH_POLICY(u) {
+		if (!charges(u))
+			continue;
+		server_init(&s, u, 4, t);
+		serve(&s, LENGTH / 4);
+		assert_part(&s, u, 1, .02, .07);
+		assert_part(&s, u, 3, .86, .93);
+		memset(s.had, 0, sizeof s.had);
+		world_group(s.w, 1, 0);
+		serve(&s, LENGTH / 2);
+		/* Of the two quarters of LENGTH the second is looked at */
+		assert_part(&s, u, 1, .46 / 2, .49 / 2);
+		assert_part(&s, u, 2, .03 / 2, .07 / 2);
+		assert_part(&s, u, 3, .46 / 2, .49 / 2);
+		memset(s.had, 0, sizeof s.had);
+		world_group(s.w, 1, 1);
+		serve(&s, LENGTH);
+		assert_part(&s, u, 1, .02 / 2, .07 / 2);
+		assert_part(&s, u, 3, .86 / 2, .93 / 2);
+		world_free(&s.w);
+	}
+}
+
+/* Nobody else's account begins anew when a busy tenant moves */
+static void
+test_group_move_accounts(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1 }, { .group = 1 }, PLAIN,
+	};
+	struct rel_tenant_stat before, after;
+	struct server s;
+	struct req *r;
+	unsigned i;
+
+	(void)state;
+	server_init(&s, 0, 3, t);
+	for (i = 0; i < 4; i++) {
+		(void)world_enqueue(s.w, 1, MS);
+		(void)world_enqueue(s.w, 2, MS);
+	}
+	for (i = 0; i < 4; i++)
+		assert_non_null(world_dequeue(s.w, i, 0, NULL));
+	for (i = 0; i < s.w->nrunning; i++) {
+		r = s.w->running[i];
+		if (r->tenant != 2)
+			continue;
+		world_complete(s.w, r, 9 * MS, REL_SCALE_ONE);
+		break;
+	}
+	REL_TenantStat(s.w->rel, s.w->tenant[2], &before);
+	assert_true(before.account > 0);
+	world_group(s.w, 1, 0);
+	REL_TenantStat(s.w->rel, s.w->tenant[2], &after);
+	assert_true(after.account == before.account);
+	assert_int_equal(REL_Oldest(s.w->rel), 0);
+	world_free(&s.w);
+}
+
+/* What a member may have of a buffer that it shares with its siblings */
+static void
+test_group_part(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1 }, { .group = 1 }, { .group = 1 }, PLAIN,
+	};
+	struct server s;
+
+	(void)state;
+	server_init(&s, 0, 4, t);
+	assert_int_equal(REL_GroupPart(s.w->tenant[3], 10), 10);
+	assert_int_equal(REL_GroupPart(s.w->tenant[1], 10), 10);
+	(void)world_enqueue(s.w, 2, MS);
+	assert_int_equal(REL_GroupPart(s.w->tenant[1], 10), 5);
+	assert_int_equal(REL_GroupPart(s.w->tenant[2], 10), 10);
+	(void)world_enqueue(s.w, 1, MS);
+	assert_int_equal(REL_GroupPart(s.w->tenant[2], 1), 1);
+	world_free(&s.w);
+}
+
 /* Shares are of the group's, and of who waits */
 static void
 test_group_share(void **state)
@@ -711,6 +804,9 @@ main(void)
 		cmocka_unit_test(test_group_reservations),
 		cmocka_unit_test(test_group_closed),
 		cmocka_unit_test(test_group_fifo),
+		cmocka_unit_test(test_group_move),
+		cmocka_unit_test(test_group_move_accounts),
+		cmocka_unit_test(test_group_part),
 		cmocka_unit_test(test_group_share),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_heap),
