@@ -44,9 +44,9 @@ struct ten_table {
 	struct ten_ops		ops;
 	uint8_t			seed[16];
 	ten_map			*map;
-	struct slot		*other;
+	struct slot		*other, *reserved;	/* or NULL */
 	char			*chunk[CHUNKS];
-	void			*memory[CHUNKS + 1];	/* theirs, (other)'s */
+	void			*memory[CHUNKS + 2];	/* theirs, the two's */
 };
 
 static size_t
@@ -349,8 +349,8 @@ TEN_SetMax(struct ten_table *t, unsigned max)
 	unsigned i;
 
 	check(t);
-	if (ten_map_capacity(t->map) < (size_t)max + 1 &&
-	    !ten_map_reserve(t->map, (size_t)max + 1))
+	if (ten_map_capacity(t->map) < (size_t)max + 2 &&
+	    !ten_map_reserve(t->map, (size_t)max + 2))
 		return (-1);
 	t->max = max;
 	for (i = t->count; i-- > 0 && t->count > max; ) {
@@ -365,7 +365,7 @@ void
 TEN_Pin(struct ten_table *t, struct ten_record *r, int pinned)
 {
 	check(t);
-	assert(slot_of(r) != t->other);
+	assert(slot_of(r) != t->other && slot_of(r) != t->reserved);
 	r->pinned = pinned != 0;
 }
 
@@ -422,28 +422,44 @@ TEN_At(const struct ten_table *t, unsigned i)
 	check(t);
 	if (i == 0)
 		return (&t->other->rec);
+	if (i == t->count + 1 && t->reserved != NULL)
+		return (&t->reserved->rec);
 	return (i <= t->count ? &in_use(t, i - 1)->rec : NULL);
 }
 
 /*--------------------------------------------------------------------*/
 
+/* A record that is not in the slab; -1: no memory */
 static int
-new_other(struct ten_table *t)
+new_record(struct ten_table *t, const char *name, struct slot **slot,
+    void **memory)
 {
 	struct ten_record *r;
-	size_t len = strlen(TEN_OTHER);
+	struct slot *s;
+	size_t len = strlen(name);
 
-	t->other = (void *)new_slots(t, 1, &t->memory[CHUNKS]);
-	if (t->other == NULL)
+	s = (void *)new_slots(t, 1, memory);
+	if (s == NULL)
 		return (-1);
-	r = &t->other->rec;
+	r = &s->rec;
 	r->magic = TEN_RECORD_MAGIC;
-	t->other->key = siphash(t->seed, TEN_OTHER, len);
-	if (!ten_map_insert(t->map, &t->other->key, &r))
+	s->key = siphash(t->seed, name, len);
+	if (!ten_map_insert(t->map, &s->key, &r))
 		return (-1);
 	r->pinned = 1;
-	born(t, t->other, TEN_OTHER, len);
+	*slot = s;
+	born(t, s, name, len);
 	return (0);
+}
+
+struct ten_record *
+TEN_Reserve(struct ten_table *t, const char *name)
+{
+	check(t);
+	assert(t->reserved == NULL);
+	if (new_record(t, name, &t->reserved, &t->memory[CHUNKS + 1]))
+		return (NULL);
+	return (&t->reserved->rec);
 }
 
 static void
@@ -451,7 +467,7 @@ release(struct ten_table *t)
 {
 	unsigned c;
 
-	for (c = 0; c <= CHUNKS; c++)
+	for (c = 0; c < CHUNKS + 2; c++)
 		free(t->memory[c]);
 	if (t->map != NULL)
 		ten_map_free(t->map);
@@ -474,8 +490,9 @@ TEN_New(unsigned max, const struct ten_ops *ops, const uint8_t seed[16])
 	memcpy(t->seed, seed, sizeof t->seed);
 	t->stride = host_offset() +
 	    ((ops->host_size + ALIGN - 1) & ~(size_t)(ALIGN - 1));
-	t->map = ten_map_init((size_t)max + 1);
-	if (t->map == NULL || new_other(t)) {
+	t->map = ten_map_init((size_t)max + 2);
+	if (t->map == NULL ||
+	    new_record(t, TEN_OTHER, &t->other, &t->memory[CHUNKS])) {
 		release(t);
 		return (NULL);
 	}
@@ -493,6 +510,8 @@ TEN_Destroy(struct ten_table **tp)
 	check(t);
 	while (t->count > 0)
 		evict(t, in_use(t, t->count - 1));
+	if (t->reserved != NULL)
+		died(t, t->reserved);
 	died(t, t->other);
 	release(t);
 }

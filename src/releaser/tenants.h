@@ -73,6 +73,11 @@ int TEN_Is(const struct ten_record *, const char *name, size_t len);
  */
 struct ten_record *TEN_Add(struct ten_table *, const char *name, size_t len);
 struct ten_record *TEN_Other(const struct ten_table *);
+/*
+ * A record of the host's own with this name, once a table: like (other) it is
+ * never evicted and does not count.  NULL: no memory.
+ */
+struct ten_record *TEN_Reserve(struct ten_table *, const char *name);
 int TEN_Evict(struct ten_table *, struct ten_record *);
 				/* -1: not idle, or pinned */
 void TEN_Pin(struct ten_table *, struct ten_record *, int pinned);
@@ -83,7 +88,8 @@ struct ten_record *TEN_OfHost(void *);
 unsigned TEN_Count(const struct ten_table *);		/* without (other) */
 uint64_t TEN_Overflows(const struct ten_table *);	/* times (other) was the answer */
 
-/* Each record in use, (other) first; i from 0 until NULL */
+/* Each record in use, (other) first, the reserved one last; i from 0 until
+ * NULL */
 struct ten_record *TEN_At(const struct ten_table *, unsigned i);
 
 #endif

@@ -31,26 +31,50 @@ show(struct vsb *vsb, const char *arg, const char *val)
 		VSB_cat(vsb, val);
 }
 
+/* One of these names; 1: it is none of them */
+static int
+tweak_name(struct vsb *vsb, const struct parspec *par, const char *arg,
+    const char * const *names, unsigned n)
+{
+	volatile unsigned *dest = par->priv;
+	unsigned u;
+
+	if (arg == NULL || arg == JSON_FMT) {
+		show(vsb, arg, names[*dest]);
+		return (0);
+	}
+	for (u = 0; u < n; u++) {
+		if (!strcasecmp(arg, names[u])) {
+			*dest = u;
+			return (0);
+		}
+	}
+	return (1);
+}
+
 int v_matchproto_(tweak_t)
 tweak_sandpaper_mode(struct vsb *vsb, const struct parspec *par,
     const char *arg)
 {
 	static const char * const modes[] = { SPD_MODE_NAMES };
-	volatile unsigned *dest = par->priv;
-	unsigned u;
 
-	if (arg == NULL || arg == JSON_FMT) {
-		show(vsb, arg, modes[*dest]);
+	if (!tweak_name(vsb, par, arg, modes, sizeof modes / sizeof modes[0]))
 		return (0);
-	}
-	for (u = 0; u < sizeof modes / sizeof modes[0]; u++) {
-		if (!strcasecmp(arg, modes[u])) {
-			*dest = u;
-			return (0);
-		}
-	}
 	VSB_printf(vsb, "\"%s\" is not a mode: use \"off\", \"observe\" or "
 	    "\"on\"\n", arg);
+	return (-1);
+}
+
+int v_matchproto_(tweak_t)
+tweak_sandpaper_new_hosts(struct vsb *vsb, const struct parspec *par,
+    const char *arg)
+{
+	static const char * const rules[] = { SPD_NEW_NAMES };
+
+	if (!tweak_name(vsb, par, arg, rules, sizeof rules / sizeof rules[0]))
+		return (0);
+	VSB_printf(vsb, "\"%s\" is not a rule for new Hosts: use \"group\" "
+	    "or \"tenant\"\n", arg);
 	return (-1);
 }
 

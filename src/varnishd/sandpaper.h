@@ -17,6 +17,7 @@
  * SPD_Begin	a released or woken request runs on this worker; 1: its
  *		client has gone, or it waited too long, clean up
  * SPD_Disembark	the request leaves its worker for a waiting list
+ * SPD_Answer	the request is about to be answered with this status
  * SPD_Done	the request is answered: its cost is known
  * SPD_Next	the worker is free: it parses, or runs the next release
  * SPD_Pipe	the worker is about to pipe: its slot goes back

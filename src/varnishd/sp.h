@@ -41,6 +41,7 @@
 #include "poolmgr/poolmgr.h"
 #include "releaser/releaser.h"
 #include "releaser/tenants.h"
+#include "tenants/newhosts.h"
 
 #include "varnishd/sandpaper.h"
 #include "varnishd/sp_names.h"
@@ -62,6 +63,7 @@ struct spd_tenant {
 	unsigned		queue_limit;	/* 0: the parameter's */
 	struct rel_tenant	*rel;
 	struct spd_tenant	*group;		/* whose member it is, or NULL */
+	struct newhost		newhost;	/* NONE: a map names it */
 	struct est		cpu;		/* ns of CPU */
 	_Atomic int64_t		cpu_next;	/* its value, to read unlocked */
 	struct est		wire;		/* bytes on the wire */
@@ -70,6 +72,7 @@ struct spd_tenant {
 
 	VTAILQ_HEAD(, spd_conn)	ready;		/* connections with bytes */
 	VTAILQ_ENTRY(spd_tenant) readylist;
+	/* Those of (new) are its members' at their beginning */
 	unsigned		writers;	/* workers blocked in a write */
 	unsigned		fetches;	/* that go on */
 	int64_t			refusal;	/* ns, when its next stream may be
@@ -94,6 +97,7 @@ struct spd_tenant {
 
 /* Tenants without a name of their own, beside TEN_OTHER */
 #define SPD_UNKNOWN	"(unknown)"	/* no tenant of the map's */
+#define SPD_NEW		"(new)"		/* a group, see sp_new.c */
 #define SPD_NOHOST	"(none)"	/* no Host, or one in parentheses */
 
 /* A limit that a tenant has reached */
@@ -161,6 +165,7 @@ _Static_assert(sizeof(struct rel_node) <=
 #define SPD_F_SLOW	(1U << 4)	/* its client does not read */
 #define SPD_F_SENDING	(1U << 5)	/* REL_Progress() knows */
 #define SPD_F_LATE	(1U << 6)	/* cancelled, it waited for too long */
+#define SPD_F_GOOD	(1U << 7)	/* answered: 200 to 399 */
 #define SPD_COUNTED_SHIFT 8		/* wire bytes in the NIC's backlog */
 
 /*--------------------------------------------------------------------
@@ -181,6 +186,8 @@ struct spd_worker {
 	int64_t			charge;		/* ns, its own at release */
 	struct spd_conn		*conn;		/* that it read from last */
 	const void		*impatient;	/* condition: lend at once */
+	struct spd_tenant	*writer_of;	/* (new), while its request
+						 * counts as a slow reader there */
 	_Atomic int64_t		began;		/* ns, METER_Now() */
 	int64_t			unmeasured;	/* ns charged since the last lap */
 	int64_t			laps;		/* ns, not yet in lap_sum */
@@ -231,6 +238,7 @@ struct spd {
 	uint32_t		alpha;		/* its, Q16 */
 	struct rel		*rel;
 	struct ten_table	*tenants;
+	struct spd_tenant	*new_group;	/* (new), or NULL: no such rule */
 	struct nic		nic[1];
 	const struct spd_tenant	*asked;		/* who did last */
 	int64_t			shared;		/* ns, others have: until */
@@ -309,9 +317,26 @@ const char *spd_name(const struct spd_tenant *);
 unsigned spd_queue_limit(const struct spd_tenant *);
 int spd_exceeds(struct spd_excess *, const struct spd_tenant *,
     const char *what, unsigned value, unsigned limit);	/* locked */
-int spd_queue_full(const struct spd_tenant *, struct spd_excess *); /* locked */
+int spd_exceeds_new(struct spd_excess *, struct spd_tenant *,
+    const char *what, unsigned own, unsigned all, unsigned limit); /* locked */
+int spd_queue_full(struct spd_tenant *, struct spd_excess *);	/* locked */
 void spd_log_excess(struct vsl_log *, const struct spd_excess *);
 void spd_take_out(struct rel_node *, int64_t now);	/* locked */
+
+/* sp_new.c, all but spd_new_keep() locked */
+struct spd_new_stat {
+	unsigned		hosts, evident, proven;
+	int			crowded;
+};
+void spd_new_begin(struct spd_tenant *);
+void spd_new_end(struct spd_tenant *);
+void spd_new_answer(struct spd_tenant *, int good, int64_t now);
+struct spd_tenant *spd_new_liable(struct spd_tenant *);
+void spd_new_stat(struct spd_new_stat *);
+unsigned spd_new_seconds(const struct spd_tenant *, int64_t now);
+void spd_new_age(int64_t ns);
+void spd_new_params(void);
+void spd_new_keep(int64_t now);
 
 /* sp_map.c */
 size_t spd_map_name(const char *host, size_t, char *name);

@@ -33,6 +33,8 @@ struct row {
 	int64_t			cpu_ns, wait_ns;
 	unsigned		queue_limit;
 	double			share;
+	int			is_new;		/* a new Host */
+	unsigned		new_seconds;	/* with evidence */
 	int64_t			now;
 };
 
@@ -42,6 +44,7 @@ struct snapshot {
 	unsigned		slots, running, lent, waiting, tenants;
 	int64_t			residual, closed_ns, backlog;
 	uint64_t		rate, overflows;
+	struct spd_new_stat	news;
 	unsigned		rows;
 	struct row		*row;
 };
@@ -58,6 +61,8 @@ snap_row(struct row *r, struct spd_tenant *t, int64_t now)
 	r->share = REL_Share(spd.rel, t->rel);
 	(void)snprintf(r->group, sizeof r->group, "%s",
 	    t->group != NULL ? spd_name(t->group) : "");
+	r->is_new = NEW_Is(&t->newhost);
+	r->new_seconds = spd_new_seconds(t, now);
 	r->queue_limit = spd_queue_limit(t);
 	r->requests = t->requests;
 	r->refused = t->refused;
@@ -100,6 +105,7 @@ snap(struct snapshot *s)
 	s->waiting = REL_Waiting(spd.rel);
 	s->tenants = TEN_Count(spd.tenants);
 	s->overflows = TEN_Overflows(spd.tenants);
+	spd_new_stat(&s->news);
 	s->residual = spd.residual;
 	s->rate = NIC_Rate(spd.nic);
 	now = METER_Now();
@@ -141,6 +147,18 @@ limit(const struct row *r)
 	return (r->st.limit > 0 ? part(r->st.limit) : 1);
 }
 
+/* Why it is in its group, if that is not for the map's sake */
+static void
+group_text(struct cli *cli, const struct row *r)
+{
+
+	if (r->group[0] == '\0')
+		return;
+	VCLI_Out(cli, "  %s", r->group);
+	if (r->is_new)
+		VCLI_Out(cli, " %u of %d s", r->new_seconds, NEW_PROOF);
+}
+
 static void
 list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 {
@@ -157,19 +175,26 @@ list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 	    "held %.3f s\n\n", (double)s->residual * 1e-3,
 	    (double)s->rate * 1e-6, (double)s->backlog * 1e-3,
 	    (double)s->closed_ns * 1e-9);
-	VCLI_Out(cli, "%-24s %6s %7s %7s %9s %9s %3s %10s %10s %10s %8s\n",
-	    "tenant", "weight", "waiting", "running", "cpu_us", "net_us",
-	    "dom", "requests", "cpu_s", "MB", "oldest_s");
+	if (s->news.hosts > 0)
+		VCLI_Out(cli, "new Hosts %u, with good answers %u%s, "
+		    "proven %u\n\n", s->news.hosts, s->news.evident,
+		    s->news.crowded ? " (many: each waits for 60 s)" : "",
+		    s->news.proven);
+	VCLI_Out(cli, "%-24s %6s %7s %7s %9s %9s %3s %10s %10s %10s %8s"
+	    "  %s\n", "tenant", "weight", "waiting", "running", "cpu_us",
+	    "net_us", "dom", "requests", "cpu_s", "MB", "oldest_s", "group");
 	for (u = 0; u < s->rows && u < rows; u++) {
 		r = &s->row[u];
 		VCLI_Out(cli, "%-24s %6.3g %7u %7u %9.1f %9.1f %3s %10ju "
-		    "%10.3f %10.3f %8.3f\n", r->name,
+		    "%10.3f %10.3f %8.3f", r->name,
 		    (double)r->st.weight / REL_WEIGHT_ONE, r->st.waiting,
 		    r->st.running, (double)r->st.estimate[REL_CPU] * 1e-3,
 		    (double)r->st.estimate[REL_NET] * 1e-3,
 		    resources[r->st.dominant], (uintmax_t)r->requests,
 		    (double)r->cpu_ns * 1e-9, (double)r->bytes * 1e-6,
 		    oldest(r));
+		group_text(cli, r);
+		VCLI_Out(cli, "\n");
 	}
 }
 
@@ -202,6 +227,8 @@ row_json(struct cli *cli, const struct row *r)
 		VCLI_Out(cli, ", \"group\": ");
 		json_name(cli, r->group);
 	}
+	if (r->is_new)
+		VCLI_Out(cli, ", \"new_seconds\": %u", r->new_seconds);
 	VCLI_Out(cli, ", \"weight\": %.6g, \"share\": %.6f, "
 	    "\"reservation\": %.6f, \"limit\": %.6f, "
 	    "\"queue_limit\": %u, \"waiting\": %u, "
@@ -242,6 +269,10 @@ list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
 	    "\"nic_backlog_bytes\": %jd, \"nic_held_s\": %.6f,\n",
 	    (intmax_t)s->residual, (uintmax_t)s->rate, (intmax_t)s->backlog,
 	    (double)s->closed_ns * 1e-9);
+	VCLI_Out(cli, "\"new_hosts\": %u, \"new_hosts_with_good_answers\": %u, "
+	    "\"proven_hosts\": %u, \"many_new_hosts\": %s,\n", s->news.hosts,
+	    s->news.evident, s->news.proven,
+	    s->news.crowded ? "true" : "false");
 	VCLI_Out(cli, "\"list\": [");
 	for (u = 0; u < s->rows && u < rows; u++) {
 		VCLI_Out(cli, "%s\n", u ? "," : "");
@@ -325,6 +356,9 @@ show_text(struct cli *cli, const struct row *r)
 
 	VCLI_Out(cli, "%-22s %s\n", "tenant", r->name);
 	VCLI_Out(cli, "%-22s %s\n", "group", *r->group ? r->group : "-");
+	if (r->is_new)
+		VCLI_Out(cli, "%-22s %u of %d s in the last %d s\n",
+		    "good answers", r->new_seconds, NEW_PROOF, NEW_WINDOW);
 	VCLI_Out(cli, "%-22s %.6g\n", "weight",
 	    (double)r->st.weight / REL_WEIGHT_ONE);
 	VCLI_Out(cli, "%-22s %.3f\n", "share", r->share);
@@ -485,6 +519,20 @@ cli_cost(struct cli *cli, const char * const *av, void *priv)
 }
 
 static void v_matchproto_(cli_func_t)
+cli_age(struct cli *cli, const char * const *av, void *priv)
+{
+	unsigned long n;
+
+	(void)priv;
+	if (cli_number(cli, av[2], 1, 1000000, &n))
+		return;
+	Lck_Lock(&spd.mtx);
+	spd_new_age((int64_t)n * 1000000000);
+	Lck_Unlock(&spd.mtx);
+	spd_new_keep(METER_Now());
+}
+
+static void v_matchproto_(cli_func_t)
 cli_fail(struct cli *cli, const char * const *av, void *priv)
 {
 	uint64_t u = 1, refuse = 0;
@@ -510,6 +558,7 @@ static struct cli_proto spd_cmds[] = {
 	{ CLICMD_DEBUG_SANDPAPER_WAIT,		"d", cli_wait },
 	{ CLICMD_DEBUG_SANDPAPER_THAW,		"d", cli_thaw },
 	{ CLICMD_DEBUG_SANDPAPER_COST,		"d", cli_cost },
+	{ CLICMD_DEBUG_SANDPAPER_AGE,		"d", cli_age },
 	{ CLICMD_DEBUG_SANDPAPER_FAIL,		"d", cli_fail },
 	{ NULL }
 };

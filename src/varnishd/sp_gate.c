@@ -701,6 +701,17 @@ spd_scale(uint32_t flags)
 	return ((uint32_t)(REL_SCALE_ONE / spd.sample));
 }
 
+/* An ESI part's answer is none */
+void
+SPD_Answer(struct req *req, uint16_t status)
+{
+	struct rel_node *n = SPD_NODE(req);
+
+	if (spd_me.magic == SPD_WORKER_MAGIC && spd_me.node == n &&
+	    NEW_Good(status))
+		SPD_FLAGS(n) |= SPD_F_GOOD;
+}
+
 void
 SPD_Done(struct worker *wrk, struct req *req)
 {
@@ -766,6 +777,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 	EST_Sample(spd.estimator, &t->wire, (int64_t)wire, spd.alpha);
 	EST_MeanSample(&spd.mean_wire, (int64_t)wire);
 	SPD_COUNT(t, requests, 1);
+	spd_new_answer(t, (SPD_FLAGS(n) & SPD_F_GOOD) != 0, now);
 	spd_estimate(t);
 	SPD_COUNT(t, cpu_ns, cpu);
 	SPD_COUNT(t, bytes, bytes);
@@ -808,6 +820,9 @@ SPD_ReqWait(const struct req *req)
  * A backend fetch: its CPU time is its tenant's, and a tenant has so many at
  * most.  Past that it fails as if there were no thread, so that an origin
  * that is dead takes no more of them than that, and hits go on.
+ *
+ * busyobj's words: the tenant, its record's generation, and, once the fetch has
+ * begun, whose fetches it counts for beside the tenant's: NULL, or (new).
  */
 
 static struct spd_tenant *
@@ -859,8 +874,8 @@ SPD_FetchFull(struct busyobj *bo)
 		return (0);
 	Lck_Lock(&spd.mtx);
 	t = spd_fetcher(bo);
-	full = t != NULL &&
-	    spd_exceeds(&e, t, "fetches", t->fetches, spd_fetch_limit());
+	full = t != NULL && spd_exceeds_new(&e, t, "fetches", t->fetches,
+	    spd_new_liable(t)->fetches, spd_fetch_limit());
 	if (full) {
 		SPD_COUNT(t, refused, 1);
 		spd.vsc->refused++;
@@ -872,23 +887,29 @@ SPD_FetchFull(struct busyobj *bo)
 }
 
 void
-SPD_FetchBegin(const struct busyobj *bo)
+SPD_FetchBegin(struct busyobj *bo)
 {
-	struct spd_tenant *t;
+	struct spd_tenant *t, *liable;
 
 	(void)spd_lap(spd_self(), 1);
 	Lck_Lock(&spd.mtx);
 	spd.fetches++;
 	t = spd_fetcher(bo);
-	if (t != NULL)
+	if (t != NULL) {
 		t->fetches++;
+		liable = spd_new_liable(t);
+		if (liable != t) {
+			liable->fetches++;
+			bo->sandpaper[2] = (uintptr_t)liable;
+		}
+	}
 	Lck_Unlock(&spd.mtx);
 }
 
 void
 SPD_FetchEnd(const struct busyobj *bo)
 {
-	struct spd_tenant *t;
+	struct spd_tenant *t, *liable = (void *)(uintptr_t)bo->sandpaper[2];
 	struct spd_worker *me = spd_self();
 	int64_t lap;
 
@@ -900,6 +921,10 @@ SPD_FetchEnd(const struct busyobj *bo)
 	spd.lap_sum += me->laps;
 	me->laps = 0;
 	spd.nrequests++;
+	if (liable != NULL) {
+		AN(liable->fetches);
+		liable->fetches--;
+	}
 	t = spd_fetcher(bo);
 	if (t != NULL) {
 		AN(t->fetches);

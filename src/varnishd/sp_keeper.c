@@ -190,6 +190,7 @@ spd_params(void)
 		tenants_max = cache_param->sandpaper_tenants_max;
 		failed = TEN_SetMax(spd.tenants, tenants_max);
 	}
+	spd_new_params();
 	if (REL_GetPolicy(spd.rel) != policy)
 		AZ(REL_SetPolicy(spd.rel, policy, METER_Now()));
 	REL_SetOptions(spd.rel, mode == SPD_ON ? REL_OPT_ALL :
@@ -568,6 +569,7 @@ spd_keeper(struct worker *wrk, void *priv)
 		if (spd.mode != SPD_OFF && now - look >= SPD_LOOK_EVERY) {
 			look = now;
 			spd_look(now);
+			spd_new_keep(now);
 			spd_stat();
 		}
 		if (now - second >= 1000000000) {

@@ -249,9 +249,9 @@ map_declare(struct spd_map *m, const char *name, double weight,
 		return ("a name must not begin with a parenthesis");
 	bprintf(whole, is_group ? "(%s)" : "%s", name);
 	if (!strcmp(whole, TEN_OTHER) || !strcmp(whole, SPD_UNKNOWN) ||
-	    !strcmp(whole, SPD_NOHOST))
-		return ("a group must not be other, unknown or none, which "
-		    "are tenants");
+	    !strcmp(whole, SPD_NOHOST) || !strcmp(whole, SPD_NEW))
+		return ("a group must not be other, unknown, none or new, "
+		    "which are Sandpaper's own");
 	if (map_tenant(m, name) != NULL)
 		return ("this tenant is there already");
 	if (map_group(m, name) != NULL)
@@ -453,6 +453,7 @@ map_pin(const struct spd_map *m, int pin)
 		    pin ? map_part(mt->reservation) : 0,
 		    pin ? map_part(mt->limit) : 0, METER_Now());
 		t->queue_limit = pin ? mt->queue_limit : 0;
+		spd_new_end(t);
 		t->group = NULL;
 	}
 	/* In the order of the calls a group may come after its members */
@@ -462,8 +463,8 @@ map_pin(const struct spd_map *m, int pin)
 	Lck_Unlock(&spd.mtx);
 }
 
-/* After that, for the last map and for this one: who stays in its group has
- * not left it meanwhile, which would begin all accounts anew */
+/* After that, for the last map and for this one: a tenant that both have has
+ * not left its group meanwhile.  One that none has any more is a new Host. */
 static void
 map_regroup(const struct spd_map *m)
 {
@@ -475,9 +476,12 @@ map_regroup(const struct spd_map *m)
 	Lck_Lock(&spd.mtx);
 	VSTAILQ_FOREACH(mt, &m->tenants, list) {
 		t = spd_tenant_find(mt->name, mt->len);
-		if (t != NULL)
-			REL_SetGroup(spd.rel, t->rel, t->group == NULL ? NULL :
-			    t->group->rel, METER_Now());
+		if (t == NULL)
+			continue;
+		if (!TEN_OfHost(t)->pinned)
+			spd_new_begin(t);
+		REL_SetGroup(spd.rel, t->rel, t->group == NULL ? NULL :
+		    t->group->rel, METER_Now());
 	}
 	Lck_Unlock(&spd.mtx);
 }

@@ -50,7 +50,8 @@ spd_name(const struct spd_tenant *t)
 }
 
 /*
- * Nothing waits, runs or is owed, and no connection waits to be parsed.
+ * Nothing waits, runs or is owed, and no connection waits to be parsed.  A
+ * Host that is proven stays so, however many others are invented.
  * (Connections that only remember it look at its generation.)
  */
 static int v_matchproto_(ten_idle_f)
@@ -61,7 +62,7 @@ spd_tenant_idle(void *priv, struct ten_record *r)
 	AZ(priv);
 	SPD_LOCKED();
 	return (REL_TenantIdle(spd.rel, t->rel) && VTAILQ_EMPTY(&t->ready) &&
-	    t->writers == 0);
+	    t->writers == 0 && t->newhost.state != NEW_PROVEN);
 }
 
 static void v_matchproto_(ten_life_f)
@@ -75,6 +76,7 @@ spd_tenant_born(void *priv, struct ten_record *r)
 	t->rel = REL_TenantInit(spd.rel, (char *)t + spd_own_size(),
 	    REL_WEIGHT_ONE);
 	spd_estimate(t);
+	spd_new_begin(t);
 	spd.vsc->tenants_created++;
 }
 
@@ -84,6 +86,7 @@ spd_tenant_died(void *priv, struct ten_record *r)
 	struct spd_tenant *t = TEN_Host(r);
 
 	AZ(priv);
+	spd_new_end(t);
 	REL_TenantFini(spd.rel, t->rel);
 	FINI_OBJ(t);
 	spd.vsc->tenants_evicted++;
@@ -225,6 +228,22 @@ spd_exceeds(struct spd_excess *e, const struct spd_tenant *t,
 	return (1);
 }
 
+/*
+ * The same, where `all` is what (new) has: all new Hosts have the limit of one
+ * tenant, and one of them has half of it, so that there is some for the others.
+ */
+int
+spd_exceeds_new(struct spd_excess *e, struct spd_tenant *t, const char *what,
+    unsigned own, unsigned all, unsigned limit)
+{
+	const struct spd_tenant *liable = spd_new_liable(t);
+
+	if (liable == t)
+		return (spd_exceeds(e, t, what, own, limit));
+	return (spd_exceeds(e, t, what, own, limit / 2 + limit % 2) ||
+	    spd_exceeds(e, liable, what, all, limit));
+}
+
 void
 spd_log_excess(struct vsl_log *vsl, const struct spd_excess *e)
 {
@@ -243,23 +262,42 @@ spd_queue_limit(const struct spd_tenant *t)
 }
 
 /*
+ * Locked.  All new Hosts have one queue limit.  Past it, a new Host may have its
+ * part of that many waiting; past twice the limit, none.
+ */
+static int
+spd_new_full(const struct spd_tenant *t, const struct spd_tenant *group,
+    struct spd_excess *e)
+{
+	unsigned waiting = REL_TenantWaiting(group->rel);
+	unsigned limit = spd_queue_limit(group);
+
+	return (spd_exceeds(e, group, "waiting requests", waiting, 2 * limit) ||
+	    (REL_TenantWaiting(t->rel) >= REL_GroupPart(t->rel, limit) &&
+	    spd_exceeds(e, group, "waiting requests", waiting, limit)));
+}
+
+/*
  * By its own limit, or since too many wait in all and it has a part of them:
  * of a common buffer, each who waits can have as much as every other, and a
  * group as much as a tenant without.  And of those that were released, so many
  * may wait on: for origins, and on waiting lists.
  */
 int
-spd_queue_full(const struct spd_tenant *t, struct spd_excess *e)
+spd_queue_full(struct spd_tenant *t, struct spd_excess *e)
 {
+	const struct spd_tenant *liable = spd_new_liable(t);
 	unsigned waiting = REL_TenantWaiting(t->rel);
 	unsigned all = cache_param->sandpaper_queue_total;
 
 	SPD_LOCKED();
-	if (spd_exceeds(e, t, "waiting requests", waiting,
-	    spd_queue_limit(t)) || spd_exceeds(e, t, "released requests",
-	    REL_TenantRunning(t->rel), all))
+	if (liable != t && spd_new_full(t, liable, e))
 		return (1);
-	return (waiting > 0 && REL_Waiting(spd.rel) >= all &&
+	if (spd_exceeds(e, t, "waiting requests", waiting,
+	    spd_queue_limit(t)) || spd_exceeds_new(e, t, "released requests",
+	    REL_TenantRunning(t->rel), REL_TenantRunning(liable->rel), all))
+		return (1);
+	return ((waiting > 0 || liable != t) && REL_Waiting(spd.rel) >= all &&
 	    spd_exceeds(e, t, "requests in a full queue",
 	    REL_GroupWaiting(t->rel), all / REL_Backlogged(spd.rel)));
 }

@@ -229,17 +229,23 @@ static int
 spd_writer_begins(struct spd_tenant *t)
 {
 	unsigned all = cache_param->wthread_max * cache_param->wthread_pools;
+	struct spd_tenant *liable;
 	struct spd_excess e;
 	int shed;
 
 	Lck_Lock(&spd.mtx);
-	shed = spd.writers >= all / 2 && spd_exceeds(&e, t, "slow readers",
-	    t->writers, vmax_t(unsigned, all / 8, SPD_WRITERS));
+	liable = spd_new_liable(t);
+	shed = spd.writers >= all / 2 && spd_exceeds_new(&e, t,
+	    "slow readers", t->writers, liable->writers,
+	    vmax_t(unsigned, all / 8, SPD_WRITERS));
 	if (shed) {
 		SPD_COUNT(t, shed, 1);
 		spd.vsc->shed++;
 	} else {
 		t->writers++;
+		spd_me.writer_of = liable != t ? liable : NULL;
+		if (liable != t)
+			liable->writers++;
 		spd.writers++;
 	}
 	Lck_Unlock(&spd.mtx);
@@ -254,6 +260,9 @@ spd_writer_ends(struct spd_tenant *t)
 
 	Lck_Lock(&spd.mtx);
 	t->writers--;
+	if (spd_me.writer_of != NULL)
+		spd_me.writer_of->writers--;
+	spd_me.writer_of = NULL;
 	spd.writers--;
 	Lck_Unlock(&spd.mtx);
 }

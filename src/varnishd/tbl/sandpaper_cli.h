@@ -73,6 +73,15 @@ CLI_CMD(DEBUG_SANDPAPER_COST,
 	3, 3
 )
 
+CLI_CMD(DEBUG_SANDPAPER_AGE,
+	"debug.sandpaper.age",
+	"debug.sandpaper.age <seconds>",
+	"Move the clock of new Hosts forward (1 to 1000000 seconds), and see\n"
+	"which Hosts are proven or idle then.",
+	"",
+	1, 1
+)
+
 CLI_CMD(DEBUG_SANDPAPER_FAIL,
 	"debug.sandpaper.fail",
 	"debug.sandpaper.fail FS...",

@@ -9,6 +9,7 @@
 /*lint -save -e525 -e539 -e835 */
 
 #define ptyp_sandpaper_mode	unsigned
+#define ptyp_sandpaper_new_hosts unsigned
 #define ptyp_sandpaper_policy	unsigned
 #define ptyp_sandpaper_rate	uint64_t
 #ifndef SANDPAPER_COUNTER_MAX
@@ -185,6 +186,41 @@ PARAM_SIMPLE(
 	"are more, and none is idle, a new one shares those of the tenant "
 	"(other).\n\n"
 	"Example: ``param.set sandpaper_tenants_max 20000``"
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_new_hosts,
+	/* type */	sandpaper_new_hosts,
+	/* min */	NULL,
+	/* max */	NULL,
+	/* def */	"group",
+	/* units */	NULL,
+	/* descr */
+	"What a Host is that no map names.\n"
+	"\tgroup\tThe Host begins as a member of the group (new). All members "
+	"of (new) together have one small weight, sandpaper_new_weight. The "
+	"Host becomes a tenant of its own when it had an answer with a status "
+	"below 400 in at least 10 of the last 60 seconds. If more than 20 "
+	"Hosts in (new) had such answers, it must also be in (new) for 60 "
+	"seconds. A tenant without an answer for 10 minutes is new again.\n"
+	"\ttenant\tThe Host is a tenant of its own at once. A client that "
+	"invents Hosts then gets one share for each of them.\n\n"
+	"A map in VCL (sandpaper.host()) is the better answer for known "
+	"Hosts.\n\n"
+	"Example: ``param.set sandpaper_new_hosts tenant``"
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_new_weight,
+	/* type */	double,
+	/* min */	"0.001",
+	/* max */	"1024",
+	/* def */	"0.1",
+	/* units */	NULL,
+	/* descr */
+	"The weight of the group (new): of all new Hosts together. A tenant "
+	"has the weight 1 unless a map says otherwise.\n\n"
+	"Example: ``param.set sandpaper_new_weight 0.5``"
 )
 
 PARAM_SIMPLE(
