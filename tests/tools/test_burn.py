@@ -27,6 +27,7 @@ class Burn(Preloaded):
     def start(self, slots: int) -> None:
         """Start varnishd; return when a.example burns."""
         self.varnishd("burn", "-f", self.vcl(VCL), "-p", "sandpaper_cores=1",
+                      "-p", "sandpaper_new_hosts=tenant",
                       "-p", f"sandpaper_workers_per_core={slots}",
                       BURN_MS=f"{BURNT * 1e3:.0f}", BURN_NOW=str(self.now),
                       BURN_GO=str(self.go))
