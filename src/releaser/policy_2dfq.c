@@ -26,7 +26,8 @@ twodfq_init(struct rel *rel)
 
 const struct rel_policy rel_policy_2dfq = {
 	.name =		"2dfq",
-	.summary =	"two-dimensional fair queueing: large ones apart",
+	.summary =	"two-dimensional fair queueing: cheap and expensive "
+			"requests in different slots",
 	.init =		twodfq_init,
 	VT_CALLS
 };
@@ -37,7 +38,8 @@ const struct rel_policy rel_policy_2dfq = {
  */
 const struct rel_policy rel_policy_2dfqe = {
 	.name =		"2dfqe",
-	.summary =	"2dfq where costs are unknown: pessimistic estimates",
+	.summary =	"2dfq with pessimistic estimates, for costs that vary "
+			"much",
 	.init =		twodfq_init,
 	.estimator =	"decaying-max",
 	.alpha =	64880,			/* 0.99 */

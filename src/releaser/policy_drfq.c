@@ -181,7 +181,8 @@ drfq_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 
 const struct rel_policy rel_policy_drfq = {
 	.name =		"drfq",
-	.summary =	"dominant resource fair queueing: a tag a resource",
+	.summary =	"dominant resource fair queueing: one start tag per "
+			"resource",
 	.state_size =	sizeof(struct drfq),
 	.tenant_size =	sizeof(struct drfq_tenant),
 	.init =		drfq_init,

@@ -254,7 +254,8 @@ drr_account(const struct rel *rel, const struct rel_tenant *t)
 
 const struct rel_policy rel_policy_drr = {
 	.name =		"drr",
-	.summary =	"deficit round robin: a quantum for each in turn",
+	.summary =	"deficit round robin: each tenant in turn, for one "
+			"quantum of cost",
 	.state_size =	sizeof(struct drr),
 	.tenant_size =	sizeof(struct drr_tenant),
 	.init =		drr_init,

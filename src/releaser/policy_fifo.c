@@ -31,7 +31,7 @@ fifo_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 
 const struct rel_policy rel_policy_fifo = {
 	.name =		"fifo",
-	.summary =	"order of arrival, whoever the tenant",
+	.summary =	"order of arrival, without regard to the tenant",
 	.ungrouped =	1,
 	.dequeue =	fifo_dequeue,
 };

@@ -662,13 +662,15 @@ mr3_account(const struct rel *rel, const struct rel_tenant *t)
 
 const struct rel_policy rel_policy_mr3rs = {
 	.name =		"mr3-rs",
-	.summary =	"multi-resource round robin, costs settled",
+	.summary =	"multi-resource round robin that settles the cost of "
+			"each request",
 	MR3_CALLS
 };
 
 const struct rel_policy rel_policy_mr3 = {
 	.name =		"mr3",
-	.summary =	"the same, with end-to-end synchronisation",
+	.summary =	"mr3-rs with end-to-end synchronisation: leaves cores "
+			"idle",
 	.progress =	mr3_progress,
 	MR3_CALLS
 };

@@ -319,7 +319,7 @@ vf_account(const struct rel *rel, const struct rel_tenant *t)
 
 const struct rel_policy rel_policy_mr3vf = {
 	.name =		"mr3-vf",
-	.summary =	"mr3, a tenant in several virtual flows",
+	.summary =	"mr3 with several virtual flows per tenant",
 	.state_size =	sizeof(struct vf),
 	.tenant_size =	sizeof(struct vf_tenant),
 	.init =		vf_init,

@@ -36,7 +36,7 @@ msf2q_init(struct rel *rel)
 
 const struct rel_policy rel_policy_msf2q = {
 	.name =		"msf2q",
-	.summary =	"wf2q by what was served: for few or heavy tenants",
+	.summary =	"wf2q by served work, for few tenants or large weights",
 	.init =		msf2q_init,
 	VT_CALLS
 };

@@ -117,7 +117,7 @@ rr_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 
 const struct rel_policy rel_policy_rr = {
 	.name =		"round-robin",
-	.summary =	"a request of each tenant in turn, whatever it costs",
+	.summary =	"one request of each tenant in turn, at any cost",
 	.state_size =	sizeof(struct rr),
 	.tenant_size =	sizeof(struct rr_tenant),
 	.init =		rr_init,

@@ -22,7 +22,7 @@ sfq_init(struct rel *rel)
 
 const struct rel_policy rel_policy_sfq = {
 	.name =		"sfq",
-	.summary =	"start-time fair queueing: the least start tag",
+	.summary =	"start-time fair queueing: the lowest start tag first",
 	.init =		sfq_init,
 	VT_CALLS
 };

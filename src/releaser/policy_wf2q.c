@@ -24,7 +24,8 @@ wf2q_init(struct rel *rel)
 
 const struct rel_policy rel_policy_wf2q = {
 	.name =		"wf2q",
-	.summary =	"worst-case fair: the least finish tag that is due",
+	.summary =	"worst-case fair queueing: the lowest finish tag of "
+			"requests that are due",
 	.init =		wf2q_init,
 	VT_CALLS
 };

@@ -24,7 +24,7 @@ wfq_init(struct rel *rel)
 
 const struct rel_policy rel_policy_wfq = {
 	.name =		"wfq",
-	.summary =	"weighted fair queueing: the least finish tag",
+	.summary =	"weighted fair queueing: the lowest finish tag first",
 	.init =		wfq_init,
 	VT_CALLS
 };
