@@ -25,13 +25,19 @@ PARAM_SIMPLE(
 	/* def */	"on",
 	/* units */	NULL,
 	/* descr */
-	"Share this process fairly between tenants.\n"
-	"\toff\tstock behaviour\n"
-	"\tobserve\tmeasure and report, release in order of arrival, as many "
-	"as 8192 at a time\n"
-	"\ton\trelease by sandpaper_policy, as many at a time as there are "
-	"slots\n\n"
-	"Example: ``param.set sandpaper observe``"
+	"Selects how requests share this varnishd process between tenants.\n"
+	"\toff\tStock Varnish: Sandpaper measures nothing and holds no "
+	"request.\n"
+	"\tobserve\tMeasure and report. Requests are released in order of "
+	"arrival, at most 8192 run at a time. Shares, reservations, the "
+	"limit of sandpaper.limits() and sandpaper_fetch_limit are not "
+	"enforced. Limits on queues, waiting time and slow readers are "
+	"enforced.\n"
+	"\ton\tEnforce shares. Requests are released in the order that "
+	"sandpaper_policy selects, as many at a time as there are slots.\n"
+	"\nStart with \"observe\" to see tenants and costs without enforcing "
+	"shares. Use \"off\" to compare with stock Varnish.\n"
+	"\nExample: ``param.set sandpaper observe``"
 )
 
 PARAM_SIMPLE(
@@ -42,9 +48,14 @@ PARAM_SIMPLE(
 	/* def */	"mr3-rs",
 	/* units */	NULL,
 	/* descr */
-	"The order in which waiting requests are released, by name. A wrong "
-	"name is answered with the list of policies.\n\n"
-	"Example: ``param.set sandpaper_policy fifo``"
+	"Selects the order in which waiting requests are released, by the "
+	"name of a policy. It applies only while sandpaper is \"on\".\n"
+	"\nThe default, mr3-rs, shares cpu and net by weight. fifo releases "
+	"in order of arrival, without shares. The others are for "
+	"comparison.\n"
+	"\nKeep the default, unless you want to compare policies. To list "
+	"all policies, set a name that does not exist.\n"
+	"\nExample: ``param.set sandpaper_policy fifo``"
 )
 
 PARAM_SIMPLE(
@@ -55,12 +66,16 @@ PARAM_SIMPLE(
 	/* def */	"0.004",
 	/* units */	"seconds",
 	/* descr */
-	"How long a round lasts at least while nobody waits who uses the "
-	"link: seconds of service to all tenants that have requests, each "
-	"having its share of it before it is the next one's turn. In longer turns "
-	"caches are warmer. Zero means as the paper has it: for as long as "
-	"the dearest request takes.\n\n"
-	"Example: ``param.set sandpaper_round 0.001``"
+	"Sets the minimum length of a scheduling round of the policies "
+	"mr3-rs and mr3. In a round, each tenant with waiting requests uses "
+	"its share in one turn. The minimum applies only while no waiting "
+	"tenant is net-dominant.\n"
+	"\nThe default gives long turns, which keep CPU caches warm. Zero "
+	"sets no minimum: as in the Sandpaper paper, the most expensive "
+	"request then sets the length.\n"
+	"\nLower the value if a tenant with cheap requests waits too long "
+	"for its turn.\n"
+	"\nExample: ``param.set sandpaper_round 0.001``"
 )
 
 PARAM_SIMPLE(
@@ -71,9 +86,13 @@ PARAM_SIMPLE(
 	/* def */	"10",
 	/* units */	"slots",
 	/* descr */
-	"Requests that may run at a time, a core. A request that waits for "
-	"something else than the CPU or the network link does not count.\n\n"
-	"Example: ``param.set sandpaper_workers_per_core 5``"
+	"Sets how many requests may run at the same time per core. This "
+	"number times the number of cores is the number of slots, at most "
+	"8192. A request gives its slot back while it waits for a backend, a "
+	"client or a lock.\n"
+	"\nLower the value for better isolation between tenants. Raise it if "
+	"cores are idle while requests wait.\n"
+	"\nExample: ``param.set sandpaper_workers_per_core 5``"
 )
 
 PARAM_SIMPLE(
@@ -84,10 +103,13 @@ PARAM_SIMPLE(
 	/* def */	"0",
 	/* units */	"cores",
 	/* descr */
-	"Cores that requests are processed on. Zero means the cores that "
-	"this process may use: its affinity mask, and the CPU quota of its "
-	"cgroup.\n\n"
-	"Example: ``param.set sandpaper_cores 8``"
+	"Sets the number of cores that Sandpaper assumes. Slots and the CPU "
+	"cost of a request depend on this number.\n"
+	"\nZero, the default, means all cores that this process may use. "
+	"Sandpaper takes them from the CPU affinity mask and the cgroup's "
+	"CPU quota.\n"
+	"\nSet a number if other programs need some of these cores.\n"
+	"\nExample: ``param.set sandpaper_cores 8``"
 )
 
 PARAM_SIMPLE(
@@ -98,11 +120,17 @@ PARAM_SIMPLE(
 	/* def */	"0",
 	/* units */	"bits/s",
 	/* descr */
-	"Upper bound of the client-side link's rate, with an optional k, M "
-	"or G (powers of 1000), from 10k to 10000G. Zero means none: the "
-	"rate is learned from what the interface sends while a queue stands "
-	"before it.\n\n"
-	"Example: ``param.set sandpaper_nic_rate 1250M``"
+	"Sets the highest rate that Sandpaper assumes for the client-side "
+	"link, in bits/s. The suffixes k, M and G are powers of 1000. "
+	"Allowed values are 0, and 10k to 10000G.\n"
+	"\nZero, the default, sets no upper bound. Sandpaper learns the real "
+	"rate: it measures what the network interface sends while packets "
+	"queue in front of it.\n"
+	"\nSet the rate if the interface is faster than the path behind it, "
+	"for example because of a traffic shaper. Set it also if clients "
+	"come through a Unix socket or a local TLS proxy, because Sandpaper "
+	"does not know the interface then.\n"
+	"\nExample: ``param.set sandpaper_nic_rate 1250M``"
 )
 
 PARAM_SIMPLE(
@@ -113,9 +141,12 @@ PARAM_SIMPLE(
 	/* def */	"1500",
 	/* units */	"bytes",
 	/* descr */
-	"Largest packet on the client-side link, for the cost of a "
-	"response's headers on the wire.\n\n"
-	"Example: ``param.set sandpaper_mtu 9000``"
+	"Sets the size of the largest packet on the client-side link. "
+	"Sandpaper uses it to calculate the net cost of a response, packet "
+	"headers included.\n"
+	"\nChange it if the MTU of the client-side interface is not 1500 "
+	"bytes.\n"
+	"\nExample: ``param.set sandpaper_mtu 9000``"
 )
 
 PARAM_SIMPLE(
@@ -126,8 +157,12 @@ PARAM_SIMPLE(
 	/* def */	"64",
 	/* units */	"bytes",
 	/* descr */
-	"TCP/IP headers of a packet on the client-side link.\n\n"
-	"Example: ``param.set sandpaper_header 66``"
+	"Sets how many bytes of each packet on the client-side link are IP "
+	"and TCP headers. Sandpaper uses it to calculate the net cost of a "
+	"response.\n"
+	"\nChange it if packets have larger or smaller headers, such as "
+	"those of a tunnel.\n"
+	"\nExample: ``param.set sandpaper_header 66``"
 )
 
 PARAM_SIMPLE(
@@ -138,14 +173,19 @@ PARAM_SIMPLE(
 	/* def */	"auto",
 	/* units */	NULL,
 	/* descr */
-	"What a request's CPU cost is measured by: thread-clock (the "
-	"thread's CPU time), cycles, instructions, or the name of an event "
-	"that libpfm4 knows. auto means cycles where a performance counter "
-	"may count both user and kernel, and thread-clock elsewhere. Where "
-	"the kernel refuses a counter the thread's clock is used, and the "
-	"log says so once. A name that libpfm4 does not know, or of more "
-	"than 63 characters, is an error.\n\n"
-	"Example: ``param.set sandpaper_counter thread-clock``"
+	"Selects how the cpu cost of a request is measured.\n"
+	"\tauto\tcycles if a performance counter may count user and kernel "
+	"code, else thread-clock\n"
+	"\tthread-clock\tthe CPU time of the thread\n"
+	"\tcycles\tCPU cycles, from a performance counter\n"
+	"\tinstructions\tinstructions, from a performance counter\n"
+	"\nThe name of any other event that libpfm4 knows is allowed, too. A "
+	"name has at most 63 characters; the CLI rejects an unknown name. If "
+	"the kernel refuses the counter, Sandpaper uses thread-clock and "
+	"logs that once.\n"
+	"\nSelect thread-clock if other programs need the performance "
+	"counters.\n"
+	"\nExample: ``param.set sandpaper_counter thread-clock``"
 )
 
 PARAM_SIMPLE(
@@ -154,12 +194,17 @@ PARAM_SIMPLE(
 	/* min */	"0.001",
 	/* max */	"1",
 	/* def */	"0.2",
-	/* units */	"part of 1",
+	/* units */	"fraction",
 	/* descr */
-	"Part of the requests, drawn at random, whose CPU cost is measured, "
-	"where measuring takes a system call. Where it does not "
-	"(restartable sequences), every request is measured.\n\n"
-	"Example: ``param.set sandpaper_sample 0.5``"
+	"Sets the part of requests, chosen at random, whose CPU cost is "
+	"measured. The others are charged their tenant's estimate. 0.2 means "
+	"one request in five, 1 means every request.\n"
+	"\nIt applies only where a measurement takes a system call. Where "
+	"the kernel offers restartable sequences, every request is measured "
+	"and this parameter has no effect.\n"
+	"\nRaise the value if the costs of a tenant's requests differ much. "
+	"Lower it if measuring takes too much CPU time.\n"
+	"\nExample: ``param.set sandpaper_sample 0.5``"
 )
 
 PARAM_SIMPLE(
@@ -168,10 +213,15 @@ PARAM_SIMPLE(
 	/* min */	"0.001",
 	/* max */	"1",
 	/* def */	"0.9",
-	/* units */	"part of 1",
+	/* units */	"fraction",
 	/* descr */
-	"Weight of the newest sample in a tenant's estimated cost.\n\n"
-	"Example: ``param.set sandpaper_alpha 0.5``"
+	"Sets the weight of the newest measurement in a tenant's estimated "
+	"cost. The estimate is an exponentially weighted moving average. 1 "
+	"means that only the newest measurement counts.\n"
+	"\nLower the value if the costs of a tenant's requests vary at "
+	"random. The policy 2dfqe has an estimator of its own and ignores "
+	"this parameter.\n"
+	"\nExample: ``param.set sandpaper_alpha 0.5``"
 )
 
 PARAM_SIMPLE(
@@ -182,10 +232,13 @@ PARAM_SIMPLE(
 	/* def */	"10000",
 	/* units */	"tenants",
 	/* descr */
-	"Tenants that have a queue and an account of their own. When there "
-	"are more, and none is idle, a new one shares those of the tenant "
-	"(other).\n\n"
-	"Example: ``param.set sandpaper_tenants_max 20000``"
+	"Sets how many tenants have a queue and an account of their own. A "
+	"new tenant replaces an idle one when this number is reached. If no "
+	"tenant is idle, the new one uses the queue of the tenant (other).\n"
+	"\nA tenant takes about 1.3 kilobytes of memory. Raise the value if "
+	"the counter SANDPAPER.tenants_overflow grows and these tenants are "
+	"real.\n"
+	"\nExample: ``param.set sandpaper_tenants_max 20000``"
 )
 
 PARAM_SIMPLE(
@@ -231,9 +284,13 @@ PARAM_SIMPLE(
 	/* def */	"1000",
 	/* units */	"requests",
 	/* descr */
-	"Requests of one tenant that may wait. Past it an HTTP/1 request is "
-	"answered with 503 and Retry-After, an HTTP/2 stream is refused.\n\n"
-	"Example: ``param.set sandpaper_queue_limit 200``"
+	"Sets how many requests of one tenant may wait. At the limit, a new "
+	"HTTP/1 request is answered with status 503 and a Retry-After "
+	"header. A new HTTP/2 stream is reset with REFUSED_STREAM.\n"
+	"\nsandpaper.tenant() in VCL sets another limit for one tenant. "
+	"Raise the value if the counter SANDPAPER.refused grows in short "
+	"bursts.\n"
+	"\nExample: ``param.set sandpaper_queue_limit 200``"
 )
 
 PARAM_SIMPLE(
@@ -244,13 +301,17 @@ PARAM_SIMPLE(
 	/* def */	"20000",
 	/* units */	"requests",
 	/* descr */
-	"Requests of all tenants that may wait. Past it a tenant's request "
-	"is refused, as past sandpaper_queue_limit, if of those that wait "
-	"the tenant has its part already: as many as all tenants that wait "
-	"could have each. One request of a tenant may always wait. As many "
-	"of a tenant's requests may have been released and not be done: "
-	"most of these wait for origins, or on waiting lists.\n\n"
-	"Example: ``param.set sandpaper_queue_total 5000``"
+	"Sets how many requests of all tenants together may wait.\n"
+	"\nAt the limit, Sandpaper refuses the requests of tenants that "
+	"already use their part of the queue. A tenant's part is the limit "
+	"divided by the number of tenants with waiting requests. One request "
+	"of each tenant may always wait. A refusal is as for "
+	"sandpaper_queue_limit.\n"
+	"\nThe same number limits the released requests of each tenant that "
+	"are not done. Most of these wait for a backend.\n"
+	"\nLower the value to save memory. Raise it if SANDPAPER.waiting is "
+	"often near it.\n"
+	"\nExample: ``param.set sandpaper_queue_total 5000``"
 )
 
 PARAM_SIMPLE(
@@ -261,11 +322,16 @@ PARAM_SIMPLE(
 	/* def */	"0",
 	/* units */	"fetches",
 	/* descr */
-	"Backend fetches of one tenant that may go on at a time. Past it a "
-	"fetch fails, as it does without a thread: 503, or what VCL makes of "
-	"it. Zero means a quarter of thread_pool_max x thread_pools, 8 at "
-	"least; each takes two threads with the client's.\n\n"
-	"Example: ``param.set sandpaper_fetch_limit 200``"
+	"Sets how many backend fetches of one tenant may run at the same "
+	"time. At the limit, a new fetch fails as if Varnish had no thread "
+	"for it. The client gets status 503, or what VCL answers, or a stale "
+	"object.\n"
+	"\nZero, the default, means a quarter of thread_pool_max x "
+	"thread_pools, and at least 8. A fetch often occupies two threads: "
+	"its own and the client's.\n"
+	"\nLower the value to keep threads free when a tenant's backend is "
+	"slow.\n"
+	"\nExample: ``param.set sandpaper_fetch_limit 200``"
 )
 
 PARAM_SIMPLE(
@@ -276,10 +342,13 @@ PARAM_SIMPLE(
 	/* def */	"60",
 	/* units */	"seconds",
 	/* descr */
-	"How long a request may wait. Past it an HTTP/1 request is answered "
-	"with 503 and Retry-After, an HTTP/2 stream is refused, within a "
-	"tenth of a second; no VCL runs for it. Zero means for ever.\n\n"
-	"Example: ``param.set sandpaper_queue_timeout 5``"
+	"Sets how long a request may wait for its release. After that, an "
+	"HTTP/1 request is answered with status 503 and a Retry-After "
+	"header. An HTTP/2 stream is reset with REFUSED_STREAM. No VCL runs "
+	"for the request. The timeout is checked ten times a second.\n"
+	"\nZero means no timeout.\n"
+	"\nLower the value if clients or a proxy in front give up earlier.\n"
+	"\nExample: ``param.set sandpaper_queue_timeout 5``"
 )
 
 /*lint -restore */
