@@ -53,10 +53,10 @@ misplaced(VRT_CTX, unsigned methods, const char *what)
 
 #define NOT_INIT(ctx)						\
 	misplaced(ctx, VCL_MET_INIT,				\
-	    "The map is made in vcl_init")
+	    "Call this function in vcl_init only")
 #define NOT_CLIENT(ctx)						\
 	misplaced(ctx, VCL_MET_TASK_C,				\
-	    "Questions are asked in client subroutines")
+	    "Call this function in client subroutines only")
 
 /*--------------------------------------------------------------------
  * The map, in vcl_init
@@ -198,7 +198,8 @@ vmod_me(VRT_CTX)
 		return ("");
 	name = WS_Copy(ctx->ws, name, -1);
 	if (name == NULL)
-		VRT_fail(ctx, "sandpaper.me(): out of workspace");
+		VRT_fail(ctx, "sandpaper.me(): the client workspace is too "
+		    "small: raise workspace_client");
 	return (name);
 }
 

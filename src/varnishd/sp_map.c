@@ -237,30 +237,35 @@ map_declare(struct spd_map *m, const char *name, double weight,
 
 	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
 	if (name == NULL || *name == '\0')
-		return ("a name must not be empty");
+		return ("the name is empty: use at least one character");
 	if (strlen(name) > TEN_NAME_MAX - 2U * (is_group != 0))
-		return (is_group ? "a group's name has at most 253 characters" :
-		    "a tenant's name has at most 255 characters");
+		return (is_group ?
+		    "the name is too long: use at most 253 characters" :
+		    "the name is too long: use at most 255 characters");
 	for (p = name; *p != '\0'; p++)
 		if (!isgraph((unsigned char)*p) || *p == '"' || *p == '\\')
-			return ("a name has printable characters "
-			    "without space, quote and backslash");
+			return ("the name has a character that is not "
+			    "allowed: use printable characters, but no "
+			    "space, quote or backslash");
 	if (*name == '(')
-		return ("a name must not begin with a parenthesis");
+		return ("the name begins with a parenthesis: use another "
+		    "first character");
 	bprintf(whole, is_group ? "(%s)" : "%s", name);
 	if (!strcmp(whole, TEN_OTHER) || !strcmp(whole, SPD_UNKNOWN) ||
 	    !strcmp(whole, SPD_NOHOST) || !strcmp(whole, SPD_NEW))
-		return ("a group must not be other, unknown, none or new, "
-		    "which are Sandpaper's own");
+		return ("the names other, unknown, none and new are "
+		    "Sandpaper's own: use another name");
 	if (map_tenant(m, name) != NULL)
-		return ("this tenant is there already");
+		return ("a tenant of this name is declared already: use "
+		    "another name");
 	if (map_group(m, name) != NULL)
-		return ("this group is there already");
+		return ("a group of this name is declared already: use "
+		    "another name");
 	if (isnan(weight) || weight < 0.001 || weight > 1024)
-		return ("a weight is from 0.001 to 1024");
+		return ("the weight is not allowed: use 0.001 to 1024");
 	if (queue_limit > 1000000)
-		return ("a queue limit is from 1 to 1000000, or 0 for the "
-		    "parameter's");
+		return ("the queue limit is not allowed: use 1 to 1000000, or "
+		    "0 for the parameter sandpaper_queue_limit");
 	t = calloc(1, sizeof *t);
 	AN(t);
 	bprintf(t->name, "%s", whole);
@@ -295,12 +300,15 @@ SPD_MapMember(struct spd_map *m, const char *name, const char *group)
 	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
 	t = name == NULL ? NULL : map_tenant(m, name);
 	if (t == NULL || t->is_group)
-		return ("there is no such tenant: say tenant() first");
+		return ("the tenant is not declared: call sandpaper.tenant() "
+		    "first");
 	g = group == NULL ? NULL : map_group(m, group);
 	if (g == NULL)
-		return ("there is no such group: say group() first");
+		return ("the group is not declared: call sandpaper.group() "
+		    "first");
 	if (t->group != NULL)
-		return ("the tenant is in a group already");
+		return ("the tenant is a member of a group already: a tenant "
+		    "can be in one group only");
 	t->group = g;
 	return (NULL);
 }
@@ -317,20 +325,22 @@ SPD_MapLimits(struct spd_map *m, const char *name, double reservation,
 	if (t == NULL && name != NULL)
 		t = map_group(m, name);
 	if (t == NULL)
-		return ("there is no such tenant or group: say tenant() or "
-		    "group() first");
+		return ("the tenant or group is not declared: call "
+		    "sandpaper.tenant() or sandpaper.group() first");
 	if (isnan(reservation) || reservation < 0 || reservation > 1)
-		return ("a reservation is from 0 to 1");
+		return ("the reservation is not allowed: use 0 to 1");
 	if (isnan(limit) || limit < 0.001 || limit > 1)
-		return ("a limit is from 0.001 to 1");
+		return ("the limit is not allowed: use 0.001 to 1");
 	if (reservation > limit)
-		return ("a reservation is not above the limit");
+		return ("the reservation is above the limit: lower the "
+		    "reservation or raise the limit");
 	t->reservation = reservation;
 	t->limit = limit < 1 ? limit : 0;
 	VSTAILQ_FOREACH(other, &m->tenants, list)
 		all += other->reservation;
 	if (all > 1 + 1e-9)		/* ten times 0.1 is not 1 */
-		return ("all reservations are 1 together at most");
+		return ("the sum of all reservations is above 1: lower one "
+		    "of them");
 	return (NULL);
 }
 
@@ -343,23 +353,27 @@ host_check(const char *p)
 		while (isxdigit((unsigned char)*++p) || *p == ':' || *p == '.')
 			continue;
 		return (*p == ']' && p[1] == '\0' ? NULL :
-		    "this is no IPv6 address in brackets");
+		    "the address is not valid: use an IPv6 address in "
+		    "brackets, such as [2001:db8::1]");
 	}
 	for (; *p != '\0'; p++) {
 		if (*p == '*')
-			return ("a pattern has one *, as its first label: "
-			    "\"*.example.com\"");
+			return ("* is not allowed here: use it once, as the "
+			    "first label, such as \"*.example.com\"");
 		if (*p == ':')
-			return ("a pattern has no port");
+			return ("the pattern has a port: remove the port");
 		if (*p == '.' && (p == host || p[-1] == '.'))
-			return ("a label must not be empty");
+			return ("a label is empty: use one dot between two "
+			    "labels, and none at the start");
 		if (!isalnum((unsigned char)*p) && !strchr("-_.", *p))
-			return ("a pattern has letters, digits, \"-\", \"_\" "
-			    "and \".\" only");
+			return ("the pattern has a character that is not "
+			    "allowed: use letters, digits, \"-\", \"_\" and "
+			    "\".\"");
 	}
 	if (p == host)
-		return ("a pattern must not be empty");
-	return (p[-1] == '.' ? "a pattern must not end in a dot" : NULL);
+		return ("the pattern is empty: use a host name");
+	return (p[-1] == '.' ?
+	    "the pattern ends in a dot: remove the dot" : NULL);
 }
 
 const char *
@@ -374,9 +388,10 @@ SPD_MapHost(struct spd_map *m, const char *name, const char *pattern)
 	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
 	t = name == NULL ? NULL : map_tenant(m, name);
 	if (t == NULL || t->is_group)
-		return ("there is no such tenant: say tenant() first");
+		return ("the tenant is not declared: call sandpaper.tenant() "
+		    "first");
 	if (pattern == NULL)
-		return ("a pattern must not be empty");
+		return ("the pattern is empty: use a host name");
 	h.wild = pattern[0] == '*' && pattern[1] == '.';
 	if (h.wild)
 		pattern += 2;
@@ -384,7 +399,7 @@ SPD_MapHost(struct spd_map *m, const char *name, const char *pattern)
 	if (err != NULL)
 		return (err);
 	if (strlen(pattern) > TEN_NAME_MAX)
-		return ("a pattern has at most 255 characters");
+		return ("the pattern is too long: use at most 255 characters");
 	p = strdup(pattern);
 	AN(p);
 	h.host = p;
@@ -395,7 +410,8 @@ SPD_MapHost(struct spd_map *m, const char *name, const char *pattern)
 	i = host_find(m, h.host, h.len, h.wild);
 	if (i < m->nhost && !host_cmp(&m->host[i], h.host, h.len, h.wild)) {
 		free(TRUST_ME(h.host));
-		return ("this pattern is there already");
+		return ("this pattern is assigned already: use each pattern "
+		    "once");
 	}
 	if (m->nhost == m->space) {
 		m->space = m->space ? m->space * 2 : 64;
