@@ -60,7 +60,7 @@ tweak_sandpaper_mode(struct vsb *vsb, const struct parspec *par,
 
 	if (!tweak_name(vsb, par, arg, modes, sizeof modes / sizeof modes[0]))
 		return (0);
-	VSB_printf(vsb, "\"%s\" is not a mode: use \"off\", \"observe\" or "
+	VSB_printf(vsb, "\"%s\" is not allowed: use \"off\", \"observe\" or "
 	    "\"on\"\n", arg);
 	return (-1);
 }
@@ -73,8 +73,8 @@ tweak_sandpaper_new_hosts(struct vsb *vsb, const struct parspec *par,
 
 	if (!tweak_name(vsb, par, arg, rules, sizeof rules / sizeof rules[0]))
 		return (0);
-	VSB_printf(vsb, "\"%s\" is not a rule for new Hosts: use \"group\" "
-	    "or \"tenant\"\n", arg);
+	VSB_printf(vsb, "\"%s\" is not allowed: use \"group\" or "
+	    "\"tenant\"\n", arg);
 	return (-1);
 }
 
@@ -95,10 +95,10 @@ tweak_sandpaper_policy(struct vsb *vsb, const struct parspec *par,
 		*dest = (unsigned)i;
 		return (0);
 	}
-	VSB_printf(vsb, "\"%s\" is not a policy: use one of", arg);
+	VSB_printf(vsb, "\"%s\" is not a policy: use one of these\n", arg);
 	for (u = 0; u < REL_Policies(); u++)
-		VSB_printf(vsb, " \"%s\"", REL_PolicyName(u));
-	VSB_cat(vsb, "\n");
+		VSB_printf(vsb, "  %-12s %s\n", REL_PolicyName(u),
+		    REL_PolicySummary(u));
 	return (-1);
 }
 
@@ -116,8 +116,8 @@ tweak_sandpaper_counter(struct vsb *vsb, const struct parspec *par,
 	}
 	l = strlen(arg);
 	if (l >= SANDPAPER_COUNTER_MAX) {
-		VSB_printf(vsb, "\"%s\" is too long: at most %d characters\n",
-		    arg, SANDPAPER_COUNTER_MAX - 1);
+		VSB_printf(vsb, "\"%s\" is too long: use at most %d "
+		    "characters\n", arg, SANDPAPER_COUNTER_MAX - 1);
 		return (-1);
 	}
 	note[0] = '\0';
@@ -151,8 +151,8 @@ tweak_sandpaper_rate(struct vsb *vsb, const struct parspec *par,
 	default: break;
 	}
 	if (*e != '\0' || d < 0 || d > 1e13 || (d > 0 && d < 1e4)) {
-		VSB_printf(vsb, "\"%s\" is not a rate: use 0 (learned), or "
-		    "10k to 10000G bits/s\n", arg);
+		VSB_printf(vsb, "\"%s\" is not a rate: use 0 (no upper "
+		    "bound), or 10k to 10000G bits/s\n", arg);
 		return (-1);
 	}
 	*dest = (uint64_t)d;

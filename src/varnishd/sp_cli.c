@@ -167,14 +167,15 @@ list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 	unsigned u;
 
 	VCLI_Out(cli, "mode %s, policy %s, counter %s%s\n", modes[s->mode],
-	    s->policy, src->name, src->rseq ? ", every request" : ", sampled");
+	    s->policy, src->name, src->rseq ? ", measures every request" :
+	    ", measures a sample");
 	VCLI_Out(cli, "slots %u, running %u, lent %u, waiting %u, "
 	    "tenants %u, overflows %ju\n", s->slots, s->running, s->lent,
 	    s->waiting, s->tenants, (uintmax_t)s->overflows);
-	VCLI_Out(cli, "residual %.1f us, link %.3f Mbit/s, backlog %.1f kB, "
-	    "held %.3f s\n\n", (double)s->residual * 1e-3,
+	VCLI_Out(cli, "net rate %.3f Mbit/s, backlog %.1f kB, held %.3f s, "
+	    "cpu outside of workers %.1f us per request\n\n",
 	    (double)s->rate * 1e-6, (double)s->backlog * 1e-3,
-	    (double)s->closed_ns * 1e-9);
+	    (double)s->closed_ns * 1e-9, (double)s->residual * 1e-3);
 	if (s->news.hosts > 0)
 		VCLI_Out(cli, "new Hosts %u, with good answers %u%s, "
 		    "proven %u\n\n", s->news.hosts, s->news.evident,
@@ -292,7 +293,8 @@ cli_number(struct cli *cli, const char *arg, unsigned long lo,
 	*n = strtoul(arg, &e, 10);
 	if (*arg >= '0' && *arg <= '9' && *e == '\0' && *n >= lo && *n <= hi)
 		return (0);
-	VCLI_Out(cli, "\"%s\" is not a number from %lu to %lu", arg, lo, hi);
+	VCLI_Out(cli, "\"%s\" is not allowed: use a whole number from "
+	    "%lu to %lu", arg, lo, hi);
 	VCLI_SetResult(cli, CLIS_PARAM);
 	return (-1);
 }
@@ -304,7 +306,7 @@ cli_no_more(struct cli *cli, const char *arg)
 
 	if (arg == NULL)
 		return (0);
-	VCLI_Out(cli, "Too many parameters: '%s'", arg);
+	VCLI_Out(cli, "\"%s\" is one argument too many: remove it", arg);
 	VCLI_SetResult(cli, CLIS_PARAM);
 	return (-1);
 }
@@ -370,9 +372,9 @@ show_text(struct cli *cli, const struct row *r)
 	VCLI_Out(cli, "%-22s %.6f\n", "oldest wait, s", oldest(r));
 	VCLI_Out(cli, "%-22s %s\n", "dominant resource",
 	    resources[r->st.dominant]);
-	VCLI_Out(cli, "%-22s %.1f\n", "next request cpu, us",
+	VCLI_Out(cli, "%-22s %.1f\n", "estimated cpu, us",
 	    (double)r->st.estimate[REL_CPU] * 1e-3);
-	VCLI_Out(cli, "%-22s %.1f\n", "next request net, us",
+	VCLI_Out(cli, "%-22s %.1f\n", "estimated net, us",
 	    (double)r->st.estimate[REL_NET] * 1e-3);
 	VCLI_Out(cli, "%-22s %.1f\n", "account, us",
 	    (double)r->st.account * 1e-3);
@@ -404,8 +406,9 @@ show(struct cli *cli, const char * const *av, int json)
 		snap_row(&r, t, METER_Now());
 	Lck_Unlock(&spd.mtx);
 	if (t == NULL) {
-		VCLI_Out(cli, "\"%s\" is no tenant: none of that name was "
-		    "seen, or it is forgotten; sandpaper.list has them", name);
+		VCLI_Out(cli, "Tenant \"%s\" is not known: it had no "
+		    "request, or was idle and was removed. Use sandpaper.list "
+		    "to see the known tenants", name);
 		VCLI_SetResult(cli, CLIS_PARAM);
 		return;
 	}
@@ -496,7 +499,7 @@ cli_wait(struct cli *cli, const char * const *av, void *priv)
 			return;
 		VTIM_sleep(0.001);
 	}
-	VCLI_Out(cli, "%u requests wait, not %lu", waiting, n);
+	VCLI_Out(cli, "After 5 seconds %u requests wait, not %lu", waiting, n);
 	VCLI_SetResult(cli, CLIS_CANT);
 }
 

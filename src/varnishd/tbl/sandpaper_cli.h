@@ -7,13 +7,17 @@
 CLI_CMD(SANDPAPER_LIST,
 	"sandpaper.list",
 	"sandpaper.list [-j] [<n>]",
-	"List the releaser's state and the tenants that used most.",
-	"  The state of the releaser, then at most <n> tenants (default"
-	" 100, from 1 to 1000000), those with the most CPU time first.  The"
-	" command reads a snapshot, it does not hold requests up.  Fields that"
-	" end in _s are seconds, in _ns nanoseconds, in _bps bits a second;"
-	" *account_s* is over the weight. An <n> out of range is an error.\n\n"
-	"  ``-j`` specifies JSON output.\n\n"
+	"Show Sandpaper's state and the tenants with the most CPU time.",
+	"  First comes the state of Sandpaper, then at most <n> tenants, those"
+	" with the most CPU time first. <n> is a whole number from 1 to"
+	" 1000000, default 100. Any other value is an error. The command does"
+	" not delay requests.\n\n"
+	"  In the text output, *cpu_us* and *net_us* are the estimated cost of"
+	" the tenant's next request in microseconds. *dom* is its dominant"
+	" resource. *oldest_s* is how long the tenant's oldest waiting request"
+	" has waited, in seconds.\n\n"
+	"  ``-j`` selects JSON output. Names that end in _s are seconds, in _ns"
+	" nanoseconds, in _bps bits per second.\n\n"
 	"  Example: ``sandpaper.list -j 5``",
 	0, 2
 )
@@ -21,13 +25,13 @@ CLI_CMD(SANDPAPER_LIST,
 CLI_CMD(SANDPAPER_SHOW,
 	"sandpaper.show",
 	"sandpaper.show [-j] <tenant>",
-	"Show all that is known of one tenant.",
-	"  Its weight, the share that it is entitled to now, its queue, what its"
-	" next request is expected to cost, and what it has used since it was"
-	" first seen. *account* is what it was charged beyond the level of"
-	" all: above zero it waits for its turn longer. A name that is no"
-	" tenant's is an error.\n\n"
-	"  ``-j`` specifies JSON output.\n\n"
+	"Show the state of one tenant.",
+	"  The output has the tenant's weight, its share now, its queue, the"
+	" estimated cost of its next request, and what it has used since it was"
+	" first seen. *account* is what the tenant was charged above the common"
+	" level, divided by its weight. A tenant with a higher account waits"
+	" longer for its turn. The name of an unknown tenant is an error.\n\n"
+	"  ``-j`` selects JSON output, with the fields of sandpaper.list.\n\n"
 	"  Example: ``sandpaper.show shop``",
 	1, 2
 )
@@ -35,7 +39,7 @@ CLI_CMD(SANDPAPER_SHOW,
 CLI_CMD(DEBUG_SANDPAPER_FREEZE,
 	"debug.sandpaper.freeze",
 	"debug.sandpaper.freeze",
-	"Release no request until debug.sandpaper.thaw.",
+	"Stop releasing requests, until debug.sandpaper.thaw.",
 	"",
 	0, 0
 )
@@ -43,17 +47,18 @@ CLI_CMD(DEBUG_SANDPAPER_FREEZE,
 CLI_CMD(DEBUG_SANDPAPER_STEP,
 	"debug.sandpaper.step",
 	"debug.sandpaper.step [<n>]",
-	"Release n (1 to 1000000) more requests, default 1, while frozen:\n"
-	"each when the one before it is done.",
-	"",
+	"While frozen, release <n> requests, one after the other.",
+	"  <n> is a whole number from 1 to 1000000, default 1. Each request is"
+	" released when the one before it is done.",
 	0, 1
 )
 
 CLI_CMD(DEBUG_SANDPAPER_WAIT,
 	"debug.sandpaper.wait",
 	"debug.sandpaper.wait <n>",
-	"Return when n (0 to 1000000) requests wait, at most 5 seconds later.",
-	"",
+	"Return when exactly <n> requests wait.",
+	"  <n> is a whole number from 0 to 1000000. The command fails after 5"
+	" seconds.",
 	1, 1
 )
 
@@ -68,8 +73,8 @@ CLI_CMD(DEBUG_SANDPAPER_THAW,
 CLI_CMD(DEBUG_SANDPAPER_COST,
 	"debug.sandpaper.cost",
 	"debug.sandpaper.cost <tenant> <cpu_us> <net_us>",
-	"Fix a tenant's estimate, whatever its requests cost (0 0: no more).",
-	"",
+	"Fix the estimated cost of a tenant's requests.",
+	"  The cost is in microseconds. ``0 0`` returns to the measured cost.",
 	3, 3
 )
 
@@ -85,7 +90,8 @@ CLI_CMD(DEBUG_SANDPAPER_AGE,
 CLI_CMD(DEBUG_SANDPAPER_FAIL,
 	"debug.sandpaper.fail",
 	"debug.sandpaper.fail FS...",
-	"Refuse coming requests at the gate: F refuses, S lets pass (64 at most).",
-	"",
+	"Refuse some of the next requests.",
+	"  Each letter is for one request: F refuses it, S lets it pass. At"
+	" most 64 letters are used.",
 	1, 1
 )
