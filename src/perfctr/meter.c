@@ -435,8 +435,8 @@ meter_parse(const char *spec, struct meter_source *src, char *note,
 	src->magic = METER_SOURCE_MAGIC;
 	src->kind = METER_EVENT;
 	if (strlen(spec) >= sizeof src->name) {
-		meter_note(note, len, "counter name too long (%zu, at most "
-		    "%zu characters)", strlen(spec), sizeof src->name - 1);
+		meter_note(note, len, "the counter's name has %zu characters: "
+		    "use at most %zu", strlen(spec), sizeof src->name - 1);
 		return (-1);
 	}
 	if (!strcmp(spec, "thread-clock")) {
@@ -454,14 +454,14 @@ meter_parse(const char *spec, struct meter_source *src, char *note,
 	if (event != spec || !strcmp(spec, "cycles") ||
 	    !strcmp(spec, "instructions")) {
 		/* Known names, but libpfm4 doesn't know this machine */
-		meter_note(note, len, "libpfm4 has no %s (%s)", event,
-		    pfm_strerror(e));
+		meter_note(note, len, "libpfm4 cannot count %s here (%s)",
+		    event, pfm_strerror(e));
 		src->kind = METER_THREAD_CLOCK;
 		return (0);
 	}
-	meter_note(note, len, "unknown counter \"%s\" (%s): auto, "
-	    "thread-clock, cycles, instructions, or a name that libpfm4 "
-	    "knows, like task-clock or perf::page-faults", spec,
+	meter_note(note, len, "\"%s\" is not a counter (%s): use auto, "
+	    "thread-clock, cycles, instructions, or an event that libpfm4 "
+	    "knows, such as task-clock or perf::page-faults", spec,
 	    pfm_strerror(e));
 	return (-1);
 }
@@ -510,15 +510,15 @@ meter_try_event(struct meter_source *src, char *note, size_t len)
 	src->ns_per_count = src->type == PERF_TYPE_SOFTWARE ? 1 :
 	    meter_ns_per_cycle(src);
 	if (!(src->ns_per_count > 0)) {
-		meter_note(note, len, "%s: the clock rate is not known",
-		    src->name);
+		meter_note(note, len, "%s cannot be used: the CPU's clock rate "
+		    "is not known", src->name);
 		return (0);
 	}
 	fd = meter_perf_open(src);
 	if (fd < 0) {
-		meter_note(note, len, "%s can't be counted (%s)", src->name,
+		meter_note(note, len, "%s cannot be counted (%s)", src->name,
 		    errno == ENOENT || errno == ENODEV || errno == EOPNOTSUPP ?
-		    "no PMU for it" : strerror(errno));
+		    "no performance counter for it" : strerror(errno));
 		return (0);
 	}
 	page = meter_perf_map(fd);
@@ -541,7 +541,7 @@ meter_fall_back(struct meter_source *src, char *note, size_t len)
 		(void)strcpy(src->name, "wall");
 		src->rseq = 0;
 	}
-	meter_note(note, len, "using %s", src->name);
+	meter_note(note, len, "using %s instead", src->name);
 }
 
 int
@@ -562,7 +562,7 @@ METER_Choose(struct meter_source *src, const char *spec, char *note,
 	    meter_clock(CLOCK_THREAD_CPUTIME_ID) < 0)
 		meter_fall_back(src, note, len);
 	if (!src->rseq)
-		meter_note(note, len, "no %s: only sampled requests are "
+		meter_note(note, len, "no %s: only a sample of the requests is "
 		    "measured", src->ns_per_tsc > 0 ? "rseq" :
 		    "invariant TSC");
 	return (0);

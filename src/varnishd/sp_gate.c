@@ -423,7 +423,8 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	full = spd_queue_full(t, e);
 	if (spd.refuse) {
 		full = full || ((spd.refuse & 1) &&
-		    spd_exceeds(e, t, "requests to refuse", 1, 1));
+		    spd_exceeds(e, t, "requests to refuse "
+		    "(see debug.sandpaper.fail)", 1, 1));
 		spd.refuse >>= 1;
 	}
 	if (full) {
@@ -617,8 +618,9 @@ spd_late(struct worker *wrk, struct req *req)
 	n->magic = 0;
 	l = spd_tenant_name(req, name);
 	(void)Req_LogStart(wrk, req);
-	VSLb(req->vsl, SLT_Error, "Sandpaper: tenant %.*s has a request that "
-	    "waited for %.1f s, the limit is %.1f s", (int)l, name,
+	VSLb(req->vsl, SLT_Error, "Sandpaper: limit reached: a request of "
+	    "tenant %.*s waited %.1f s of at most %.1f s "
+	    "(see sandpaper_queue_timeout)", (int)l, name,
 	    (double)(METER_Now() - n->arrival) * 1e-9,
 	    cache_param->sandpaper_queue_timeout);
 	if (!(SPD_FLAGS(n) & SPD_F_H2))
@@ -874,7 +876,8 @@ SPD_FetchFull(struct busyobj *bo)
 		return (0);
 	Lck_Lock(&spd.mtx);
 	t = spd_fetcher(bo);
-	full = t != NULL && spd_exceeds_new(&e, t, "fetches", t->fetches,
+	full = t != NULL && spd_exceeds_new(&e, t,
+	    "fetches (see sandpaper_fetch_limit)", t->fetches,
 	    spd_new_liable(t)->fetches, spd_fetch_limit());
 	if (full) {
 		SPD_COUNT(t, refused, 1);

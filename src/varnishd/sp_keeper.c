@@ -74,8 +74,9 @@ spd_log_counter(void)
 	Lck_Lock(&spd.mtx);
 	memcpy(note, counter_note, sizeof note);
 	Lck_Unlock(&spd.mtx);
-	VSL(SLT_Debug, NO_VXID, "Sandpaper: CPU costs by %s%s", src->name,
-	    src->rseq ? ", every request" : ", sampled");
+	VSL(SLT_Debug, NO_VXID, "Sandpaper: CPU time is measured by %s%s",
+	    src->name, src->rseq ? ", for every request" :
+	    ", for a sample of requests");
 	if (note[0] != '\0')
 		VSL(SLT_Notice, NO_VXID, "Sandpaper: %s", note);
 }
@@ -210,7 +211,9 @@ spd_params(void)
 	spd.live = mode != SPD_OFF || drain;
 	Lck_Unlock(&spd.mtx);
 	if (failed)
-		VSL(SLT_Error, NO_VXID, "Sandpaper: no memory for %u tenants",
+		VSL(SLT_Error, NO_VXID, "Sandpaper: no memory for %u "
+		    "tenants: the last limit stays in use, lower "
+		    "sandpaper_tenants_max",
 		    tenants_max);
 	/* More slots, another order: what waits may go */
 	spd_dispatch();
@@ -280,7 +283,8 @@ spd_learn(int64_t now)
 	spd_set_rate();
 	Lck_Unlock(&spd.mtx);
 	if (rate == 0 && spd.nic->rate != 0)
-		VSL(SLT_Debug, NO_VXID, "Sandpaper: link %s, %ju bits/s", name,
+		VSL(SLT_Debug, NO_VXID, "Sandpaper: the client-side link is "
+		    "%s, its rate is %ju bits/s", name,
 		    (uintmax_t)spd.nic->rate);
 }
 
@@ -394,8 +398,8 @@ spd_tell_stuck(int64_t now)
 	Lck_Unlock(&spd.mtx);
 	if (closed)
 		bprintf(until, " for %.3f s", (double)(opens - now) * 1e-9);
-	VSL(SLT_Error, NO_VXID, "Sandpaper: nothing was released for %d s: "
-	    "waiting %u, running %u of %u, lent %u, link %s%s",
+	VSL(SLT_Error, NO_VXID, "Sandpaper: no request was released for %d s: "
+	    "%u waiting, %u of %u slots in use, %u lent, net %s%s",
 	    (int)(SPD_STUCK / 1000000000), waiting, running, spd.limit, lent,
 	    closed ? "closed" : "open", until);
 }

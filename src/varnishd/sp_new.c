@@ -206,8 +206,8 @@ spd_new_keep(int64_t now)
 		Lck_Unlock(&spd.mtx);
 		for (u = 0; u < n; u++)
 			VSL(SLT_Debug, NO_VXID, news[u].proven ?
-			    "Sandpaper: Host %s is proven: a tenant of its own"
-			    : "Sandpaper: Host %s was idle: new again",
+			    "Sandpaper: Host %s is proven: it is a tenant now"
+			    : "Sandpaper: Host %s was idle: it is new again",
 			    news[u].host);
 	} while (n == SPD_NEWS);
 }

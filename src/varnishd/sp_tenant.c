@@ -248,9 +248,11 @@ void
 spd_log_excess(struct vsl_log *vsl, const struct spd_excess *e)
 {
 
-	VSLb(vsl, SLT_Error, "Sandpaper: tenant %s has %u %s, the limit is %u",
-	    e->tenant, e->value, e->what, e->limit);
+	VSLb(vsl, SLT_Error, "Sandpaper: limit reached: tenant %s has %u of at "
+	    "most %u %s", e->tenant, e->value, e->limit, e->what);
 }
+
+#define SPD_WAITING	"waiting requests (see sandpaper_queue_limit)"
 
 /* Requests */
 unsigned
@@ -272,9 +274,9 @@ spd_new_full(const struct spd_tenant *t, const struct spd_tenant *group,
 	unsigned waiting = REL_TenantWaiting(group->rel);
 	unsigned limit = spd_queue_limit(group);
 
-	return (spd_exceeds(e, group, "waiting requests", waiting, 2 * limit) ||
+	return (spd_exceeds(e, group, SPD_WAITING, waiting, 2 * limit) ||
 	    (REL_TenantWaiting(t->rel) >= REL_GroupPart(t->rel, limit) &&
-	    spd_exceeds(e, group, "waiting requests", waiting, limit)));
+	    spd_exceeds(e, group, SPD_WAITING, waiting, limit)));
 }
 
 /*
@@ -293,12 +295,14 @@ spd_queue_full(struct spd_tenant *t, struct spd_excess *e)
 	SPD_LOCKED();
 	if (liable != t && spd_new_full(t, liable, e))
 		return (1);
-	if (spd_exceeds(e, t, "waiting requests", waiting,
-	    spd_queue_limit(t)) || spd_exceeds_new(e, t, "released requests",
+	if (spd_exceeds(e, t, SPD_WAITING, waiting, spd_queue_limit(t)) ||
+	    spd_exceeds_new(e, t, "released requests "
+	    "(see sandpaper_queue_total)",
 	    REL_TenantRunning(t->rel), REL_TenantRunning(liable->rel), all))
 		return (1);
 	return ((waiting > 0 || liable != t) && REL_Waiting(spd.rel) >= all &&
-	    spd_exceeds(e, t, "requests in a full queue",
+	    spd_exceeds(e, t, "requests in the full queue "
+	    "(see sandpaper_queue_total)",
 	    REL_GroupWaiting(t->rel), all / REL_Backlogged(spd.rel)));
 }
 

@@ -236,7 +236,7 @@ spd_writer_begins(struct spd_tenant *t)
 	Lck_Lock(&spd.mtx);
 	liable = spd_new_liable(t);
 	shed = spd.writers >= all / 2 && spd_exceeds_new(&e, t,
-	    "slow readers", t->writers, liable->writers,
+	    "slow readers (see thread_pool_max)", t->writers, liable->writers,
 	    vmax_t(unsigned, all / 8, SPD_WRITERS));
 	if (shed) {
 		SPD_COUNT(t, shed, 1);
