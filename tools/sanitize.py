@@ -129,7 +129,8 @@ class Stock:
             if line and not line.startswith("#"):
                 title, _, reason = line.partition("\t")
                 if not reason.strip():
-                    raise SystemExit(f"{path}: no reason for {title}")
+                    raise SystemExit(f"{path}: {title} has no reason: add a "
+                                     "tab and the reason")
                 self.known.add(title)
 
     def knows(self, report: Report) -> bool:

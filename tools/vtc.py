@@ -25,7 +25,9 @@ def read_list(path: Path) -> dict[str, str]:
         if line.strip() and not line.startswith("#"):
             name, _, text = line.strip().partition(" ")
             if not text.strip() or name in entries:
-                raise SystemExit(f"{path}: a bad line: {line}")
+                raise SystemExit(f"{path}: the line '{line}' is not valid: use "
+                                 "a name, a space and a text, once for each "
+                                 "name")
             entries[name] = text.strip()
     return entries
 

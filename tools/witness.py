@@ -29,7 +29,8 @@ def edges(lines: Iterable[str]) -> Edges:
             continue
         path = [LOCK.match(word) for word in m[1].split()]
         if None in path:
-            raise ValueError(f"not a witness record: {line.rstrip()}")
+            raise ValueError("not a record of the lock witness: "
+                             f"{line.rstrip()}")
         held: list[str] = []
         for lock in path:
             assert lock is not None
@@ -72,12 +73,12 @@ def verdict(found: Edges) -> tuple[list[str], list[str]]:
     """What to print, and what is wrong."""
     says = [f"{a} -> {b}: {', '.join(sorted(where))}"
             for (a, b), where in sorted(found.items()) if OURS in (a, b)]
-    wrong = [f"{a} is held when {b} is taken: {', '.join(sorted(where))}"
+    wrong = [f"{a} is held while {b} is taken: {', '.join(sorted(where))}"
              for (a, b), where in sorted(found.items()) if a == OURS]
     ring = cycle(found)
     if ring:
-        wrong.append("a cycle: " + " -> ".join(ring))
+        wrong.append("the order of locks has a cycle: " + " -> ".join(ring))
     if not any(b == OURS for _, b in found):
-        wrong.append(f"no record of a lock held when {OURS} is taken: "
-                     "does the witness run?")
+        wrong.append(f"no record has a lock held while {OURS} is taken: "
+                     "check that varnishd runs with debug=+witness")
     return says, wrong

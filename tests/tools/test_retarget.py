@@ -47,10 +47,10 @@ class Retarget(unittest.TestCase):
     def test_what_makes_no_sense(self) -> None:
         with tempfile.TemporaryDirectory() as tmp:
             for arguments, what in (
-                    (("5.0", tmp), "no series 5.0: there is 6.0, 7.7"),
-                    (("7.7", "/nowhere/at-all"), "there is no /nowhere"),
-                    (("7.7", tmp), "no configure.ac"),
-                    (("7.7", __file__), "neither a tree nor a tarball")):
+                    (("5.0", tmp), "no series 5.0: use one of 6.0, 7.7"),
+                    (("7.7", "/nowhere/at-all"), "at-all does not exist: give"),
+                    (("7.7", tmp), "it has no configure.ac"),
+                    (("7.7", __file__), "neither a source tree nor a tarball")):
                 status, said = retarget(*arguments)
                 self.assertEqual(status, 1, said)
                 self.assertIn(what, said)

@@ -168,7 +168,7 @@ class Witness(unittest.TestCase):
         self.assertEqual((says, wrong), (["sess -> sandpaper: f:1"], []))
         _, wrong = witness.verdict({("sess", "sandpaper"): {"f:1"},
                                     ("sandpaper", "pool"): {"g:2"}})
-        self.assertEqual(wrong, ["sandpaper is held when pool is taken: g:2"])
+        self.assertEqual(wrong, ["sandpaper is held while pool is taken: g:2"])
 
     def test_a_silent_witness(self) -> None:
         self.assertEqual(len(witness.verdict({})[1]), 1)
