@@ -71,7 +71,7 @@ def main() -> None:
         sys.exit("usage: python -m sandpaper_sim._build OBJ")
     archive = Path(sys.argv[1]) / ".libs" / "libsandpaper.a"
     if not archive.exists():
-        sys.exit(f"{archive}: no such file; `make lib` makes it")
+        sys.exit(f"{archive}: no such file: run make lib")
     build(archive.resolve(), Path(sysconfig.get_path("platlib")))
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""sim/run NAME: runs a figure, prints a table, writes JSON and a plot.
+"""Run an experiment in the simulator and print a table.
 
-So do `sim/run scenario FILE` and `sim/run replay FILE`, of the user's own."""
+`sim/run NAME` runs a figure, `sim/run scenario FILE` your own scenario, and
+`sim/run replay FILE` a recorded log or trace. `sim/run` lists the figures."""
 
 from __future__ import annotations
 
@@ -41,33 +42,39 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     p = Parser(prog="sim/run", description=__doc__)
     command = COMMANDS.get(argv[0]) if argv else None
     p.add_argument("name", metavar="NAME", nargs=None if command else "?",
-                   help="of a figure, `scenario` or `replay`; "
-                   "none: lists them")
+                   help="a figure, `scenario` or `replay`; without NAME, "
+                   "all are listed")
     if command:
         command.add_arguments(p)
-    p.add_argument("--json", type=Path, metavar="FILE")
+    p.add_argument("--json", type=Path, metavar="FILE",
+                   help="write the results to FILE as JSON")
     p.add_argument("--plot", type=Path, metavar="FILE",
-                   help=f"ends in {', '.join('.' + f for f in FORMATS)}")
+                   help="draw a plot to FILE; the name ends in "
+                   f"{', '.join('.' + f for f in FORMATS)}")
     p.add_argument("--seed", type=whole(0), metavar="N",
-                   help="1, or what a scenario says")
+                   help="seed of the random numbers (default: 1, or the seed "
+                   "in the scenario)")
     p.add_argument("--jobs", type=whole(1), metavar="N",
                    default=len(os.sched_getaffinity(0)),
-                   help="processes; the result does not depend on it")
+                   help="number of processes (default %(default)s); it does "
+                   "not change the result")
     p.add_argument("--scheduler", metavar="ADDRESS",
-                   help="of Dask, as tcp://host:8786: simulate there")
+                   help="simulate on a Dask cluster, such as tcp://host:8786")
     p.add_argument("--keep", type=Path, metavar="FOLDER",
-                   help="what is found is kept there, and not looked for "
-                   "again: for what takes long and may be interrupted")
-    p.add_argument("--quick", action="store_true", help="a short form")
+                   help="keep partial results in FOLDER: an interrupted run "
+                   "then continues")
+    p.add_argument("--quick", action="store_true",
+                   help="run a short form")
     a = p.parse_args(argv)
     if a.plot and a.plot.suffix[1:] not in FORMATS:
-        fail(f"--plot {a.plot}: the name ends in one of "
+        fail(f"--plot {a.plot}: the name must end in one of "
              f"{', '.join('.' + f for f in FORMATS)}")
     for file in (a.json, a.plot, getattr(a, "trace", None)):
         if file and not file.absolute().parent.is_dir():
-            fail(f"{file}: there is no folder {file.absolute().parent}")
+            fail(f"{file}: there is no folder {file.absolute().parent}: "
+                 "create it")
     if a.keep and a.keep.exists() and not a.keep.is_dir():
-        fail(f"--keep {a.keep}: not a folder")
+        fail(f"--keep {a.keep}: is not a folder: use another name")
     return a
 
 
@@ -107,8 +114,8 @@ def figure_of(a: argparse.Namespace) -> Figure:
     if a.name in COMMANDS:
         return COMMANDS[a.name].figure(a)
     if a.name not in FIGURES:
-        fail(f"no figure '{a.name}': there are {', '.join(FIGURES)}; "
-             f"and {' FILE, '.join(COMMANDS)} FILE")
+        fail(f"there is no figure '{a.name}': use one of "
+             f"{', '.join(FIGURES)}, {' FILE, '.join(COMMANDS)} FILE")
     return FIGURES[a.name]
 
 

@@ -33,7 +33,7 @@ def text_of(path: Path) -> str:
     except OSError as e:
         raise Wrong(f"{path}: {e.strerror}") from None
     except UnicodeDecodeError:
-        raise Wrong(f"{path}: not UTF-8") from None
+        raise Wrong(f"{path}: is not UTF-8: convert it") from None
 
 
 class Source:
@@ -87,7 +87,7 @@ class Fields:
         """A field's value; REQUIRED: it has to be there."""
         self.known.append(key)
         if key not in self.fields and default is REQUIRED:
-            self.fail(key, "is missing")
+            self.fail(key, "is missing: add it")
         return self.fields.pop(key, default)
 
     def number(self, key: str, least: float, most: float,
@@ -99,7 +99,8 @@ class Fields:
         whole = isinstance(least, int)
         if not is_number(x) or (whole and not isinstance(x, int)) or \
                 not least <= x <= most:
-            self.fail(key, f"{x!r}: a {'whole ' if whole else ''}number, "
+            self.fail(key, f"{x!r} is not allowed: use a "
+                      f"{'whole ' if whole else ''}number, "
                       f"{least:g} to {most:g}")
         return x
 
@@ -108,7 +109,8 @@ class Fields:
         """One of these."""
         x = self.take(key, default)
         if x is not None and x not in of:
-            self.fail(key, f"{x!r}: one of {', '.join(of)}")
+            self.fail(key, f"{x!r} is not allowed: use one of "
+                      f"{', '.join(of)}")
         return x
 
     def choices(self, key: str, of: list[str],
@@ -116,23 +118,26 @@ class Fields:
         """Some of these."""
         x = self.take(key, default)
         if not isinstance(x, list):
-            self.fail(key, f"{x!r}: a list of {', '.join(of)}")
+            self.fail(key, f"{x!r} is not allowed: use a list of "
+                      f"{', '.join(of)}")
         for name in x:
             if name not in of:
-                self.fail(key, f"{name!r}: one of {', '.join(of)}")
+                self.fail(key, f"{name!r} is not allowed: use one of "
+                          f"{', '.join(of)}")
         return x
 
     def text(self, key: str, default: Any = REQUIRED) -> Any:  # noqa: ANN401
         """A string that is not empty."""
         x = self.take(key, default)
         if x is not None and (not isinstance(x, str) or not x):
-            self.fail(key, f"{x!r}: a text")
+            self.fail(key, f"{x!r} is not allowed: use a text in quotes")
         return x
 
     def end(self) -> None:
         """Nothing else may be there."""
         for key in self.fields:
-            self.fail(key, f"unknown; there are {', '.join(self.known)}")
+            self.fail(key, "is not known: use one of "
+                      f"{', '.join(self.known)}")
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
@@ -142,7 +147,8 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     def number(text: str) -> int:
         if not (text.isdecimal() and least <= int(text)
                 and (most is None or int(text) <= most)):
-            raise ArgumentTypeError(f"'{text}': a whole number, {allowed}")
+            raise ArgumentTypeError(
+                f"'{text}' is not allowed: use a whole number, {allowed}")
         return int(text)
     return number
 

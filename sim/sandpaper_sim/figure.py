@@ -130,12 +130,13 @@ class Context:
             from distributed import Client
             from distributed import as_completed as completed
         except ImportError:
-            raise NotHere("--scheduler needs Dask: build/venv/bin/pip "
+            raise NotHere("--scheduler needs Dask: run build/venv/bin/pip "
                           "install -e 'sim[cluster]'") from None
         try:
             client = Client(self.scheduler, timeout=10)
         except (OSError, ValueError) as e:
-            raise NotHere(f"--scheduler {self.scheduler}: {e}") from None
+            raise NotHere(f"--scheduler {self.scheduler} does not answer: "
+                          f"{e}") from None
         with client:
             futures = {client.submit(what, *tasks[i], pure=False): i
                        for i in left}

@@ -20,7 +20,7 @@ from .server import MS, SECOND, Server
 from .trace import Trace
 from .workload import generator, stream
 
-SUMMARY = "FILE: tenants, server and policies of your own (TOML)"
+SUMMARY = "FILE: your own tenants, server and policies (TOML)"
 
 Drawn = Iterator[int]           # ns
 
@@ -155,9 +155,12 @@ def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
 
 def add_arguments(p: argparse.ArgumentParser) -> None:
     """Of `sim/run scenario`."""
-    p.add_argument("file", metavar="FILE", type=Path, help="TOML")
+    p.add_argument("file", metavar="FILE", type=Path,
+                   help="the scenario, a TOML file: sim/scenarios/"
+                   "customers.toml is an example")
     p.add_argument("--policy", action="append", metavar="NAME",
-                   help="instead of the file's; more than once: all of them")
+                   help="a policy to simulate, instead of the file's; repeat "
+                   "the option to compare several")
 
 
 def known(names: list[str] | None) -> list[str]:

@@ -45,10 +45,10 @@ class Estimator:
 
     def __post_init__(self) -> None:
         if self.name not in estimators():
-            raise ValueError(f"estimator '{self.name}': there are "
-                             f"{', '.join(estimators())}")
+            raise ValueError(f"estimator '{self.name}' is not known: use one "
+                             f"of {', '.join(estimators())}")
         if not 0 <= self.alpha <= 1:
-            raise ValueError(f"alpha {self.alpha}: 0 to 1")
+            raise ValueError(f"alpha {self.alpha} is not allowed: use 0 to 1")
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,8 @@ def policy(name: str) -> Policy:
     """One of them; ValueError lists them."""
     known = policies()
     if name not in known:
-        raise ValueError(f"policy '{name}': there are {', '.join(known)}")
+        raise ValueError(f"policy '{name}' is not known: use one of "
+                         f"{', '.join(known)}")
     return known[name]
 
 
@@ -111,7 +112,7 @@ class Releaser:
                  keep: bool = True) -> None:
         found = policy(name)
         if not 1 <= slots <= 65535:
-            raise ValueError(f"slots {slots}: 1 to 65535")
+            raise ValueError(f"slots {slots} is not allowed: use 1 to 65535")
         self.policy = name
         self.slots = slots
         self.estimator = estimator or found.estimator or SANDPAPER
@@ -128,7 +129,8 @@ class Releaser:
         """A new one; `classes` kinds of requests have estimates apart."""
         w = round(weight * WEIGHT_ONE)
         if not 1 <= w <= WEIGHT_MAX:
-            raise ValueError(f"weight {weight}: 1/1024 to 1024")
+            raise ValueError(f"weight {weight} is not allowed: use 1/1024 to "
+                             "1024")
         self.tenants += 1
         return _number(lib.sim_tenant(self.sim, w, classes))
 
@@ -180,7 +182,7 @@ class Releaser:
         From now on. dequeue() may answer NOT_YET with a time, then."""
         for part in (reservation, limit):
             if not 0 <= part <= 1:
-                raise ValueError(f"part {part}: 0 to 1")
+                raise ValueError(f"part {part} is not allowed: use 0 to 1")
         lib.sim_limits(self.sim, tenant, round(reservation * PART_ONE),
                        round(limit * PART_ONE), now)
 
@@ -203,7 +205,8 @@ class Releaser:
     def set_flows(self, alpha: int) -> None:
         """REL_SetFlows(): how many virtual flows a tenant of mr3-vf has."""
         if not 1 <= alpha <= FLOWS_MAX:
-            raise ValueError(f"alpha {alpha}: 1 to {FLOWS_MAX} virtual flows")
+            raise ValueError(f"alpha {alpha} is not allowed: use 1 to "
+                             f"{FLOWS_MAX} virtual flows")
         lib.sim_flows(self.sim, alpha)
 
     def stat(self, tenant: int) -> dict[str, int]:

@@ -31,7 +31,7 @@ from .server import SECOND, Server
 from .trace import Trace, write_csv
 from .varnishlog import read
 
-SUMMARY = "FILE: another policy or weight, for a log's or a trace's traffic"
+SUMMARY = "FILE: the traffic of a log or trace, with other policies or weights"
 
 
 # Running
@@ -189,7 +189,8 @@ def pairs(p: argparse.ArgumentParser, option: str, what: str, least: float,
             x = math.nan
         if not (name and least <= x <= most):
             raise argparse.ArgumentTypeError(
-                f"'{text}': NAME={what}, {least:g} to {most:g}")
+                f"'{text}' is not allowed: use NAME={what}, {least:g} to "
+                f"{most:g}")
         return name, x
     p.add_argument(option, type=pair, action="append", default=[],
                    metavar=f"NAME={what}", help=text)
@@ -198,28 +199,36 @@ def pairs(p: argparse.ArgumentParser, option: str, what: str, least: float,
 def add_arguments(p: argparse.ArgumentParser) -> None:
     """Of `sim/run replay`."""
     p.add_argument("file", metavar="FILE", type=Path,
-                   help="a varnishd's log, or a trace: its name ends in .csv")
+                   help="the log of a varnishd with Sandpaper, or a trace "
+                   "whose name ends in .csv")
     p.add_argument("--policy", action="append", metavar="NAME",
-                   help="mr3-rs; more than once: all of them")
+                   help="a policy to simulate (default mr3-rs); repeat the "
+                   "option to compare several")
     pairs(p, "--weight", "W", 1 / WEIGHT_ONE, WEIGHT_MAX / WEIGHT_ONE,
-          "a tenant's; 1 if it is not said")
-    pairs(p, "--reservation", "PART", 0, 1, "of its dominant resource")
-    pairs(p, "--limit", "PART", 0, 1, "of its dominant resource")
+          "weight of the tenant NAME (default 1)")
+    pairs(p, "--reservation", "PART", 0, 1,
+          "the least that the tenant gets, a part of its dominant resource")
+    pairs(p, "--limit", "PART", 0, 1,
+          "the most that the tenant gets, a part of its dominant resource")
     pairs(p, "--capacity", "PART", 0.01, 100,
-          "of cpu or link: what they can do, not what the log says")
+          "capacity of cpu or link, instead of the one in the log")
     p.add_argument("--closed", action="append", default=[],
-                   metavar="NAME[=CONNECTIONS]", help="a closed loop")
+                   metavar="NAME[=CONNECTIONS]",
+                   help="the tenant is a closed loop: it sends a request "
+                   "when the one before is answered")
     p.add_argument("--open", action="append", default=[], metavar="NAME",
-                   help="an open one")
+                   help="the tenant is an open loop: it sends requests at the "
+                   "recorded times")
     p.add_argument("--cores", type=whole(1, 65535), metavar="N",
-                   help="else as many as the busiest second needs")
+                   help="cores (default: as many as the busiest second needs)")
     p.add_argument("--workers", type=whole(1, 65535), metavar="N",
-                   help=f"else {PER_CORE} a core")
-    p.add_argument("--link", choices=LINKS, default="held")
+                   help=f"slots (default: {PER_CORE} per core)")
+    p.add_argument("--link", choices=LINKS, default="held",
+                   help="how the link is modelled (default %(default)s)")
     p.add_argument("--warm", type=float, default=0.0, metavar="SECONDS",
-                   help="from the start, that do not count")
+                   help="leave out the first SECONDS of the results")
     p.add_argument("--trace", type=Path, metavar="FILE",
-                   help="write the requests there, as CSV")
+                   help="write the requests to FILE, as CSV")
 
 
 def connections(said: list[str]) -> dict[str, int]:
@@ -229,8 +238,8 @@ def connections(said: list[str]) -> dict[str, int]:
         name, equals, number = text.rpartition("=") if "=" in text \
             else (text, "", "0")
         if equals and not (number.isdecimal() and 1 <= int(number) <= 10**5):
-            raise Wrong(f"--closed {text}: NAME, or NAME=CONNECTIONS, "
-                        "1 to 100000")
+            raise Wrong(f"--closed {text} is not allowed: use NAME, or "
+                        "NAME=CONNECTIONS with 1 to 100000")
         found[name] = int(number)
     return found
 
@@ -243,24 +252,26 @@ def plan_of(a: argparse.Namespace, trace: Trace) -> Plan:
             ("limit", dict(a.limit)), ("closed", closed), ("open", a.open)):
         for name in names:
             if name not in trace.tenants:
-                raise Wrong(f"--{option} {name}: no such tenant; there are "
+                raise Wrong(f"--{option} {name}: the file has no such "
+                            "tenant: use one of "
                             f"{', '.join(trace.tenants[:SHOWN])}")
     for name in a.open:
         if name in closed:
-            raise Wrong(f"--open {name}: it is said to be closed, too")
+            raise Wrong(f"--open {name}: --closed names it, too: remove one")
     if any(not n for n in closed.values()) and \
             trace.rows["connection"].max() < 0:
-        raise Wrong("--closed: say NAME=CONNECTIONS, as connections are "
-                    "not in the file")
+        raise Wrong("--closed: the file has no connections: use "
+                    "NAME=CONNECTIONS")
     rows, end = from_zero(trace.rows)
     if not 0 <= a.warm * SECOND < end:
-        raise Wrong(f"--warm {a.warm:g}: 0 to less than {end / SECOND:g} (s)")
+        raise Wrong(f"--warm {a.warm:g} is not allowed: use 0 to less than "
+                    f"{end / SECOND:g} seconds")
     cores = a.cores or cores_of(rows)
     part = dict(zip(report.SAID, capacity(rows, cores, end), strict=True)) \
         if rows["end"].max() >= 0 else dict.fromkeys(report.SAID, 1.0)
     for name, x in a.capacity:
         if name not in part:
-            raise Wrong(f"--capacity {name}: cpu or link")
+            raise Wrong(f"--capacity {name} is not known: use cpu or link")
         part[name] = x
     return Plan(Serves(a.workers or PER_CORE * cores, cores, a.link),
                 (part["cpu"], part["link"]), a.warm, dict(a.weight),
@@ -270,13 +281,13 @@ def plan_of(a: argparse.Namespace, trace: Trace) -> Plan:
 def heading(trace: Trace, plan: Plan) -> list[str]:
     """What is assumed."""
     s, (cpu, link) = plan.serves, plan.capacity
-    left = f", {trace.left_out} left out as their begin is missing" \
+    left = f", {trace.left_out} left out: their begin is missing" \
         if trace.left_out else ""
     lines = [f"requests {len(trace.rows)}{left}; cores {s.cores}, workers "
              f"{s.workers}, capacity of CPU {cpu:.3f}, link {link:.3f}"]
     if trace.rows["connection"].max() < 0 and not plan.closed:
-        lines.append("connections are not in the file: all loops are open, "
-                     "unless --closed says which are not")
+        lines.append("the file has no connections: all loops are open, "
+                     "except those that --closed names")
     return lines
 
 

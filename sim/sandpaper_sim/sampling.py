@@ -27,7 +27,7 @@ class Sampled(Releaser):
                  **options: Any) -> None:  # noqa: ANN401
         super().__init__(name, slots, **options)
         if not 0 < p <= 1:
-            raise ValueError(f"p {p}: above 0, at most 1")
+            raise ValueError(f"p {p} is not allowed: use above 0, at most 1")
         self.variance: dict[int, float] = {}
         self._p = p
         self._scale = round(SCALE_ONE / p) if divided else SCALE_ONE

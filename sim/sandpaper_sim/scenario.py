@@ -107,7 +107,7 @@ class Scenario:
 
 # Reading
 
-ALLOWED = ("a number above 0, { mean = .. } (exponential), or "
+ALLOWED = ("use a number above 0, { mean = .. } (exponential), or "
            "{ median = .., sigma = .. } (lognormal)")
 
 
@@ -125,7 +125,7 @@ def read_costs(f: Fields, key: str, unit: float,
             return Exponential(of["mean"] * unit)
         if set(of) == {"median", "sigma"}:
             return Lognormal(of["median"] * unit, of["sigma"])
-    f.fail(key, f"{x!r}: {ALLOWED}")
+    f.fail(key, f"{x!r} is not allowed: {ALLOWED}")
 
 
 def read_link(f: Fields, bits: float | None) -> Costs | None:
@@ -135,7 +135,7 @@ def read_link(f: Fields, bits: float | None) -> Costs | None:
         return net
     size = read_costs(f, "kbytes", 8e12 / bits, None)
     if net and size:
-        f.fail("kbytes", "say either link_us or kbytes")
+        f.fail("kbytes", "use either link_us or kbytes, not both")
     return net or size
 
 
@@ -144,11 +144,12 @@ def read_loop(f: Fields, s: Scenario) -> dict[str, Any]:
     connections = f.number("connections", 1, 100_000, None)
     rate = f.number("rate", 0.001, 1e7, None)
     if (connections is None) == (rate is None):
-        f.fail("connections", "say either connections (a closed loop) or "
-               "rate (requests a second, an open loop)")
+        f.fail("connections", "use either connections (a closed loop) or "
+               "rate (requests per second, an open loop)")
     think = read_costs(f, "think_us", US, None)
     if think and rate:
-        f.fail("think_us", "only a closed loop thinks")
+        f.fail("think_us", "works only with connections: remove it, or "
+               "remove rate")
     return {"connections": connections, "rate": rate, "think": think,
             "cpu": read_costs(f, "cpu_us", US),
             "net": read_link(f, s.bits) if s.serves.cores else None,
@@ -168,7 +169,7 @@ def read_group(f: Fields, s: Scenario) -> Group:
     """A [[group]]."""
     name = f.text("name")
     if any(g.name == name for g in s.groups):
-        f.fail("name", f"{name!r}: there is one already")
+        f.fail("name", f"{name!r} is there already: use another name")
     found = read_part(f)
     f.end()
     return Group(name, **found)
@@ -178,9 +179,9 @@ def read_asker(f: Fields, s: Scenario) -> Asker:
     """A [[tenant]]."""
     name = f.text("name")
     if any(a.name == name for a in s.askers):
-        f.fail("name", f"{name!r}: there is one already")
+        f.fail("name", f"{name!r} is there already: use another name")
     if s.trace and name not in s.trace.tenants:
-        f.fail("name", f"{name!r}: not in the trace, which has "
+        f.fail("name", f"{name!r} is not in the trace: use one of "
                f"{', '.join(s.trace.tenants[:10])}"
                f"{', ..' if len(s.trace.tenants) > 10 else ''}")
     found = read_part(f)
@@ -195,7 +196,8 @@ def blocks(source: Source, key: str) -> list[Fields]:
     found = source.data.get(key, [])
     if not isinstance(found, list) or \
             not all(isinstance(b, dict) for b in found):
-        Fields(source, {}).fail(key, f"write [[{key}]]")
+        Fields(source, {}).fail(key, "is not a list of tables: write "
+                                     f"[[{key}]]")
     return [Fields(source, block, key, i) for i, block in enumerate(found)]
 
 
@@ -210,7 +212,7 @@ def read_askers(source: Source, s: Scenario) -> Scenario:
         s = replace(s, askers=s.askers + [
             Asker(name) for name in s.trace.tenants if name not in named])
     if not s.askers:
-        Fields(source, {}).fail("tenant", "is missing")
+        Fields(source, {}).fail("tenant", "is missing: add [[tenant]]")
     return s
 
 
@@ -240,7 +242,8 @@ def read_policies(f: Fields) -> list[str]:
     known = list(policies())
     names = f.choices("policies", known, ["mr3-rs"])
     if not names:
-        f.fail("policies", f"[]: some of {', '.join(known)}")
+        f.fail("policies", "[] is not allowed: use some of "
+               f"{', '.join(known)}")
     return names
 
 
@@ -256,7 +259,8 @@ def read_time(f: Fields, trace: Trace | None) -> tuple[float, float]:
                            float(at[-1] - at[0]) / SECOND + 1)
     warm = f.number("warm_seconds", 0.0, 1e6, 0.0)
     if warm >= seconds:
-        f.fail("warm_seconds", f"{warm}: a number below {seconds:g}")
+        f.fail("warm_seconds", f"{warm} is not allowed: use a number below "
+               f"{seconds:g}")
     return seconds, warm
 
 

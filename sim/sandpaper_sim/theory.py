@@ -16,7 +16,8 @@ from .metrics import Floats, Ints, received
 def erlang_c(servers: int, load: float) -> float:
     """P(an arrival waits) in M/M/c; load = lambda / mu < servers."""
     if not 0 < load < servers:
-        raise ValueError(f"load {load}: above 0, below {servers}")
+        raise ValueError(f"load {load} is not allowed: use above 0, below "
+                         f"{servers}")
     top = load**servers / factorial(servers) * servers / (servers - load)
     return top / (sum(load**k / factorial(k) for k in range(servers)) + top)
 

@@ -63,8 +63,8 @@ def nanoseconds(text: str, most: int, where: str) -> int:
     except InvalidOperation:
         x = Decimal(-1)
     if not (x.is_finite() and 0 <= x <= most):
-        raise Wrong(f"{where}: {text!r}: a number, 0 to "
-                    f"{most // SECOND} (s)")
+        raise Wrong(f"{where}: {text!r} is not allowed: use a number of "
+                    f"seconds, 0 to {most // SECOND}")
     return round(x)
 
 
@@ -72,13 +72,13 @@ def read_head(path: Path, head: list[str]) -> list[str]:
     """The columns; Wrong."""
     for name in COLUMNS:
         if head.count(name) > 1:
-            raise Wrong(f"{path}:1: {name}: is there twice")
+            raise Wrong(f"{path}:1: {name}: is there twice: remove one")
         if name in NEEDED and name not in head:
-            raise Wrong(f"{path}:1: {name}: is missing; the columns are "
-                        f"{', '.join(NEEDED)} and, if you like, fetch_s")
+            raise Wrong(f"{path}:1: {name}: is missing: use the columns "
+                        f"{', '.join(NEEDED)} and, if needed, fetch_s")
     for name in head:
         if name not in COLUMNS:
-            raise Wrong(f"{path}:1: {name}: unknown; the columns are "
+            raise Wrong(f"{path}:1: {name}: is not known: use the columns "
                         f"{', '.join(COLUMNS)}")
     return head
 
@@ -94,15 +94,16 @@ def read_rows(path: Path, file: Iterable[str],
             continue
         where = f"{path}:{lines.line_num}"
         if len(cells) != len(head):
-            raise Wrong(f"{where}: {len(cells)} fields; "
-                        f"line 1 names {len(head)}")
+            raise Wrong(f"{where}: has {len(cells)} fields: use "
+                        f"{len(head)}, as line 1")
         row = dict(zip(head, map(str.strip, cells), strict=True))
         if not row["tenant"]:
-            raise Wrong(f"{where}: tenant: is empty")
+            raise Wrong(f"{where}: tenant: is empty: use a name")
         at = nanoseconds(row["arrival_s"], ARRIVAL_MAX, f"{where}: arrival_s")
         if at < last:
-            raise Wrong(f"{where}: arrival_s: {row['arrival_s']}: "
-                        f"{last_text} or later, as the request before")
+            raise Wrong(f"{where}: arrival_s: {row['arrival_s']} is "
+                        f"earlier than the request before: use {last_text} "
+                        "or later")
         last, last_text = at, row["arrival_s"]
         cpu, net, fetch = (
             nanoseconds(row.get(c, "0"), COST_MAX, f"{where}: {c}")
@@ -119,11 +120,11 @@ def read_csv(path: Path) -> Trace:
     except OSError as e:
         raise Wrong(f"{path}: {e.strerror}") from None
     except UnicodeDecodeError:
-        raise Wrong(f"{path}: not UTF-8") from None
+        raise Wrong(f"{path}: is not UTF-8: convert it") from None
     except csv.Error as e:
         raise Wrong(f"{path}: {e}") from None
     if not len(rows):
-        raise Wrong(f"{path}: no request in it")
+        raise Wrong(f"{path}: has no request: add one line for each")
     return Trace(list(number.of), rows)
 
 

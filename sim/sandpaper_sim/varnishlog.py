@@ -33,8 +33,8 @@ from .trace import (
 # The slot is lent meanwhile: design, section 5.
 WAITS = ("Fetch:", "Waitinglist:", "ReqBody:")
 SANDPAPER = 7                   # fields of the record
-NEEDS = ("no request in it: `varnishlog -g raw -i Begin,Timestamp,Sandpaper` "
-         "prints what is needed")
+NEEDS = ("has no request: record the log with "
+         "`varnishlog -g raw -i Begin,Timestamp,Sandpaper`")
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Reader:
     def begin(self, vxid: str, words: list[str], where: str) -> None:
         """A request of a session, or again after a restart."""
         if len(words) < 3:
-            raise Wrong(f"{where}: Begin: {len(words)} fields, not 3")
+            raise Wrong(f"{where}: Begin: has {len(words)} fields, not 3")
         kind, parent, reason = words[:3]
         if kind == "req" and reason == "restart":
             self.open[vxid] = self.open.pop(parent, Request())
@@ -92,7 +92,7 @@ class Reader:
     def timestamp(self, vxid: str, words: list[str], where: str) -> None:
         """An event, its time, and how long since the one before."""
         if len(words) != 4:
-            raise Wrong(f"{where}: Timestamp: {len(words)} fields, not 4")
+            raise Wrong(f"{where}: Timestamp: has {len(words)} fields, not 4")
         if words[0] == "Enqueue:":
             self.open.setdefault(vxid, Request())
         request = self.open.get(vxid)
@@ -109,11 +109,11 @@ class Reader:
                   where: str) -> Iterator[tuple[int, ...]]:
         """What it waited and cost: it is done."""
         if len(words) != SANDPAPER:
-            raise Wrong(f"{where}: Sandpaper: {len(words)} fields, "
+            raise Wrong(f"{where}: Sandpaper: has {len(words)} fields, "
                         f"not {SANDPAPER}")
         wait, cpu, net = (
             nanoseconds(text, COST_MAX, f"{where}: Sandpaper: {what}")
-            for what, text in zip(("wait", "CPU cost", "NIC cost"),
+            for what, text in zip(("wait", "CPU cost", "net cost"),
                                   words[1:4], strict=True))
         r = self.open.pop(vxid, Request())
         if r.arrival < 0:

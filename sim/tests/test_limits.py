@@ -115,7 +115,7 @@ def test_what_a_tenant_is_charged_for() -> None:
 def test_parts() -> None:
     releaser = Releaser("fifo", 1)
     tenant = releaser.tenant()
-    with pytest.raises(ValueError, match="part 1.5: 0 to 1"):
+    with pytest.raises(ValueError, match="part 1.5 is not allowed: use 0 to"):
         releaser.set_limits(tenant, 0, 1.5, 0)
 
 

@@ -26,7 +26,7 @@ def test_two_servers_wait() -> None:
 
 
 def test_a_full_server_has_no_wait() -> None:
-    with pytest.raises(ValueError, match="load 2: above 0, below 2"):
+    with pytest.raises(ValueError, match="load 2 is not allowed: use above 0"):
         erlang_c(2, 2)
 
 

@@ -297,5 +297,5 @@ def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
     axes.legend()
 
 
-FIGURE = Figure("gaming", "what a strategic tenant gains, by search", run,
+FIGURE = Figure("gaming", "what a tenant gains that tries to cheat", run,
                 plot)

@@ -50,7 +50,7 @@ def verdict(mine: list[dict[str, Any]]) -> dict[str, Any]:
 def run(c: Context) -> Result:
     """See Figure."""
     if "mr3-vf" not in policies():
-        raise NotHere("this library has no policy mr3-vf")
+        raise NotHere("the library has no policy mr3-vf: run make sim")
     until = UNTIL // 5 if c.quick else UNTIL
     found = c.map(point, [(p, *v, c.seed, until) for p in PAIRS for v in (
         *(("mr3-rs", w, 0) for w in WORKERS),
@@ -99,5 +99,5 @@ def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
     figure.axes[0].legend()
 
 
-FIGURE = Figure("sandpaper-fig11", "synchronisation removed, or virtual flows",
+FIGURE = Figure("sandpaper-fig11", "MR3 unsynchronised, or with virtual flows",
                 run, plot)

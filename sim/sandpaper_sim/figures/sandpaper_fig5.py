@@ -88,5 +88,5 @@ def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
     figure.set_size_inches(7, 2.5)
 
 
-FIGURE = Figure("sandpaper-fig5", "MR3 with synchronisation idles a core",
+FIGURE = Figure("sandpaper-fig5", "synchronised MR3 leaves a core idle",
                 run, plot)

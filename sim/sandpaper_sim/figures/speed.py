@@ -49,7 +49,7 @@ def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
     axes.barh([r["policy"] for r in data["results"]],
               [r["requests_per_s"] for r in data["results"]])
     axes.axvline(CONTRACT, color="black")
-    axes.set_xlabel("simulated requests a second of CPU")
+    axes.set_xlabel("simulated requests per second of CPU")
 
 
-FIGURE = Figure("speed", "simulated requests a second of CPU", run, plot)
+FIGURE = Figure("speed", "simulated requests per second of CPU", run, plot)

@@ -15,5 +15,5 @@ def run(_: Context) -> Result:
     return compare(PAPER)
 
 
-FIGURE = Figure("2dfq-fig6", "2DFQ's schedule of the same four tenants",
+FIGURE = Figure("2dfq-fig6", "2DFQ's schedule of the tenants of 2dfq-fig5",
                 run, plot)

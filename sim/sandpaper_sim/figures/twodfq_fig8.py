@@ -108,5 +108,5 @@ def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
     rate.legend()
 
 
-FIGURE = Figure("2dfq-fig8", "small tenants beside n with large requests",
+FIGURE = Figure("2dfq-fig8", "small tenants next to n with large requests",
                 run, plot)

@@ -137,5 +137,5 @@ def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
     lag.legend()
 
 
-FIGURE = Figure("2dfq-fig9-10", "250 generated tenants, costs known", run,
+FIGURE = Figure("2dfq-fig9-10", "250 generated tenants with known costs", run,
                 plot)

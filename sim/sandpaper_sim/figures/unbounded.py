@@ -83,5 +83,5 @@ def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
     axes.legend()
 
 
-FIGURE = Figure("unbounded", "no synchronisation, and a queue: no bound", run,
+FIGURE = Figure("unbounded", "no bound if unsynchronised, with a queue", run,
                 plot)
