@@ -922,11 +922,11 @@ parse_address(char *arg)
 	char *colon = strrchr(arg, ':');
 
 	if (colon == NULL)
-		usage("'%s' is not ADDR:PORT", arg);
+		usage("'%s' is not an address: use ADDR:PORT", arg);
 	*colon = '\0';
 	to.sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
 	if (inet_pton(AF_INET, arg, &to.sin_addr) != 1)
-		usage("'%s' is no IPv4 address", arg);
+		usage("'%s' is not an IPv4 address", arg);
 	return (to);
 }
 
@@ -949,10 +949,11 @@ read_headers(struct group *g, const char *path)
 		}
 		memcpy(line + n, "\r\n", 3);
 		if (l == 0 && ++g->nheaders > HEADERS_MAX)
-			usage("headers '%s': more than %d sets", path,
-			    HEADERS_MAX);
+			usage("headers '%s': too many sets, use at most %d",
+			    path, HEADERS_MAX);
 		if (l + n + 2 >= REQUEST_MAX / 2)
-			usage("headers '%s': a set is too long", path);
+			usage("headers '%s': a set is too long, use at most "
+			    "%d bytes", path, REQUEST_MAX / 2 - 2);
 		*set = realloc(*set, l + n + 3);
 		assert(*set != NULL);
 		memcpy(*set + l, line, n + 3);
@@ -960,7 +961,7 @@ read_headers(struct group *g, const char *path)
 	}
 	(void)fclose(f);
 	if (g->nheaders == 0)
-		usage("headers '%s': there are none", path);
+		usage("headers '%s': the file has no headers", path);
 }
 
 static void
@@ -1011,12 +1012,12 @@ set_key(struct group *g, const char *key, char *val)
 			if (!strcmp(val, mode_names[i]))
 				break;
 		if (mode_names[i] == NULL)
-			usage("mode '%s' is none of closed, open, stall, "
+			usage("mode '%s' is not known: use closed, open, stall, "
 			    "slow, reset, drip, post, connect, pipe, h2, "
 			    "h2-reset, h2-ping", val);
 		g->mode = (enum mode)i;
 	} else
-		usage("unknown key '%s'", key);
+		usage("key '%s' is not known", key);
 }
 
 static void
@@ -1026,7 +1027,7 @@ parse_group(char *spec)
 	char *item, *eq, *save = NULL;
 
 	if (ngroups == sizeof groups / sizeof groups[0])
-		usage("more than %u groups", ngroups);
+		usage("too many groups: use at most %u", ngroups);
 	g = &groups[ngroups++];
 	(void)snprintf(g->name, sizeof g->name, "g%u", ngroups);
 	(void)snprintf(g->path, sizeof g->path, "/");
@@ -1039,7 +1040,7 @@ parse_group(char *spec)
 	    item = strtok_r(NULL, ",", &save)) {
 		eq = strchr(item, '=');
 		if (eq == NULL)
-			usage("'%s' is not key=value", item);
+			usage("'%s' is not valid: use key=value", item);
 		*eq = '\0';
 		set_key(g, item, eq + 1);
 	}
@@ -1049,9 +1050,11 @@ parse_group(char *spec)
 	    g->mode != PIPE && g->mode != H2)
 		usage("group '%s' needs a rate", g->name);
 	if (g->phase >= 0 && g->mode != CLOSED)
-		usage("group '%s': only closed groups have a phase", g->name);
+		usage("group '%s': phase works only with mode=closed",
+		    g->name);
 	if (g->phase >= (int)nphases)
-		usage("group '%s': phase %d of %u", g->name, g->phase, nphases);
+		usage("group '%s': phase %d is not allowed: use 0 to %u",
+		    g->name, g->phase, nphases - 1);
 }
 
 /* All groups have a limit and have reached it. */
@@ -1402,14 +1405,17 @@ main(int argc, char **argv)
 		else if (o == 's')
 			rng ^= strtoull(optarg, NULL, 10) * 0x9e3779b97f4a7c15;
 		else
-			usage("bad option");
+			usage("an option is not known");
 	}
 	if (argc - optind < 2)
-		usage("an address and at least one group, please");
+		usage("an argument is missing: give an address and at least "
+		    "one group");
 	if (warmup < 0 || window <= 0)
-		usage("times must be positive");
+		usage("a time is not allowed: -w takes 0 or more, -t more "
+		    "than 0");
 	if (nphases == 0 || quiet < 0 || length <= quiet)
-		usage("phases must be, and be longer than they settle");
+		usage("the phases are not allowed: use -p from 1, and -l "
+		    "above -q");
 	phase_len = (uint64_t)(length * (double)NS);
 	settle = (uint64_t)(quiet * (double)NS);
 	proxy = parse_address(argv[optind++]);

@@ -249,7 +249,7 @@ class Case:
                 last = (beside[-1], *self._abusers[-len(groups):])
                 if not any(s.rps for s in last):
                     raise TestbedError(
-                        f"{self.variant.name}: nothing was served")
+                        f"{self.variant.name}: no request was answered")
             quick = self._open_loops(open_loop, varnish, varnish)
             return self._found(varnish, rss, alone, beside, quick)
 
@@ -288,7 +288,7 @@ def note_abuse(turn: str, found: AbuseTurn) -> None:
     """Print one turn's figures."""
     beside, alone = found.rps
     progress(
-        f"  {turn} alone {alone:8.0f}/s beside {beside:8.0f}/s  "
+        f"  {turn} alone {alone:8.0f}/s abused {beside:8.0f}/s  "
         f"{median_quotient([found.rps]):.3f}  p99 {found.p99_s[1] * 1e3:.1f} "
         f"-> {found.p99_s[0] * 1e3:.1f} ms  memory "
         f"{found.grown_bytes / 2**20:+.1f} MB  settled {found.settled_s:.2f} "
@@ -349,7 +349,7 @@ def abuse(
     lab: Lab, name: str, victim: str, flood: int
 ) -> dict[str, Any]:
     """Run one kind of abuse under every variant."""
-    progress(f"{name}: what {victim} keeps")
+    progress(f"{name}: throughput that {victim} keeps")
     kind, tenant = ABUSES[name], lab.tenant(victim)
     plan = flood_plan(lab.plan) if kind.flood else lab.plan
     make = partial(Case, lab, kind, tenant, flood=flood)

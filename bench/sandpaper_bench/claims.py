@@ -155,7 +155,7 @@ def pair_claims(report: Report) -> list[Claim]:
 def rate_claims(report: Report) -> list[Claim]:
     """Fairness of the worst pair, with the target of the plan."""
     worst = min(ours(report), key=lambda r: float(r["ratio"]))
-    told = {"rate-unknown": "is not told", "rate-wrong": "is told twice too "
+    told = {"rate-unknown": "is not set", "rate-wrong": "is set twice too "
             "high"}.get(report["experiment"], "")
     return [fair_pair(
         report, worst, f"fairness of the worst pair ({worst['a']} and "
@@ -213,7 +213,7 @@ def worker_claims(report: Report) -> list[Claim]:
     """Fairness with the default slots, for each number of connections."""
     return [
         claim(report, "", f"fairness of {r['a']} and {r['b']} with {SLOTS} "
-              f"slots a core, {r['connections']} connections each", RATIO,
+              f"slots per core, {r['connections']} connections each", RATIO,
               verdict(r["ratio_ci"], FAIR), told=None, stock=None,
               ours=r["ratio"], interval=r["ratio_ci"],
               target=f"at least {FAIR:.2f}")
@@ -228,7 +228,7 @@ def latency_claims(report: Report) -> list[Claim]:
     pair = next((k for k in report["control"]
                  if k in ("-".join(names), "-".join(names[::-1]))), "")
     return [claim(
-        report, pair, f"worst p99 of open loops ({r['tenant']} beside "
+        report, pair, f"worst p99 of open loops ({r['tenant']} with "
         f"{r['beside']}), over p99 alone / share", TIMES,
         at_most(r["times_ci"], LIMIT), told=None,
         stock=stock(report, "times", **same), ours=r["times"],
@@ -240,8 +240,8 @@ def line_claims(report: Report) -> list[Claim]:
     found = []
     for r in ours(report):
         found.append(claim(
-            report, "", f"kept while the other has {r['phase']}, of what is "
-            "fair", RATIO, verdict(r["of_fair_ci"], CLAIM),
+            report, "", f"throughput kept while the other has {r['phase']}, of "
+            "the fair one", RATIO, verdict(r["of_fair_ci"], CLAIM),
             told="“isolated”" if report["experiment"] == "content-change"
             else "“more resilient”",
             stock=stock(report, "of_fair", phase=r["phase"]),
@@ -256,16 +256,16 @@ def abuse_claims(report: Report) -> list[Claim]:
     for r in ours(report):
         limit = KEPT * r["fair"]
         found.append(claim(
-            report, r["variant"], f"kept by {r['victim']} beside "
-            f"{r['abuse']}, of its throughput alone", RATIO,
+            report, r["variant"], f"throughput that {r['victim']} keeps "
+            f"under {r['abuse']}, of its throughput alone", RATIO,
             verdict(r["kept_ci"], limit), told=None,
             stock=stock(report, "kept"), ours=r["kept"],
             interval=r["kept_ci"], target=f"at least {limit:.2f}"))
         if ABUSES[r["abuse"]].fifo:
             continue
         found.append(claim(
-            report, r["variant"], f"p99 of {r['victim']} beside {r['abuse']}, "
-            "over its p99 alone, at half of what is fair", TIMES,
+            report, r["variant"], f"p99 of {r['victim']} under {r['abuse']}, "
+            "over its p99 alone, at half of its fair rate", TIMES,
             at_most(r["p99_times_ci"], P99_TIMES), told=None,
             stock=stock(report, "p99_times"), ours=r["p99_times"],
             interval=r["p99_times_ci"], target=f"at most {P99_TIMES:g} ×"))
@@ -277,7 +277,7 @@ def soak_claims(report: Report) -> list[Claim]:
     r = report["results"][-1]
     wrong = abs(r["unaccounted"]) + r["lost"] + r["died"]
     return [claim(
-        report, "", f"forgotten or lost of {r['enqueued']} requests, and "
+        report, "", f"requests forgotten or lost of {r['enqueued']}, and "
         f"processes that died, in {r['soaked_s']:.0f} s of all abuses",
         Unit(0), at_most((wrong, wrong), 0), told=None, stock=None,
         ours=wrong, interval=(wrong, wrong), target="0")]

@@ -67,9 +67,8 @@ APART = ("alone", "policies")
 LONG = ("workers", "utilization", "flash-crowd", "random-hosts",
         "rate-unknown", "rate-wrong")
 # What stock has not
-OURS = {"workers": "slots, not stock's threads", "fetch": "slots",
-        "utilization": "policies, too", "policies": "policies",
-        SOAK: "counters"}
+OURS = {"workers": "slots", "fetch": "slots", "utilization": "policies",
+        "policies": "policies", SOAK: "counters"}
 NOOP = "k0"
 MAPPED = "random-hosts"  # the experiment that needs a tenant map
 STOCK = "stock"
@@ -94,87 +93,110 @@ def parser() -> argparse.ArgumentParser:
     build = BENCH.parent / "build"
     p = Parser(
         prog="sandpaper-bench",
-        description="Measure how fairly one varnishd serves its tenants.")
+        description="Measure how fairly one varnishd serves its tenants, "
+        "with stock Varnish and with Sandpaper. bench/README.md describes "
+        "each experiment.")
     p.add_argument("experiment", metavar="EXPERIMENT",
                    choices=[*EXPERIMENTS, ALL, ABUSE, SOAK, REPORT],
-                   help="all, abuse (every abuse), soak, report (a page from "
+                   help="what to run: all, abuse (all abuses one by one), soak "
+                   "(all abuses at once), report (write the page from "
                    "earlier results), or one of " + ", ".join(EXPERIMENTS))
     p.add_argument("--json", type=Path, metavar="FILE",
-                   help="write the results there as JSON; for all, abuse "
-                   "and report: a folder (default build/bench)")
+                   help="write the results to FILE as JSON; with all, abuse "
+                   "and report, FILE is a folder (default build/bench)")
     p.add_argument("--quick", action="store_true",
-                   help="fewer pairs and customers, short turns")
+                   help="measure fewer pairs and customers, and each for a "
+                   "shorter time")
     p.add_argument("--pairs", metavar="A-B,..",
-                   help=f"pairs of customers (default {as_text(PAIRS)}; "
-                   f"for another Varnish than {SERIES} "
-                   f"{as_text(MADE_UP_PAIRS)}; the first, for all but pairs)")
+                   help="pairs of customers to measure (default "
+                   f"{as_text(PAIRS)}; if Varnish is not {SERIES}: "
+                   f"{as_text(MADE_UP_PAIRS)}); experiments other than pairs "
+                   "use the first one by default")
     p.add_argument("--customers", metavar="A,..",
-                   help="for alone (default the made-up ones) and overhead "
-                   "(default C1,C2,C3,C4,k0); the first for utilization "
-                   "(default C1)")
+                   help="customers of alone (default: the made-up ones), of "
+                   "overhead (default C1,C2,C3,C4,k0) and of utilization "
+                   "(only the first, default C1)")
     p.add_argument("--tenants", default="1,10,100,200,1000,2000",
                    metavar="N,..",
-                   help="for scale, 10 connections each, as far as ulimit "
-                   "-Hn allows (default %(default)s)")
+                   help="numbers of tenants of scale, with 10 connections "
+                   "each; ulimit -Hn limits them (default %(default)s)")
     p.add_argument("--clients", default="1,5,20,50,100", metavar="N,..",
-                   help="for utilization, connections (default %(default)s)")
+                   help="numbers of connections of utilization (default "
+                   "%(default)s)")
     p.add_argument("--slots", default="5,10,30,100", metavar="N,..",
-                   help="for workers, a core (default %(default)s)")
+                   help="slots per core of workers (default %(default)s)")
     p.add_argument("--policies", default="mr3-rs,wfq,2dfq,2dfqe",
                    metavar="NAME,..",
-                   help="for policies (default %(default)s)")
+                   help="policies of the experiment policies (default "
+                   "%(default)s)")
     p.add_argument("--victim", default="k0", metavar="A",
-                   help="for abuse (default %(default)s)")
+                   help="the customer that an abuse hurts (default "
+                   "%(default)s)")
     p.add_argument("--flood", type=int, default=300_000, metavar="N",
-                   help="requests of random-hosts (default %(default)s)")
+                   help="number of requests of random-hosts (default "
+                   "%(default)s)")
     p.add_argument("--stock", type=Path, default=build / "stock-7.7" / "root",
-                   metavar="DIR", help="where stock Varnish is installed")
+                   metavar="DIR", help="folder of the installed stock Varnish "
+                   "(default build/stock-7.7/root)")
     p.add_argument("--sandpaper", type=Path, default=build / "7.7" / "root",
-                   metavar="DIR", help="where Sandpaper is installed")
+                   metavar="DIR", help="folder of the installed Sandpaper "
+                   "(default build/7.7/root)")
     p.add_argument("--variants", default="stock,sandpaper", metavar="A,..",
-                   help="of stock, nginx, sandpaper, off, observe (the last "
-                   "two: Sandpaper's varnishd, switched); default "
-                   "%(default)s")
+                   help="what to compare, some of stock, nginx, sandpaper, "
+                   "off, observe; off and observe are Sandpaper's varnishd "
+                   "with this value of the parameter sandpaper (default "
+                   "%(default)s)")
     p.add_argument("--param", action="append", default=[], metavar="P=V",
-                   help="varnishd -p for all variants but stock")
+                   help="set a varnishd parameter in all variants except "
+                   "stock; repeat the option for more")
     p.add_argument("--prelude", type=Path, metavar="FILE",
-                   help="VCL for all variants but stock: imports, vcl_init")
+                   help="VCL for all variants except stock, put first: imports "
+                   "and vcl_init")
     p.add_argument("--seconds", type=float, metavar="S",
-                   help=f"per measurement (default {SECONDS:g}; "
+                   help=f"seconds of each measurement (default {SECONDS:g}; "
                    f"{SOAK_SECONDS:g} for soak)")
     p.add_argument("--warmup", type=float, default=1, metavar="S",
-                   help="before each (default %(default)s)")
+                   help="seconds of load before each measurement (default "
+                   "%(default)s)")
     p.add_argument("--turns", type=int, metavar="N",
-                   help=f"of all variants (default {TURNS}; "
+                   help=f"how often each variant is measured (default {TURNS}; "
                    + ", ".join(f"{n} for {e}" for e, n in REPEATS.items())
                    + ")")
     p.add_argument("--max-turns", type=int, default=0, metavar="N",
-                   help="go on so far while a verdict is unresolved")
+                   help="measure up to N times while a verdict is unresolved")
     p.add_argument("--target", type=float, default=0.90, metavar="R",
-                   help="the ratio claimed (default %(default)s)")
+                   help="the ratio that a verdict compares with (default "
+                   "%(default)s)")
     p.add_argument("--connections", type=int, default=100, metavar="N",
-                   help="per tenant (default %(default)s)")
-    p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--load", choices=["loadgen", "wrk"], default="loadgen")
+                   help="connections of each tenant (default %(default)s)")
+    p.add_argument("--seed", type=int, default=1,
+                   help="seed of the random numbers (default %(default)s)")
+    p.add_argument("--load", choices=["loadgen", "wrk"], default="loadgen",
+                   help="the load generator (default %(default)s)")
     p.add_argument("--rate", type=float, default=1.25e9, metavar="BITS/S",
-                   help="of the client-facing link (default %(default)g)")
+                   help="rate of the client-side link (default %(default)g)")
     p.add_argument("--cc", default="reno", metavar="NAME",
                    help="TCP congestion control (default %(default)s)")
-    p.add_argument("--proxy-cores", default="0", metavar="LIST")
+    p.add_argument("--proxy-cores", default="0", metavar="LIST",
+                   help="cores of varnishd, such as 0,2-3 (default "
+                   "%(default)s)")
     p.add_argument("--load-cores", metavar="LIST",
-                   help="default: all the others")
+                   help="cores of load and origin (default: all others)")
     p.add_argument("--loopback", action="store_true",
-                   help="no namespaces, no shaping, even if allowed")
+                   help="use the loopback interface, without namespaces and "
+                   "without a shaped link, even as root")
     p.add_argument("--inventory", type=Path, metavar="FILE",
-                   help="Ansible's, of the machines client, proxy, origin; "
-                   "--rate is what the proxy's link has")
+                   help="run on several machines: an Ansible inventory with "
+                   "client, proxy and origin; --rate is then the rate of the "
+                   "proxy's link")
     p.add_argument("--shape", action="store_true",
-                   help="with --inventory: limit that link to --rate by tbf")
+                   help="with --inventory: limit the proxy's link to --rate")
     p.add_argument("--unit-us", type=float, metavar="US",
-                   help="cost of a unit of VCL work, instead of measuring")
+                   help="microseconds of a unit of VCL work (default: measure "
+                   "them)")
     p.add_argument("--nice", type=int, default=-10, metavar="N",
-                   help="priority of everything started, where allowed, as "
-                   "other work may share the machine (default %(default)s)")
+                   help="priority of all started programs, where allowed "
+                   "(default %(default)s)")
     return p
 
 
@@ -210,8 +232,8 @@ def make_variants(
                  *nic_rate(args.experiment, args.rate, shaped),
                  *args.param), prelude))
         else:
-            raise TestbedError(f"no variant {name}: there are stock nginx "
-                               + " ".join(SWITCHES))
+            raise TestbedError(f"there is no variant {name}: use some of "
+                               "stock nginx " + " ".join(SWITCHES))
     return found
 
 
@@ -220,23 +242,24 @@ def make_bed(args: argparse.Namespace, reaper: Reaper) -> Testbed:
     if args.inventory:
         hosts = Hosts(reaper, args.inventory, args.rate, args.cc, args.shape)
         progress("testbed: " + ", ".join(map(str, hosts.hosts.values()))
-                 + "".join(f"; {name} stays idle" for name in hosts.idle))
+                 + "".join(f"; {name} is not used" for name in hosts.idle))
         return hosts
     allowed = os.sched_getaffinity(0)
     proxy = parse_cores(args.proxy_cores)
     load = (parse_cores(args.load_cores) if args.load_cores
             else sorted(allowed - set(proxy)))
     if not set(proxy + load) <= allowed:
-        raise TestbedError(f"cores {proxy + load}: this process may use "
-                           f"{sorted(allowed)}")
+        raise TestbedError(f"cores {proxy + load}: this process may use only "
+                           f"{sorted(allowed)}: change --proxy-cores or "
+                           "--load-cores")
     if not load:
         raise TestbedError(
             f"cores {sorted(allowed)} are too few: varnishd and the load need "
-            "one each; to share them say --load-cores, too")
+            "one each; to let them share cores, use --load-cores, too")
     bed = Testbed(reaper, proxy, load, args.rate, args.cc, args.loopback)
     progress(f"testbed: {bed.mode}"
-             + ("" if bed.shaped else " (no shaping: NIC-bound tenants are "
-                "CPU-bound here; run as root for the real thing)")
+             + ("" if bed.shaped else " (the link is not shaped: net-bound "
+                "tenants are CPU-bound here; run as root to shape it)")
              + f", varnishd on cores {proxy}, load on {load}")
     return bed
 
@@ -250,7 +273,7 @@ def make_plan(args: argparse.Namespace, name: str) -> Plan:
     for option, least in (("seconds", 0.1), ("warmup", 0), ("turns", 1),
                           ("connections", 1), ("rate", 1e6), ("flood", 1)):
         if given[option] < least:
-            raise TestbedError(f"--{option} {given[option]:g}: at least "
+            raise TestbedError(f"--{option} {given[option]:g}: use at least "
                                f"{least:g}")
     return Plan(seconds_of(args), args.warmup, turns, args.max_turns,
                 args.connections, args.target, args.seed)
@@ -271,7 +294,8 @@ def chosen_pairs(text: str) -> list[tuple[str, str]]:
     for item in text.split(","):
         a, dash, b = item.partition("-")
         if not dash or a == b:
-            raise TestbedError(f"'{item}' is no pair such as c1-c3")
+            raise TestbedError(f"'{item}' is not a pair: use two customers, "
+                               "such as c1-c3")
         check_names([a, b])
         found.append((a, b))
     return found
@@ -314,8 +338,8 @@ def chosen_sizes(option: str, text: str) -> list[int]:
     """Parse "1,10,100"."""
     sizes = [int(n) if n.isdigit() else 0 for n in text.split(",")]
     if min(sizes) < 1:
-        raise TestbedError(f"{option} '{text}' is no list of numbers from 1, "
-                           "such as 1,10,100")
+        raise TestbedError(f"{option} '{text}' is not a list of numbers: use "
+                           "numbers from 1, such as 1,10,100")
     return sizes
 
 
@@ -361,9 +385,9 @@ def obstacle(
 ) -> str | None:
     """Return what the experiment lacks on this machine, if anything."""
     if name in ("table1", "policies") and not serves_publishers(args):
-        return f"C1 to C4, which need Varnish {SERIES}"
+        return f"C1 to C4, and they need Varnish {SERIES}"
     if name == "content-change" and not bed.shaped:
-        return "a shaped link, which loopback is not: run it as root"
+        return "a shaped link, and loopback has none: run it as root"
     if name == "utilization" and len(own_cores(bed)) < CORES:
         return f"{CORES} cores, not {own_cores(bed)}"
     if name in ABUSES and not ABUSES[name].runs_on(bed):
@@ -374,9 +398,9 @@ def obstacle(
 def check_variants(name: str, variants: Sequence[str]) -> None:
     """What is compared has to be there."""
     if name in ("alone", "overhead", "scale") and len(variants) != 2:
-        raise TestbedError(f"{name} compares two variants: --variants a,b")
+        raise TestbedError(f"{name} compares two variants: use --variants a,b")
     if set(variants) <= {STOCK} and name in OURS:
-        raise TestbedError(f"{name} is about Sandpaper's {OURS[name]}: "
+        raise TestbedError(f"{name} needs Sandpaper's {OURS[name]}: use "
                            "--variants stock,sandpaper")
 
 
@@ -463,7 +487,7 @@ def experiments(args: argparse.Namespace, bed: Testbed) -> list[str]:
         elif not (args.quick and args.experiment == ALL and name in LONG):
             names.append(name)
     if args.quick and args.experiment == ALL:
-        progress(f"left out of the short form: {', '.join(LONG)}")
+        progress(f"--quick leaves out: {', '.join(LONG)}")
     return names
 
 
@@ -476,8 +500,8 @@ def make_jobs(args: argparse.Namespace, bed: Testbed) -> list[Job]:
     for job in jobs if len(jobs) > 1 else []:
         progress(f"  {job.name:<15} {len(job.schedule):4} turns  "
                  f"{duration(job.seconds):>10}")
-    progress(f"about {duration(sum(job.seconds for job in jobs))}, longer "
-             "where windows are disturbed and measured again")
+    progress(f"this takes about {duration(sum(j.seconds for j in jobs))}, "
+             "longer if other work disturbs it")
     return jobs
 
 
@@ -487,7 +511,7 @@ def build_publishers(args: argparse.Namespace, jobs: Sequence[Job]) -> None:
         for variant in make_variants(args, shaped=False):
             _ = variant.program
             if variant.name == NGINX:
-                raise TestbedError(f"{NGINX} has no C1 to C4: take made-up "
+                raise TestbedError(f"{NGINX} has no C1 to C4: use made-up "
                                    "customers, such as --pairs c1-c3")
             build_vmod(variant.root)
         build_places()
@@ -519,7 +543,8 @@ def outputs(args: argparse.Namespace, jobs: Sequence[Job]) -> list[Path]:
     for path in found:
         if path.is_dir() or not os.access(
                 path if path.exists() else folder, os.W_OK):
-            raise TestbedError(f"--json: {path} can't be written")
+            raise TestbedError(f"--json: {path} cannot be written: use "
+                               "another name")
     return found
 
 
@@ -532,8 +557,8 @@ def run_jobs(
     for number, job in enumerate(jobs):
         if len(jobs) > 1:
             left = sum(j.seconds for j in jobs[number:])
-            print(f"\n== {job.name}: {number + 1} of {len(jobs)}, all that "
-                  f"is left takes about {duration(left)}", flush=True)
+            print(f"\n== {job.name}: {number + 1} of {len(jobs)}, about "
+                  f"{duration(left)} left", flush=True)
         found = run_job(job, args, lab)
         if files:
             files[number].write_text(dump(found))

@@ -70,7 +70,7 @@ def check_names(names: Sequence[str]) -> None:
     for name in names:
         if name.removesuffix(TWIN) not in CUSTOMERS | PUBLISHERS:
             raise TestbedError(
-                f"no customer {name}: there are "
+                f"there is no customer {name}: use "
                 + " ".join([*PUBLISHERS, *CUSTOMERS])
                 + f", each with a twin such as c1{TWIN}")
 

@@ -104,17 +104,18 @@ def members(groups: dict[str, Any], name: str) -> list[str]:
 def inventory(file: Path) -> dict[str, list[Host]]:
     """Return the machines of each role that an inventory names."""
     if not file.exists():
-        raise HostError(f"no inventory {file}: see bench/ansible/README.md")
+        raise HostError(f"there is no inventory {file}: see "
+                        "bench/ansible/README.md")
     try:
         done = subprocess.run(
             ["ansible-inventory", "-i", str(file), "--list"],
             capture_output=True, text=True, check=False,
             env=os.environ | {"ANSIBLE_INVENTORY_UNPARSED_FAILED": "1"})
     except OSError as error:
-        raise HostError("no ansible-inventory: apt-get install "
+        raise HostError("there is no ansible-inventory: run apt-get install "
                         "ansible-core") from error
     if done.returncode != 0:
-        raise HostError(f"{file} is no inventory of Ansible's: "
+        raise HostError(f"{file} is not an Ansible inventory: "
                         + last_line(done.stderr))
     groups = json.loads(done.stdout)
     variables = groups["_meta"]["hostvars"]
@@ -122,14 +123,14 @@ def inventory(file: Path) -> dict[str, list[Host]]:
                     for name in members(groups, role)] for role in ROLES}
     for role, hosts in found.items():
         if not hosts:
-            raise HostError(f"{file} names no {role}: add a group [{role}] "
-                            "with a machine")
+            raise HostError(f"{file} has no group [{role}]: add it, with a "
+                            "machine")
     return found
 
 
 def last_line(text: str) -> str:
     """Return the last line that says anything."""
-    return (text.strip().splitlines() or ["it did not say why"])[-1]
+    return (text.strip().splitlines() or ["it gave no reason"])[-1]
 
 
 def digest(path: Path) -> str:
@@ -209,8 +210,8 @@ class Hosts(Testbed):
         if failure is not None:
             said = last_line(log.read_text())
             if failure == 255:  # ssh's own
-                raise HostError(f"{host} does not answer: {said}: have ssh "
-                                "reach it without a password")
+                raise HostError(f"{host} does not answer: {said}: make ssh "
+                                "work without a password")
             raise HostError(f"{host}: {said}: {self._remedy}")
         self._errands[role] = errands
         self._need(role, ["mkdir", "-p", str(self._top)],
@@ -222,7 +223,7 @@ class Hosts(Testbed):
         found = self.read(role, Path(f"/proc/sys/net/ipv4/{name}")).strip()
         if found != self.congestion_control:
             raise HostError(
-                f"{self._host(role)}: {name} is {found}: say --cc {found}, "
+                f"{self._host(role)}: {name} is {found}: use --cc {found}, "
                 f"or {self._remedy} -e cc={self.congestion_control}")
 
     def _check_rate(self) -> None:
@@ -231,7 +232,7 @@ class Hosts(Testbed):
                 rate > speed or rate < speed and not self._shape):
             raise HostError(
                 f"{self._host('proxy')}: {self.interface} has {speed} "
-                f"Mbit/s, not {rate}: say --rate {speed}e6, or less and "
+                f"Mbit/s, not {rate}: use --rate {speed}e6, or less and "
                 "--shape")
 
     def _speed(self) -> int | None:
@@ -239,7 +240,7 @@ class Hosts(Testbed):
         host, folder = self._host("proxy"), f"/sys/class/net/{self.interface}"
         if self.ask("proxy", ["test", "-d", folder]).returncode != 0:
             raise HostError(f"{host} has no interface {self.interface}: name "
-                            "the one that clients reach it by")
+                            "the client-side interface")
         done = self.ask("proxy", ["cat", f"{folder}/speed"])
         speed = int(done.stdout) if done.returncode == 0 else -1
         return speed if speed > 0 else None
@@ -328,8 +329,8 @@ class Hosts(Testbed):
         """Is a file of this machine there, too, and the same?"""
         found = self._there(role, path)
         if found != digest(path):
-            what = (f"{path} is another than here" if found
-                    else f"no {path}")
+            what = (f"{path} is not the same as here" if found
+                    else f"there is no {path}")
             raise HostError(f"{self._host(role)}: {what}: {self._remedy}")
 
     def bring(self, role: str, path: Path) -> None:
@@ -341,7 +342,7 @@ class Hosts(Testbed):
         """Return where an installed program is; an error if it is not."""
         done = self.ask(role, ["sh", "-c", FIND, program])
         if done.returncode != 0:
-            raise HostError(f"{self._host(role)}: no {program}: "
+            raise HostError(f"{self._host(role)}: there is no {program}: run "
                             f"apt-get install {package} there, or "
                             + self._remedy)
         return done.stdout.strip()

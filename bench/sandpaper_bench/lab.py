@@ -124,7 +124,7 @@ class Lab:
         for variant in self.variants:
             if variant.name != NGINX:
                 return variant
-        raise TestbedError(f"{NGINX} is there to compare with Varnish: "
+        raise TestbedError(f"{NGINX} is only for a comparison: use "
                            f"--variants {NGINX},stock")
 
     def prepare(self, names: Sequence[str]) -> None:
@@ -231,9 +231,10 @@ class Lab:
                 idles.append(cheap)
         unit = median(units)
         if unit <= 0:
-            raise TestbedError("calibration failed: a request with work took "
-                               "no longer than one without")
-        progress(f"calibration: a unit of {variant.name}'s work takes "
+            raise TestbedError("the calibration failed, as a request with work "
+                               "took no longer than one without: use "
+                               "--unit-us")
+        progress(f"calibration: a unit of work takes {variant.name} "
                  f"{unit:.2f} us, a no-op request {median(idles):.1f} us of "
                  "CPU")
         return unit

@@ -319,7 +319,8 @@ class Load:
             if (seen.sent_in_all != limit or seen.rps == 0
                     or seen.failures):
                 raise TestbedError(
-                    f"{varnish.variant.name}: no answer for {g.host}")
+                    f"{varnish.variant.name}: no request of {g.host} was "
+                    "answered")
 
     def _run_loadgen(
         self, varnish: Varnish, groups: list[Group], seconds: float,

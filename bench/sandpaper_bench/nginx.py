@@ -39,8 +39,8 @@ class NginxVariant(Variant):
         """The executable; an error if it or its Lua are not there."""
         for path in (PROGRAM, *MODULES):
             if not path.exists():
-                raise TestbedError(f"no {path}: apt-get install nginx-light "
-                                   "libnginx-mod-http-lua")
+                raise TestbedError(f"there is no {path}: run apt-get install "
+                                   "nginx-light libnginx-mod-http-lua")
         return PROGRAM
 
 

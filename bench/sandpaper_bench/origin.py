@@ -103,4 +103,5 @@ class Origin:
             str(proxy.drip_port)]))
         assert process.stdout is not None
         if process.stdout.readline() != "ready\n":
-            raise TestbedError("the dripping origin did not start")
+            raise TestbedError("bench/origin.py did not start: see its error "
+                               "above")

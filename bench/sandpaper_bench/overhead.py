@@ -39,7 +39,7 @@ def overhead(lab: Lab, names: Sequence[str]) -> dict[str, Any]:
             results += [{"setting": setting} | r for r in found["results"]]
             controls |= {
                 f"{name}, {setting}":
-                c | {"what": f"{c['what']}, beside {setting}"}
+                c | {"what": f"{c['what']}, with {setting}"}
                 for name, c in found["control"].items()}
     finally:
         lab.variants = planned

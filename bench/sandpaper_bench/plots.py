@@ -267,9 +267,9 @@ def p99(report: Report) -> str:
                 colour(name), MARKERS[name], of_paper=True))
     row = 0.42 if len(places) <= 2 * MANY else 0.32
     made, (axes,) = figure(1.5 + row * len(places))
-    dots(axes, [f"{a} beside {b}" for a, b in places], series)
+    dots(axes, [f"{a} with {b}" for a, b in places], series)
     axes.set_xlabel("p99, ms (logarithmic)")
-    axes.set_title("Closed loop: p99 of each tenant beside the other")
+    axes.set_title("Closed loop: p99 of each tenant with the other")
     legend(axes)
     return svg(made, report["experiment"] + "-p99",
                "Dots: p99 of each tenant by variant")
@@ -317,7 +317,7 @@ def workers(report: Report, target: float) -> str:
         mine = [r for r in results if r["connections"] == clients]
         x, y = [r["slots"] for r in mine], [r["ratio"] for r in mine]
         axes.plot(x, y, dash, color=shade, linewidth=1.6, marker=marker,
-                  markersize=7, label=f"{clients} connections a tenant")
+                  markersize=7, label=f"{clients} connections per tenant")
         for r in mine:
             if known(r["ratio_ci"]):
                 axes.errorbar(r["slots"], r["ratio"], color=shade,
@@ -330,12 +330,12 @@ def workers(report: Report, target: float) -> str:
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.set_ylim(0, 1.05)
     level(axes, target, f"{target:.2f}")
-    axes.set_xlabel("slots a core (logarithmic)")
+    axes.set_xlabel("slots per core (logarithmic)")
     axes.set_ylabel("min/max, 1 is fair")
     pair = results[0]
     axes.set_title(f"Fairness of {pair['a']} and {pair['b']} by pool size")
     legend(axes)
-    return svg(made, "workers", "Curves: fairness by slots a core")
+    return svg(made, "workers", "Curves: fairness by slots per core")
 
 
 def lost(report: Report, realistic: float, noop: float) -> str:
@@ -372,7 +372,7 @@ def percent(ratio_ci: Interval) -> Interval:
 
 
 def cpu(report: Report) -> str:
-    """Draw each customer's CPU time a request."""
+    """Draw each customer's CPU time per request."""
     results = report["results"]
     series = [Series(title(results[0][what]),
                      [r[f"cpu_us_{what}"] for r in results],
@@ -380,10 +380,10 @@ def cpu(report: Report) -> str:
               for what in ("baseline", "variant")]
     made, (axes,) = figure(3.0)
     bars(axes, [r["customer"] for r in results], series, "{:.0f}")
-    axes.set_ylabel("CPU time a request, µs")
-    axes.set_title("A tenant alone: CPU time a request")
+    axes.set_ylabel("CPU time per request, µs")
+    axes.set_title("A tenant alone: CPU time per request")
     legend(axes)
-    return svg(made, "alone-cpu", "Bars: CPU time a request by customer")
+    return svg(made, "alone-cpu", "Bars: CPU time per request by customer")
 
 
 def overhead(report: Report, realistic: float, noop: float) -> str:
@@ -523,11 +523,11 @@ def latency(report: Report) -> str:
         results, places, lambda r: (r["tenant"], r["beside"]),
         lambda r: r["times"], lambda r: r["times_ci"])
     made, (axes,) = figure(1.5 + 0.42 * len(places))
-    dots(axes, [f"{a} beside {b}" for a, b in places], series)
+    dots(axes, [f"{a} with {b}" for a, b in places], series)
     axes.axvline(LIMIT, color=INK, linestyle=(0, (4, 3)), linewidth=1,
                  label=f"at most {LIMIT:g}")
     axes.set_xlabel("p99 together over (p99 alone / share), logarithmic")
-    axes.set_title("Open loop: what the neighbour does to p99")
+    axes.set_title("Open loop: effect of the other tenant on p99")
     legend(axes)
     return svg(made, "latency", "Dots: growth of p99 by tenant, variant")
 
@@ -580,8 +580,8 @@ def of_fair(report: Report) -> str:
     made, (axes,) = figure(2.9)
     bars(axes, phases, series)
     level(axes, CLAIM, f"{CLAIM:.2f}")
-    axes.set_ylabel("kept, of what is fair")
-    axes.set_title("Static tenant: throughput kept, over what is fair")
+    axes.set_ylabel("kept, of the fair throughput")
+    axes.set_title("Static tenant: throughput kept, over the fair throughput")
     legend(axes)
     return svg(made, report["experiment"] + "-kept",
                "Bars: throughput kept by phase and variant")
@@ -594,12 +594,12 @@ def kept(report: Report, share: float) -> str:
     series = by_variant(results, ["it"], lambda _: "it",
                         lambda r: r["kept"], lambda r: r["kept_ci"])
     made, (axes,) = figure(2.7)
-    bars(axes, [f"{results[0]['victim']} beside {results[0]['abuse']}"],
+    bars(axes, [f"{results[0]['victim']} under {results[0]['abuse']}"],
          series)
     level(axes, share * fair, f"{share * fair:.2f}")
     axes.set_ylabel("kept, of alone")
-    axes.set_title(f"The victim's throughput, beside over alone "
+    axes.set_title(f"The victim's throughput under abuse, over alone "
                    f"(fair: {fair:g})")
     legend(axes)
     return svg(made, report["experiment"] + "-kept",
-               "Bars: what the victim keeps, by variant")
+               "Bars: throughput that the victim keeps, by variant")

@@ -109,7 +109,7 @@ def fill(parts: Sequence[str], size: int) -> bytes:
     room = size - sum(map(len, (*frame, *parts)))
     if room < 0:
         raise TestbedError(f"a page of {size} bytes has no room for "
-                           f"{len(parts)} parts")
+                           f"{len(parts)} parts: use fewer")
     gap, rest = divmod(room, len(parts))
     words = text * (gap // len(text) + 2)
     body = "".join(part + words[:gap - 1] + "\n" if gap else part
@@ -228,7 +228,8 @@ class Publishers:
             sys.executable, str(BENCH / "syslog.py"), str(self._log)]))
         assert process.stdout is not None
         if process.stdout.readline() != "ready\n":
-            raise TestbedError("the testbed's log did not start")
+            raise TestbedError("bench/syslog.py did not start: see its error "
+                               "above")
 
     def vcl(self, root: Path) -> str:
         """Return the customers' VCL for the Varnish installed in `root`."""

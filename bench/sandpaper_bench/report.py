@@ -57,37 +57,41 @@ class Section:
 
 
 PAIR_COLUMNS = (
-    "alone/s, both/s: requests/s of the tenant alone and together; norm.: "
-    "both over alone; min/max: of the two norm., with its 95 % interval; p50, "
-    "p99: ms, of whole windows together; str.alone, stretch: p99 over "
-    "connections/throughput, alone and together; slowest: requests of the "
-    "slowest connection over the mean's.")
+    "alone/s, both/s: requests/s of the tenant alone and together. norm.: "
+    "both/s divided by alone/s. min/max: the smaller norm. divided by the "
+    "larger one, with its 95 % interval. p50, p99: latency in ms, together. "
+    "str.alone, stretch: p99 divided by connections/throughput, alone and "
+    "together. slowest: requests of the slowest connection, divided by the "
+    "mean of all.")
 LINE_COLUMNS = (
-    "before/s, static/s: the static tenant's requests/s in the phase before "
-    "and in this one; kept: their quotient; fair: what multi-resource "
-    "fairness gives; of fair: kept over fair, with its 95 % interval.")
+    "before/s, static/s: requests/s of the static tenant in the phase before "
+    "and in this one. kept: their quotient. fair: the quotient under "
+    "multi-resource fairness. of fair: kept divided by fair, with its 95 % "
+    "interval.")
 ABUSE_COLUMNS = (
-    "alone/s, beside/s: the victim's requests/s; kept: beside over alone, "
-    "with its 95 % interval; fair: what it can claim; p99: ms, alone and "
-    "beside, of an open loop at half of that; settled: seconds until nothing "
-    "runs or waits any more; lost: the victim's requests that were not "
-    "answered once; threads: the most there were; memory: MB that varnishd "
-    "grew by; asked: requests of the abuser; failed: what is not as it "
-    "should be.")
+    "alone/s, abused/s: requests/s of the victim alone and under the abuse. "
+    "kept: abused/s divided by alone/s, with its 95 % interval. fair: the "
+    "part that the victim is entitled to. p99: latency in ms, alone and under "
+    "the abuse, of an open loop at half of the fair rate. settled: seconds "
+    "after the abuse until no request runs or waits. lost: requests of the "
+    "victim that were not answered exactly once. threads: the highest number. "
+    "memory: growth of varnishd in MB. asked: requests of the abuser. failed: "
+    "the checks that failed.")
 RATE_ABOUT = (
-    "The pairs again, each turn a new process, with the rate of the link {}. "
-    "The paper's prototype is told the rate (section 3.2).")
+    "The pairs again, with a new varnishd for each turn. The rate of the link "
+    "is {}. In the paper it is configured (section 3.2).")
 
 SECTIONS = {
     "table1": Section(
         "Table 1: what a request of the paper's customers takes",
-        "Paper, table 1, on 8 cores and 10 Gbit/s: times 8, it is beside one "
-        "core and 1.25 Gbit/s. The customers' work and pages are made to "
-        "take as long; what binds each has to be the same. Whiskers are "
-        "standard deviations here, not intervals.",
-        "CPU us (sd): varnishd's CPU microseconds a request, mean and "
-        "standard deviation over windows; link us: of its bytes on the link; "
-        "bytes: of an answer; bound by: the longer of the two.",
+        "Paper, table 1, has 8 cores and 10 Gbit/s. Its figures times 8 are "
+        "compared with one core and 1.25 Gbit/s. The work and the pages of "
+        "the customers are made to take as long as in the paper. The dominant "
+        "resource of each must be the same. Whiskers are standard deviations "
+        "here, not intervals.",
+        "CPU us (sd): varnishd's CPU time per request in microseconds, mean "
+        "and standard deviation over windows. link us: time of its bytes on "
+        "the link. bytes: of an answer. bound by: the longer of the two.",
         lambda plots, r: [plots.table1(r)]),
     "pairs": Section(
         "Pairs: two tenants alone and together",
@@ -95,77 +99,78 @@ SECTIONS = {
         "The text gives stock's of four pairs: C1 and C2 0.62 and 0.72, C1 "
         "and C3 0.55 and 0.74, C1 and C4 0.50 and 0.61, C3 and C4 0.68 and "
         "0.31; with Sandpaper “nearly all ratios moved towards 1”, without "
-        "figures. Section 6.2: C1's p99 beside C3 from 39.42 to 101.85 ms, "
-        "C3's beside C1 from 4.83 s to 19.89 ms, the longest of all, C2's "
-        "beside C1, from 5.77 s to 411.80 ms, a stretch of about 27.",
+        "figures. Section 6.2: C1's p99 with C3 from 39.42 to 101.85 ms, "
+        "C3's with C1 from 4.83 s to 19.89 ms, the longest of all, C2's "
+        "with C1, from 5.77 s to 411.80 ms, a stretch of about 27.",
         PAIR_COLUMNS,
         lambda plots, r: [plots.fairness(r, FAIR), plots.p99(r)]),
     "alone": Section(
         "Alone: what Sandpaper costs one tenant",
         "Paper, section 6.4: a no-op VCL and 1 KB lose 17 % of stock's "
         "throughput, realistic customers less than 9 %.",
-        "base: stock, ours: Sandpaper, side by side; /s: requests/s; ratio: "
-        "ours over base, with its 95 % interval; us: CPU microseconds a "
-        "request; slowest: requests of the slowest connection over the "
-        "mean's. A loss below 0 is a gain.",
+        "base: stock. ours: Sandpaper, at the same time. /s: requests/s. "
+        "ratio: ours divided by base, with its 95 % interval. us: CPU time "
+        "per request in microseconds. slowest: requests of the slowest "
+        "connection, divided by the mean of all. A loss below 0 is a gain.",
         lambda plots, r: [
             plots.lost(r, LOST_REALISTIC, LOST_NOOP), plots.cpu(r)]),
     "overhead": Section(
         "Overhead: what a tenant alone pays, and for which part",
         "Paper, section 6.4: with the no-op VCL and 1 KB, measuring every "
         "request costs 20 % of stock's throughput, every fifth 17 %; "
-        "realistic customers lose less than 9 %. off: Sandpaper's varnishd, "
-        "switched off; sampled: on, costs measured as by default; every "
-        "request: on, each one's cost measured.",
-        "The setting follows the customer. base: stock, ours: the setting, "
-        "side by side; /s: requests/s; ratio: ours over base, with its 95 % "
-        "interval; us: CPU microseconds a request; slowest: requests of the "
-        "slowest connection over the mean's.",
+        "realistic customers lose less than 9 %. off: Sandpaper's varnishd "
+        "with sandpaper=off. sampled: on, with the default measurement of "
+        "costs. every request: on, and the cost of each request is "
+        "measured.",
+        "The setting follows the customer. base: stock. ours: the setting, at "
+        "the same time. /s: requests/s. ratio: ours divided by base, with its "
+        "95 % interval. us: CPU time per request in microseconds. slowest: "
+        "requests of the slowest connection, divided by the mean of all.",
         lambda plots, r: [
             plots.overhead(r, LOST_REALISTIC, LOST_NOOP)]),
     "workers": Section(
         "Workers: fairness by pool size",
         "Paper, figure 4: as the number of workers approaches the number of "
         "requests, a scheduler has less to decide and fairness falls; no "
-        "figures in the text. Sandpaper has 10 workers a core, so has ours.",
-        PAIR_COLUMNS + " The number after the tenants: connections each.",
+        "figures in the text. Both have 10 workers per core by default.",
+        PAIR_COLUMNS + " The number after the tenants: connections of each.",
         lambda plots, r: [plots.workers(r, FAIR)]),
     "utilization": Section(
         "Utilization: what end-to-end synchronisation leaves idle",
         "Paper, figure 6: with MR3 as published (policy mr3), throughput and "
         "CPU utilisation of 8 cores “cease to scale with the number of "
         "concurrent connections”; no figures in the text. Two cores show "
-        "less of it, the more so if the load runs beside varnishd.",
-        "answered/s: requests/s; busy: varnishd's CPU time over its cores'; "
-        "us: CPU microseconds a request; p99: ms.",
+        "less of it, especially if the load runs on them, too.",
+        "answered/s: requests/s. busy: varnishd's CPU time, divided by that of "
+        "its cores. us: CPU time per request in microseconds. p99: ms.",
         lambda plots, r: [plots.utilization(r)]),
     "latency": Section(
         "Latency: open loops",
-        "Requests come at random times, 80 % of what is fair. The paper's "
-        "latencies are of closed loops: see pairs.",
-        "offered/s, answered/s: requests/s; p99 alone, p50, p99, max: ms; "
-        "times: p99 together over (p99 alone / share), with its 95 % "
-        "interval; waiting: requests without an answer at the end.",
+        "Requests come at random times, at 80 % of the fair rate. The "
+        "latencies in the paper are of closed loops: see pairs.",
+        "offered/s, answered/s: requests/s. p99 alone, p50, p99, max: ms. "
+        "times: p99 together divided by (p99 alone / share), with its 95 % "
+        "interval. waiting: requests without an answer at the end.",
         lambda plots, r: [plots.latency(r)]),
     "policies": Section(
-        "Policies: a small tenant beside dear ones",
-        "2DFQ (SIGCOMM 2016), sections 1 and 6: who sends small requests waits "
-        "for large ones that have all threads. Here a tenant with requests of "
-        "1 ms beside ten with 1 ms to 1 s of CPU, ten slots, four connections "
-        "each. No figures of the papers are comparable.",
-        "small/s: its requests/s; p50, p99 with its 95 % interval, max: ms; "
-        "part: of all work, an eleventh is fair; least and largest part: of "
-        "any tenant."),
+        "Policies: a tenant with small requests among expensive ones",
+        "2DFQ (SIGCOMM 2016), sections 1 and 6: small requests wait while "
+        "large ones occupy all threads. Here one tenant has requests of 1 ms, "
+        "and ten tenants have 1 ms to 1 s of CPU, with ten slots and four "
+        "connections each. No figures of the papers are comparable.",
+        "small/s: requests/s of the tenant with small requests. p50, p99 with "
+        "its 95 % interval, max: ms. part: of all work; an eleventh is fair. "
+        "least and largest part: of any tenant."),
     "scale": Section(
         "Scale: what many tenants cost",
         "Paper, section 6.4: from about 5 % of stock's throughput with a "
         "handful of customers to 8.6 % with 2000 and 20,000 connections.",
-        "base: stock, ours: Sandpaper, side by side; /s: requests/s; ratio: "
-        "ours over base, with its 95 % interval; us: CPU microseconds a "
-        "request.",
+        "base: stock. ours: Sandpaper, at the same time. /s: requests/s. "
+        "ratio: ours divided by base, with its 95 % interval. us: CPU time "
+        "per request in microseconds.",
         lambda plots, r: [plots.scale(r, LOST_MANY)]),
     "content-change": Section(
-        "Content change: a tenant puts up a larger page",
+        "Content change: a tenant changes to a larger page",
         "Paper, figure 12: under stock “both customers' throughputs drop "
         "precipitously”; with Sandpaper the static one's “is isolated from "
         "the changes”, it even increases. Its phases take 20 s.",
@@ -182,31 +187,32 @@ SECTIONS = {
         "Fetch: slots for requests that wait for the origin",
         "Paper, section 5.2 and theorem B.2: with requests at a Poisson rate "
         "λ, of which a part p misses, and exponential fetches of a mean 1/µ, "
-        "λp/µ workers more than usual are expected. Sandpaper lends their "
-        "slots to others meanwhile.",
-        "misses: p; fetch s: 1/µ; expected: λp/µ; lent: slots, mean of a "
-        "window, with its 95 % interval; threads: all of varnishd's; "
-        "answered/s: requests/s.",
+        "λp/µ more workers than usual are expected. Sandpaper lends their "
+        "slots to other requests.",
+        "misses: p. fetch s: 1/µ. expected: λp/µ. lent: slots, mean of a "
+        "window, with its 95 % interval. threads: of varnishd. answered/s: "
+        "requests/s.",
         lambda plots, r: [plots.fetch(r)]),
     **{name: Section(
-        f"Abuse: {name}", "What a victim keeps; not in the paper.",
+        f"Abuse: {name}", "The throughput that a victim keeps. Not in the "
+        "paper.",
         ABUSE_COLUMNS, lambda plots, r: [plots.kept(r, KEPT)])
        for name in ABUSES},
     "soak": Section(
         "Soak: everything at once",
-        "All abuses in small, and an operator who changes what can be "
-        "changed live; not in the paper.",
-        "arrived: requests at the gate; unaccounted: of these, neither "
-        "completed nor cancelled, waiting or running; lost: a victim's "
-        "requests that were not answered once; settled: seconds until "
-        "nothing runs or waits any more; memory: at rest, by how much it is "
-        "more at the end than after half of the load."),
+        "All abuses together, each with less load. Meanwhile an operator "
+        "changes parameters and VCL. Not in the paper.",
+        "arrived: requests at the gate. unaccounted: requests that neither "
+        "completed, were cancelled, wait nor run. lost: requests of a victim "
+        "that were not answered exactly once. settled: seconds until no "
+        "request runs or waits. memory: growth at rest from half of the load "
+        "to its end."),
     **{name: Section(
         f"Pairs, the link's rate {what}", RATE_ABOUT.format(what),
         PAIR_COLUMNS,
         lambda plots, r: [plots.fairness(r, r["plan"]["target"])])
-       for name, what in (("rate-unknown", "not told"),
-                          ("rate-wrong", "told twice too high"))},
+       for name, what in (("rate-unknown", "not set"),
+                          ("rate-wrong", "set twice too high"))},
 }
 
 
@@ -214,8 +220,8 @@ def check_plots() -> None:
     """The plots need a library that nothing else needs."""
     if importlib.util.find_spec("matplotlib") is None:
         raise TestbedError(
-            f"the report's plots need matplotlib, which {sys.executable} "
-            "has not: apt-get install python3-matplotlib, or run make bench")
+            f"{sys.executable} has no matplotlib, and the plots need it: run "
+            "apt-get install python3-matplotlib, or make bench")
 
 
 def read(path: Path) -> Report:
@@ -223,12 +229,14 @@ def read(path: Path) -> Report:
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise TestbedError(f"{path}: no JSON ({error})") from error
+        raise TestbedError(
+            f"{path}: is not JSON ({error}): remove it") from error
     lacks = [key for key in NEEDED
              if not isinstance(found, dict) or key not in found]
     if lacks or not found["results"]:
-        raise TestbedError(f"{path}: no experiment's results, lacks "
-                           f"{', '.join(lacks) or 'any'}")
+        raise TestbedError(f"{path}: is not the result of an experiment, it "
+                           f"lacks {', '.join(lacks) or 'results'}: remove "
+                           "it")
     return dict(found)
 
 
@@ -284,11 +292,11 @@ def run_facts(report: Report) -> list[tuple[str, str]]:
          "load average at start "
          f"{machine['load_average_at_start']:.1f}"),
         ("plan", f"{turns} turns, windows of {plan['seconds']:g} s after "
-         f"{plan['warmup']:g} s, {plan['connections']} connections a tenant"),
+         f"{plan['warmup']:g} s, {plan['connections']} connections per tenant"),
         ("seed", str(report["seed"])),
         ("a unit of VCL work", f"{machine['unit_us']:.2f} µs of CPU"),
         ("windows disturbed", f"{report['windows_disturbed']}, measured "
-         "again: a hypervisor took 2 % of the testbed's cores away"),
+         "again: the hypervisor took more than 2 % of the cores' time"),
     ]
 
 
@@ -305,10 +313,11 @@ def headline(reports: dict[Path, Report]) -> list[str]:
     return [
         text(", ".join(f"{n} {v}" for v, n in count.items() if n)
              + f", of {len(rows)} claims. A claim is met or missed if its "
-             "whole 95 % interval is, unresolved if the interval covers the "
-             "target, invalid if its A/A control does not cover 1. “×” is "
-             f"times, “% lost” is of stock's; “{NONE}”: the paper has no "
-             "number, or stock is what it is compared to."),
+             "whole 95 % interval is on that side of the target. It is "
+             "unresolved if the interval covers the target, and invalid if "
+             "its A/A control does not cover 1. “×” means times, “% lost” is "
+             f"compared with stock. “{NONE}”: the paper has no number, or the "
+             "claim compares with stock."),
         html_table(["claim", "paper", "stock", "Sandpaper", "95 % interval",
                     "target", "verdict"], rows, "claims")]
 
@@ -328,8 +337,8 @@ def checked(
         return make(*arguments)
     except (KeyError, TypeError, ValueError, IndexError,
             AttributeError) as error:
-        raise TestbedError(f"{path}: the results lack or garble "
-                           f"{error}") from error
+        raise TestbedError(f"{path}: the results have no valid "
+                           f"{error}: measure again") from error
 
 
 def control_list(report: Report) -> list[str]:
@@ -339,7 +348,7 @@ def control_list(report: Report) -> list[str]:
            if not c["covers_one"]]
     if not report["valid"]:
         pieces.append('<p class="alarm"><strong>INVALID</strong>: '
-                      + escape(f"what is the same did not measure the same: "
+                      + escape("equal variants did not measure equal: "
                                f"{'; '.join(bad)}") + "</p>")
     lines = control_lines(report["control"]) or ["no A/A control"]
     return [*pieces, '<ul class="control">'
@@ -388,9 +397,9 @@ def build(paths: Sequence[Path]) -> str:
     reports = {path: read(path) for path in sorted(paths, key=order)}
     pieces = [
         f"<h1>{TITLE}</h1>",
-        text(f"How fairly and at what cost one varnishd serves its tenants: "
-             f"stock Varnish and Sandpaper in turns on one machine, beside "
-             f"the figures of the paper (SEC '19). Written "
+        text("How fairly one varnishd serves its tenants, and at what cost. "
+             "Stock Varnish and Sandpaper take turns on one machine. The "
+             "figures of the paper (SEC '19) are given, too. Written "
              f"{clock(datetime.now(UTC))}.",
              "quiet"),
         contents(reports), '<h2 id="claims">Claims</h2>',
@@ -405,10 +414,10 @@ def build(paths: Sequence[Path]) -> str:
 def write(folder: Path, paths: Sequence[Path] = ()) -> Path:
     """Write the page of these files, else of all in the folder."""
     if not folder.is_dir():
-        raise TestbedError(f"{folder}: no such folder; run make bench")
+        raise TestbedError(f"{folder}: no such folder: run make bench")
     found = paths or list(folder.glob("*.json"))
     if not found:
-        raise TestbedError(f"{folder}: no results (*.json) here; run make "
+        raise TestbedError(f"{folder}: has no results (*.json): run make "
                            "bench, or an experiment with --json FILE")
     page_file = folder / NAME
     page_file.write_text(build(found))

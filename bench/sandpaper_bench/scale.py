@@ -55,10 +55,10 @@ def possible(sizes: Sequence[int]) -> list[int]:
             hard = wanted
     most = (hard - SPARE_FILES) // (2 * CONNECTIONS)
     if most < 1:
-        raise TestbedError(f"ulimit -Hn is {hard}: a tenant takes "
-                           f"{2 * CONNECTIONS + SPARE_FILES} descriptors")
+        raise TestbedError(f"ulimit -Hn is {hard}: raise it to at least "
+                           f"{2 * CONNECTIONS + SPARE_FILES}")
     if max(sizes) > most:
-        progress(f"ulimit -Hn is {hard}: {most} tenants instead of more")
+        progress(f"ulimit -Hn is {hard}: it allows {most} tenants")
     return list(dict.fromkeys(min(n, most) for n in sizes))
 
 

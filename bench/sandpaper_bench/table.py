@@ -81,8 +81,8 @@ def alone_table(results: Sequence[dict[str, Any]]) -> Table:
 def abuse_table(results: Sequence[dict[str, Any]]) -> Table:
     """Return the table of an abuse."""
     return (
-        ["abuse", "victim", "variant", "alone/s", "beside/s", "kept",
-         "95 %", "fair", "p99 ms", "p99 ms beside", "settled s", "lost",
+        ["abuse", "victim", "variant", "alone/s", "abused/s", "kept",
+         "95 %", "fair", "p99 ms", "p99 ms abused", "settled s", "lost",
          "threads", "memory MB", "asked", "failed"],
         [[r["abuse"], r["victim"], r["variant"], f"{r['rps_alone']:.0f}",
           f"{r['rps_beside']:.0f}", f"{r['kept']:.3f}",

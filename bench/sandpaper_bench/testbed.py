@@ -80,7 +80,8 @@ def parse_cores(text: str) -> list[int]:
         first, dash, last = part.partition("-")
         last = last if dash else first
         if not first.isdigit() or not last.isdigit():
-            raise TestbedError(f"cores '{text}' are no list such as 0,2-3")
+            raise TestbedError(f"cores '{text}' are not a list of cores: "
+                               "use a list such as 0,2-3")
         cores += range(int(first), int(last) + 1)
     return cores
 
@@ -288,7 +289,8 @@ class Testbed:
         where = os.environ.get("PATH", os.defpath) + ":/usr/sbin"
         found = shutil.which(program, path=where)
         if found is None:
-            raise TestbedError(f"no {program}: apt-get install {package}")
+            raise TestbedError(f"there is no {program}: run apt-get install "
+                               f"{package}")
         return found
 
     def is_root(self, role: str) -> bool:

@@ -64,8 +64,8 @@ def check_phase(seconds: float) -> None:
     """A phase has to have slices that count."""
     if seconds < 2 * SKIP or round(seconds * SLICES, 6) % 1:
         raise TestbedError(
-            f"--seconds {seconds:g}: a time line's phases take "
-            f"{2 * SKIP:g} s or more, in steps of {1 / SLICES:g} s")
+            f"--seconds {seconds:g} is not allowed: use {2 * SKIP:g} s or "
+            f"more, in steps of {1 / SLICES:g} s")
 
 
 def predicted(
@@ -83,7 +83,7 @@ def predicted(
                .cpu_us_per_request / 1e6 for g in (static, large)]
     link = [CUSTOMERS[STATIC].size / rate, LARGE / rate]
     if link[1] < cpu[1]:
-        progress("  the large page is not link-bound here")
+        progress("  the large page is not net-bound here")
     return 2 / (1 + max(cpu[1] / link[1], link[0] / cpu[0]))
 
 
@@ -133,7 +133,8 @@ def note(numbers: Sequence[int], turn: str, found: Line) -> None:
     """Print one turn's figures."""
     progress(f"  {turn} static " + ", ".join(
         f"{found.phase(n - 1):.0f} -> {found.phase(n):.0f}/s, "
-        f"{found.kept(n) / found.fair:.3f} of what is fair" for n in numbers))
+        f"{found.kept(n) / found.fair:.3f} of the fair throughput"
+        for n in numbers))
 
 
 def unchanged(lab: Lab) -> dict[str, Any]:

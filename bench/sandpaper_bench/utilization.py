@@ -103,7 +103,7 @@ def utilization(
     cores = own_cores(bed)
     beside = sorted(set(cores) & set(bed.load_cores))
     if beside:
-        progress(f"  varnishd on cores {cores}, the load beside it on "
+        progress(f"  varnishd on cores {cores}, the load on "
                  f"{bed.load_cores}")
     lab.variants = with_mr3(lab.variants)
     bed.proxy_cores = cores

@@ -43,7 +43,7 @@ class Variant:
         path = self.root / "sbin" / "varnishd"
         if not path.exists():
             raise TestbedError(
-                f"no {path}: run `make varnish stock` first, or name the "
+                f"there is no {path}: run make varnish stock, or name the "
                 f"install folder with --{self.name} DIR")
         return path
 
@@ -171,7 +171,8 @@ class Varnish:
             "ls", f"/proc/{self.child}/fd"])
         if not done.stdout:
             raise TestbedError(
-                f"{self.variant.name}: no worker process{self.obituary()}")
+                f"{self.variant.name}: varnishd has no worker process"
+                f"{self.obituary()}")
         return len(done.stdout.split())
 
     def limit_descriptors(self, number: int) -> None:

@@ -48,7 +48,7 @@ def said(
 
 def varnish_config(root: Path, *question: str) -> str:
     """Ask pkg-config about the Varnish installed in `root`."""
-    return said(f"no Varnish to build a VMOD for in {root}",
+    return said(f"there is no Varnish to build a VMOD for in {root}",
                 "pkg-config", "--silence-errors", *question, "varnishapi",
                 PKG_CONFIG_LIBDIR=str(root / "lib" / "pkgconfig"),
                 PKG_CONFIG_PATH="")  # not the system's
@@ -69,7 +69,7 @@ def library_flags() -> list[str]:
     """Return what the compiler needs for LIBRARIES."""
     flags: list[str] = []
     for library, package in LIBRARIES.items():
-        flags += said(f"no {library}: apt-get install {package}",
+        flags += said(f"there is no {library}: run apt-get install {package}",
                       "pkg-config", "--silence-errors", "--cflags", "--libs",
                       library).split()
     return flags
@@ -79,8 +79,8 @@ def build_vmod(root: Path) -> Path:
     """Build vmod_customers for the Varnish in `root`; return the file."""
     if not supported(root):
         raise TestbedError(
-            f"C1 to C4 need Varnish {SERIES}, in {root} is {series(root)}: "
-            "name other customers, such as c1 or k0")
+            f"C1 to C4 need Varnish {SERIES}, but {root} has {series(root)}: "
+            "use other customers, such as c1 or k0")
     tag = hashlib.sha256(str(root).encode()).hexdigest()[:8]
     folder = BUILD / f"vmod-{tag}"
     made = folder / "libvmod_customers.so"
@@ -108,7 +108,7 @@ def build_venv() -> Path:
     needs, venv = BENCH / "requirements.txt", BUILD / "venv"
     done = venv / "done"
     if not newer(done, [needs]):
-        said("no venv: apt-get install python3-venv",
+        said("there is no venv: run apt-get install python3-venv",
              sys.executable, "-m", "venv", "--clear", str(venv))
         said(f"pip could not install {needs}", str(venv / "bin" / "python"),
              "-m", "pip", "install", "-q", "-r", str(needs))
@@ -130,4 +130,4 @@ if __name__ == "__main__":
     try:
         build_places()
     except TestbedError as error:
-        sys.exit(f"bench-venv: {error}")
+        sys.exit(f"make bench-venv: {error}")

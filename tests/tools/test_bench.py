@@ -172,14 +172,14 @@ class CommandLine(unittest.TestCase):
     def test_sizes_that_are_none(self) -> None:
         self.assertEqual(chosen_sizes("--slots", "1,200"), [1, 200])
         for text in ("", "0", "1,x", "-5", "1,,2"):
-            with self.assertRaisesRegex(TestbedError, "--slots .* no list"):
+            with self.assertRaisesRegex(TestbedError, "--slots .* not a list"):
                 chosen_sizes("--slots", text)
 
     def test_a_pair_that_is_none(self) -> None:
         for text in ("c1", "c1-c1", ""):
-            with self.assertRaisesRegex(TestbedError, "no pair"):
+            with self.assertRaisesRegex(TestbedError, "not a pair"):
                 chosen_pairs(text)
-        with self.assertRaisesRegex(TestbedError, "no customer c9: there"):
+        with self.assertRaisesRegex(TestbedError, "no customer c9: use"):
             chosen_pairs("c1-c9")
 
     def test_stock_gets_no_parameter_of_sandpaper(self) -> None:
@@ -257,7 +257,7 @@ class Refusals(unittest.TestCase):
         for arguments, what in (
                 ("fairness", "'fairness'"),
                 ("pairs --seconds two", "'two'"),
-                ("pairs --turns 0", "--turns 0: at least 1"),
+                ("pairs --turns 0", "--turns 0: use at least 1"),
                 ("pairs --pairs c1-c9", "no customer c9"),
                 ("alone --customers c9", "no customer c9"),
                 ("alone --variants stock", "two variants"),
@@ -674,13 +674,13 @@ class Loadgen(unittest.TestCase):
         self.assertEqual((seen["requests"], seen["errors"]), (0, 0))
 
     def test_bad_arguments_are_named(self) -> None:
-        for group, what in (("mode=fast,host=a", "mode 'fast'"),
-                            ("hots=a", "unknown key 'hots'"),
-                            ("host", "'host' is not key=value"),
+        for group, what in (("mode=fast,host=a", "mode 'fast' is not known"),
+                            ("hots=a", "key 'hots' is not known"),
+                            ("host", "'host' is not valid: use key=value"),
                             ("mode=open,host=a", "needs a rate"),
-                            ("host=a,phase=1", "phase 1 of 1"),
+                            ("host=a,phase=1", "phase 1 is not allowed: use"),
                             ("host=a,headers=/nowhere", "'/nowhere': No"),
-                            ("host=a,headers=/dev/null", "there are none"),
+                            ("host=a,headers=/dev/null", "has no headers"),
                             ("conns=3", "needs host")):
             done = self.run_loadgen("127.0.0.1:1", group)
             self.assertEqual(done.returncode, 2, group)

@@ -261,11 +261,13 @@ class Remedies(unittest.TestCase):
     def test_a_library_that_is_not_there(self) -> None:
         with (patch.dict(LIBRARIES, {"libnone": "libnone-dev"}, clear=True),
               self.assertRaisesRegex(
-                  TestbedError, "^no libnone: apt-get install libnone-dev$")):
+                  TestbedError, "^there is no libnone: run apt-get install "
+                  "libnone-dev$")):
             library_flags()
 
     def test_no_varnish_to_build_for(self) -> None:
-        with self.assertRaisesRegex(TestbedError, "^no Varnish .* /nowhere$"):
+        with self.assertRaisesRegex(TestbedError,
+                                    "^there is no Varnish .* /nowhere$"):
             supported(Path("/nowhere"))
 
     def test_a_program_that_is_not_there(self) -> None:

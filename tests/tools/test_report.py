@@ -222,13 +222,13 @@ class Files(unittest.TestCase):
         self.refused("nowhere: no such folder")
 
     def test_no_results(self) -> None:
-        self.refused("no results")
+        self.refused("has no results")
 
     def test_what_is_broken(self) -> None:
         path = self.folder / "pairs.json"
         whole = json.dumps(samples()["pairs"])
-        for text, what in ((whole[:-9], "no JSON"), ("[]", "lacks exp"),
-                           ("{}", "lacks exp"), ("\xff", "no JSON"),
+        for text, what in ((whole[:-9], "not JSON"), ("[]", "lacks exp"),
+                           ("{}", "lacks exp"), ("\xff", "not JSON"),
                            ('{"experiment": "pairs"}', "lacks began")):
             path.write_bytes(text.encode("latin1"))
             with self.assertRaisesRegex(TestbedError, f"pairs.json.*{what}"):
