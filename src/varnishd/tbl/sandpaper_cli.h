@@ -15,7 +15,9 @@ CLI_CMD(SANDPAPER_LIST,
 	"  In the text output, *cpu_us* and *net_us* are the estimated cost of"
 	" the tenant's next request in microseconds. *dom* is its dominant"
 	" resource. *oldest_s* is how long the tenant's oldest waiting request"
-	" has waited, in seconds.\n\n"
+	" has waited, in seconds. *group* is the tenant's group. For a new"
+	" Host, the seconds with a good answer follow, and the seconds that it"
+	" needs.\n\n"
 	"  ``-j`` selects JSON output. Names that end in _s are seconds, in _ns"
 	" nanoseconds, in _bps bits per second.\n\n"
 	"  Example: ``sandpaper.list -j 5``",
@@ -26,11 +28,12 @@ CLI_CMD(SANDPAPER_SHOW,
 	"sandpaper.show",
 	"sandpaper.show [-j] <tenant>",
 	"Show the state of one tenant.",
-	"  The output has the tenant's weight, its share now, its queue, the"
-	" estimated cost of its next request, and what it has used since it was"
-	" first seen. *account* is what the tenant was charged above the common"
-	" level, divided by its weight. A tenant with a higher account waits"
-	" longer for its turn. The name of an unknown tenant is an error.\n\n"
+	"  The output has the tenant's weight, its share now and its queue. The"
+	" estimated cost of its next request follows, and then what it has used"
+	" since it was first seen. *account* is what the tenant was charged"
+	" above the common level, divided by its weight. A tenant with a higher"
+	" account waits longer for its turn. The name of an unknown tenant is an"
+	" error.\n\n"
 	"  ``-j`` selects JSON output, with the fields of sandpaper.list.\n\n"
 	"  Example: ``sandpaper.show shop``",
 	1, 2
@@ -81,9 +84,9 @@ CLI_CMD(DEBUG_SANDPAPER_COST,
 CLI_CMD(DEBUG_SANDPAPER_AGE,
 	"debug.sandpaper.age",
 	"debug.sandpaper.age <seconds>",
-	"Move the clock of new Hosts forward (1 to 1000000 seconds), and see\n"
-	"which Hosts are proven or idle then.",
-	"",
+	"Move the clock of new Hosts forward.",
+	"  <seconds> is a whole number from 1 to 1000000. Sandpaper then checks"
+	" which Hosts are proven and which are idle.",
 	1, 1
 )
 

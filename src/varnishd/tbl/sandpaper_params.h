@@ -128,8 +128,8 @@ PARAM_SIMPLE(
 	"queue in front of it.\n"
 	"\nSet the rate if the interface is faster than the path behind it, "
 	"for example because of a traffic shaper. Set it also if clients "
-	"come through a Unix socket or a local TLS proxy, because Sandpaper "
-	"does not know the interface then.\n"
+	"come through a Unix socket or a local TLS proxy. Sandpaper does not "
+	"know the interface then.\n"
 	"\nExample: ``param.set sandpaper_nic_rate 1250M``"
 )
 
@@ -249,18 +249,20 @@ PARAM_SIMPLE(
 	/* def */	"group",
 	/* units */	NULL,
 	/* descr */
-	"What a Host is that no map names.\n"
-	"\tgroup\tThe Host begins as a member of the group (new). All members "
-	"of (new) together have one small weight, sandpaper_new_weight. The "
-	"Host becomes a tenant of its own when it had an answer with a status "
-	"below 400 in at least 10 of the last 60 seconds. If more than 20 "
-	"Hosts in (new) had such answers, it must also be in (new) for 60 "
-	"seconds. A tenant without an answer for 10 minutes is new again.\n"
+	"Selects how Sandpaper treats a Host that no map names.\n"
+	"\tgroup\tThe Host begins as a new Host, a member of the group "
+	"(new). All new Hosts together have one weight, "
+	"sandpaper_new_weight, and the limits of about one tenant. A Host "
+	"becomes a tenant of its own by good answers in 10 of the last 60 "
+	"seconds. An answer is good if its status is 200 to 399. While more "
+	"than 20 new Hosts have good answers, it takes at least 60 seconds. "
+	"Then only a few Hosts become tenants at a time. A tenant without an "
+	"answer for 10 minutes is a new Host again.\n"
 	"\ttenant\tThe Host is a tenant of its own at once. A client that "
-	"invents Hosts then gets one share for each of them.\n\n"
-	"A map in VCL (sandpaper.host()) is the better answer for known "
-	"Hosts.\n\n"
-	"Example: ``param.set sandpaper_new_hosts tenant``"
+	"invents Hosts then gets one share for each of them.\n"
+	"\nKeep the default, unless clients cannot invent Hosts. If you know "
+	"your Hosts, name them in a map: see sandpaper.host() in VCL.\n"
+	"\nExample: ``param.set sandpaper_new_hosts tenant``"
 )
 
 PARAM_SIMPLE(
@@ -271,9 +273,12 @@ PARAM_SIMPLE(
 	/* def */	"0.1",
 	/* units */	NULL,
 	/* descr */
-	"The weight of the group (new): of all new Hosts together. A tenant "
-	"has the weight 1 unless a map says otherwise.\n\n"
-	"Example: ``param.set sandpaper_new_weight 0.5``"
+	"Sets the weight of the group (new), which all new Hosts share. A "
+	"tenant has the weight 1, unless the map sets another one.\n"
+	"\nThe default gives all new Hosts together a tenth of a tenant's "
+	"share. Raise the value if new sites are too slow before they are "
+	"tenants of their own.\n"
+	"\nExample: ``param.set sandpaper_new_weight 0.5``"
 )
 
 PARAM_SIMPLE(
