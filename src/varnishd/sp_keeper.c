@@ -283,7 +283,7 @@ spd_learn(int64_t now)
 	spd_set_rate();
 	Lck_Unlock(&spd.mtx);
 	if (rate == 0 && spd.nic->rate != 0)
-		VSL(SLT_Debug, NO_VXID, "Sandpaper: the client-side link is "
+		VSL(SLT_Debug, NO_VXID, "Sandpaper: net is the interface "
 		    "%s, its rate is %ju bits/s", name,
 		    (uintmax_t)spd.nic->rate);
 }

@@ -120,8 +120,8 @@ PARAM_SIMPLE(
 	/* def */	"0",
 	/* units */	"bits/s",
 	/* descr */
-	"Sets the highest rate that Sandpaper assumes for the client-side "
-	"link, in bits/s. The suffixes k, M and G are powers of 1000. "
+	"Sets the highest rate that Sandpaper assumes for net, the link to "
+	"the clients, in bits/s. The suffixes k, M and G are powers of 1000. "
 	"Allowed values are 0, and 10k to 10000G.\n"
 	"\nZero, the default, sets no upper bound. Sandpaper learns the real "
 	"rate: it measures what the network interface sends while packets "
@@ -141,9 +141,9 @@ PARAM_SIMPLE(
 	/* def */	"1500",
 	/* units */	"bytes",
 	/* descr */
-	"Sets the size of the largest packet on the client-side link. "
-	"Sandpaper uses it to calculate the net cost of a response, packet "
-	"headers included.\n"
+	"Sets the size of the largest packet on net, the link to the "
+	"clients. Sandpaper uses it to calculate the net cost of a response, "
+	"packet headers included.\n"
 	"\nChange it if the MTU of the client-side interface is not 1500 "
 	"bytes.\n"
 	"\nExample: ``param.set sandpaper_mtu 9000``"
@@ -157,8 +157,8 @@ PARAM_SIMPLE(
 	/* def */	"64",
 	/* units */	"bytes",
 	/* descr */
-	"Sets how many bytes of each packet on the client-side link are IP "
-	"and TCP headers. Sandpaper uses it to calculate the net cost of a "
+	"Sets how many bytes of each packet to a client are IP and TCP "
+	"headers. Sandpaper uses it to calculate the net cost of a "
 	"response.\n"
 	"\nChange it if packets have larger or smaller headers, such as "
 	"those of a tunnel.\n"
