@@ -4,7 +4,7 @@
  * Sandpaper inside varnishd: what its files share.  Nobody else includes
  * this.
  *
- * Locks, in the order in which they may be taken (doc/locking):
+ * Locks, in the order in which they may be taken (doc/internals/locking):
  *
  *	cli, vcl, sess, boc  ->  sandpaper  ->  (none)
  *	sandpaper is never held over Pool_Task(), VSL or a system call, but

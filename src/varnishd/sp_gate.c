@@ -12,7 +12,7 @@
  *
  * On the request's way there are three decisions under the lock: enqueue,
  * release and settle.  Nothing there allocates, calls the kernel or wakes a
- * thread but to run a request; the exceptions are in doc/locking.md.
+ * thread but to run a request; the exceptions are in doc/internals/locking.md.
  */
 
 #include "config.h"

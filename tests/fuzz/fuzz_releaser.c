@@ -19,7 +19,7 @@
  *  - at the end all that waits comes out.
  *
  * The first bytes say policy, options, slots and mode.  FAIR: only calls
- * after which the service bound of doc/algorithms.md holds, and the bound is
+ * after which the service bound of doc/internals/algorithms.md holds, and the bound is
  * checked for each pair while both wait.  TWICE: the same again has to give
  * the same trace.  LONG: rounds of 4 ms.
  */
