@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import report, schedule
+from . import record, report, schedule
 from .abuse import abuse
 from .abuses import ABUSES
 from .customers import (
@@ -104,6 +104,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--json", type=Path, metavar="FILE",
                    help="write the results to FILE as JSON; with all, abuse "
                    "and report, FILE is a folder (default build/bench)")
+    p.add_argument("--record", action="store_true",
+                   help="also write each result, with commit, date and "
+                   "machine, to bench/results/DATE-EXPERIMENT.json")
     p.add_argument("--quick", action="store_true",
                    help="measure fewer pairs and customers, and each for a "
                    "shorter time")
@@ -563,6 +566,8 @@ def run_jobs(
         if files:
             files[number].write_text(dump(found))
         print(table(found), flush=True)
+        if args.record:
+            progress(f"recorded in {record.write(found)}")
         reports.append(found)
     return reports
 
@@ -584,6 +589,8 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     whole = args.experiment == ALL
     if whole:
         report.check_plots()
+    if args.record:
+        record.check()
     bed = make_bed(args, reaper)
     jobs = make_jobs(args, bed)
     files = outputs(args, jobs)

@@ -23,6 +23,7 @@ from unittest.mock import MagicMock, patch
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
+from sandpaper_bench import record
 from sandpaper_bench.cli import (
     ALL,
     chosen_pairs,
@@ -31,6 +32,7 @@ from sandpaper_bench.cli import (
     make_jobs,
     make_variants,
     parser,
+    run_jobs,
     shorten,
 )
 from sandpaper_bench.customers import (
@@ -323,6 +325,53 @@ class Starting(unittest.TestCase):
                 self.assertFalse(varnish._folder.exists())
             finally:
                 reaper.close()
+
+
+class Records(unittest.TestCase):
+    """What --record writes."""
+
+    REPORT: dict[str, Any] = {
+        "experiment": "pairs", "began": "2026-11-24T03:04:05+00:00",
+        "machine": {"cores": 2}, "control": {}, "results": []}
+
+    def test_write(self) -> None:
+        with tempfile.TemporaryDirectory() as tmp, \
+                patch("sandpaper_bench.record.source_version",
+                      return_value="abc1234-dirty"):
+            path = record.write(self.REPORT, Path(tmp))
+            self.assertEqual(path.name, "2026-11-24-pairs.json")
+            found = json.loads(path.read_text())
+        self.assertEqual(found, self.REPORT | {
+            "date": "2026-11-24", "commit": "abc1234-dirty"})
+
+    def test_keeps_what_is_there(self) -> None:
+        with tempfile.TemporaryDirectory() as tmp:
+            first = record.write(self.REPORT, Path(tmp))
+            first.write_text("kept")
+            paths = [record.write(self.REPORT, Path(tmp)) for _ in range(2)]
+            self.assertEqual([p.name for p in paths],
+                             ["2026-11-24-pairs-2.json",
+                              "2026-11-24-pairs-3.json"])
+            self.assertEqual(first.read_text(), "kept")
+
+    def test_no_folder(self) -> None:
+        with tempfile.TemporaryDirectory() as tmp, \
+                self.assertRaisesRegex(TestbedError, "--record: .*missing"):
+            record.check(Path(tmp) / "missing")
+
+    def test_on_request(self) -> None:
+        job = MagicMock(seconds=1.0)
+        job.name = "pairs"
+        for words, count in (([], 0), (["--record"], 1)):
+            args = parser().parse_args(["pairs", *words])
+            with patch("sandpaper_bench.cli.run_job",
+                       return_value=self.REPORT), \
+                    patch("sandpaper_bench.cli.table", return_value=""), \
+                    patch("sandpaper_bench.cli.record.write") as write, \
+                    contextlib.redirect_stdout(io.StringIO()), \
+                    contextlib.redirect_stderr(io.StringIO()):
+                run_jobs(args, [job], MagicMock(), [])
+            self.assertEqual(write.call_count, count)
 
 
 class Customers(unittest.TestCase):
