@@ -330,25 +330,26 @@ class Starting(unittest.TestCase):
 class Records(unittest.TestCase):
     """What --record writes."""
 
-    REPORT: dict[str, Any] = {
-        "experiment": "pairs", "began": "2026-11-24T03:04:05+00:00",
-        "machine": {"cores": 2}, "control": {}, "results": []}
+    def setUp(self) -> None:
+        self.report: dict[str, Any] = {
+            "experiment": "pairs", "began": "2026-11-24T03:04:05+00:00",
+            "machine": {"cores": 2}, "control": {}, "results": []}
 
     def test_write(self) -> None:
         with tempfile.TemporaryDirectory() as tmp, \
                 patch("sandpaper_bench.record.source_version",
                       return_value="abc1234-dirty"):
-            path = record.write(self.REPORT, Path(tmp))
+            path = record.write(self.report, Path(tmp))
             self.assertEqual(path.name, "2026-11-24-pairs.json")
             found = json.loads(path.read_text())
-        self.assertEqual(found, self.REPORT | {
+        self.assertEqual(found, self.report | {
             "date": "2026-11-24", "commit": "abc1234-dirty"})
 
     def test_keeps_what_is_there(self) -> None:
         with tempfile.TemporaryDirectory() as tmp:
-            first = record.write(self.REPORT, Path(tmp))
+            first = record.write(self.report, Path(tmp))
             first.write_text("kept")
-            paths = [record.write(self.REPORT, Path(tmp)) for _ in range(2)]
+            paths = [record.write(self.report, Path(tmp)) for _ in range(2)]
             self.assertEqual([p.name for p in paths],
                              ["2026-11-24-pairs-2.json",
                               "2026-11-24-pairs-3.json"])
@@ -365,7 +366,7 @@ class Records(unittest.TestCase):
         for words, count in (([], 0), (["--record"], 1)):
             args = parser().parse_args(["pairs", *words])
             with patch("sandpaper_bench.cli.run_job",
-                       return_value=self.REPORT), \
+                       return_value=self.report), \
                     patch("sandpaper_bench.cli.table", return_value=""), \
                     patch("sandpaper_bench.cli.record.write") as write, \
                     contextlib.redirect_stdout(io.StringIO()), \
