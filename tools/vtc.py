@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
@@ -40,13 +40,14 @@ def counts(results: dict[str, str]) -> str:
 def run(argv: Sequence[str], tests: Sequence[Path], log: Path, *,
         jobs: int = 1, repeat: int = 1, cwd: Path | None = None,
         path: str = "", label: str = "", seconds: int = TEST_SECONDS,
+        say: Callable[[str], None] = print,
         env: Mapping[str, str] | None = None) -> dict[str, str]:
     """Runs argv (a varnishtest with its options) over tests, `repeat` times.
 
     Answers the verdict of each test by its file name without `.vtc`; a test
     has failed that failed once, lacks a verdict (varnishtest died), or takes
-    longer than seconds. All output goes to log; with a label, progress is told
-    on stdout every 30 s. env adds to the environment.
+    longer than seconds. All output goes to log; with a label, say() tells of
+    progress every 30 s. env adds to the environment.
     """
     env = {**os.environ, **(env or {})}
     if path:
@@ -75,8 +76,8 @@ def run(argv: Sequence[str], tests: Sequence[Path], log: Path, *,
                         results[name] = m[2].lower()
                 if label and time.monotonic() - told > PROGRESS_SECONDS:
                     told = time.monotonic()
-                    print(f"{label}: {seen.total()} of "
-                          f"{len(tests) * repeat}", flush=True)
+                    say(f"{label}: {seen.total()} of "
+                        f"{len(tests) * repeat}")
     for t in tests:
         if seen[t.stem] != repeat:
             results[t.stem] = FAILED

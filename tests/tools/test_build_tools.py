@@ -187,9 +187,9 @@ class Cases(InDirectory):
         listed = self.write("not-run.txt", "# why\nb it needs 7.7\n")
         tests, not_run = check.cases(folder, listed)
         self.assertEqual([t.stem for t in tests], ["a", "c"])
-        self.assertEqual(not_run, 1)
+        self.assertEqual(not_run, {"b": "it needs 7.7"})
         tests, not_run = check.cases(folder, self.dir / "nothing")
-        self.assertEqual((len(tests), not_run), (3, 0))
+        self.assertEqual((len(tests), not_run), (3, {}))
         with self.assertRaises(SystemExit):
             check.cases(folder, self.write("l", "d it is gone\n"))
 

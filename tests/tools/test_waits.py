@@ -80,7 +80,7 @@ class Waits(Preloaded):
         many = IDLE_MAX + 1000
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if hard < many + OTHERS:
-            self.skipTest(f"at most {hard} descriptors")
+            self.skipTest(f"not applicable: at most {hard} descriptors")
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self.start("held_recv")
         clients = []
