@@ -12,9 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import children
+
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 VERDICT = re.compile(r"#    top  TEST (\S+) (passed|FAILED|skipped) \(")
-TEST_SECONDS = 120
+TEST_SECONDS = 300              # a case takes a few; a busy machine is slow
 PROGRESS_SECONDS = 30
 
 
@@ -59,12 +61,12 @@ def run(argv: Sequence[str], tests: Sequence[Path], log: Path, *,
           log.open("w") as out):
         env["TMPDIR"] = tmp
         told = time.monotonic()
-        with subprocess.Popen(
-                [*argv, "-k", "-j", str(jobs), "-t", str(seconds),
-                 "-n", str(repeat), *map(str, tests)],
-                cwd=cwd, env=env, stdin=subprocess.DEVNULL, text=True,
-                errors="replace", stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT) as p:
+        p = children.start(
+            [*argv, "-k", "-j", str(jobs), "-t", str(seconds),
+             "-n", str(repeat), *map(str, tests)],
+            cwd=cwd, env=env, text=True, errors="replace",
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
             assert p.stdout is not None
             for line in p.stdout:
                 out.write(line)
@@ -78,6 +80,9 @@ def run(argv: Sequence[str], tests: Sequence[Path], log: Path, *,
                     told = time.monotonic()
                     say(f"{label}: {seen.total()} of "
                         f"{len(tests) * repeat}")
+            p.wait()
+        finally:
+            children.forget(p)
     for t in tests:
         if seen[t.stem] != repeat:
             results[t.stem] = FAILED
