@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -34,8 +35,10 @@ TAIL = 12  # lines of a failed group's output
 VCL_START = re.compile(r"^(?:\s|#.*\n|//.*\n|/\*.*?\*/)*vcl\s+[\d.]+;", re.DOTALL)
 RULE = re.compile(r"^([\w./%-]+(?:\s+[\w./%-]+)*)\s*::?(?!=)", re.MULTILINE)
 
-# What a group's shell is given before and between the blocks. Descriptor 9 says
-# which block has begun and which command has failed.
+# What a group's shell is given. A block's text is on the same lines of the script
+# as on the page, so that what bash says of a line is true of the page; what
+# begins and ends a block is where its fences are. Descriptor 9 says which block
+# has begun and which command has failed.
 PROLOGUE = """\
 set -eu -E
 exec 9>/mnt/work/progress
@@ -43,38 +46,38 @@ docs_listening()
 {
 	cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == "0A"' | wc -l
 }
-docs_wait() # until one more socket listens, or the block has ended
+docs_begin()
 {
-	local before=$1 job=$2 n
+	printf 'block %s\\n' "$1" >&9
+	docs_before=$(docs_listening)
+}
+docs_background() # until one more socket listens, or the block has ended
+{
+	local n
+	docs_jobs="$docs_jobs $2:$1"
 	for n in $(seq $((LISTEN_SECONDS * 20))); do
-		[ "$(docs_listening)" = "$before" ] || return 0
-		kill -0 "$job" 2>/dev/null || return 0
+		[ "$(docs_listening)" = "$docs_before" ] || return 0
+		kill -0 "$2" 2>/dev/null || return 0
 		sleep 0.05
 	done
 }
-docs_jobs=
-trap 'printf "failed %s\\n" "$BASH_COMMAND" | head -n 1 >&9' ERR
-"""
-BACKGROUND = """\
-printf 'block LINE\\n' >&9
-docs_before=$(docs_listening)
-(
+docs_end()
+{
+	local job
 	trap - ERR
-	exec 9>&-
-	set +E
-TEXT
-) &
-docs_jobs="$docs_jobs $!:LINE"
-docs_wait "$docs_before" $!
-"""
-EPILOGUE = """\
-trap - ERR
-for docs_job in $docs_jobs; do
-	kill -0 "${docs_job%:*}" 2>/dev/null && continue
-	printf 'block %s\\n' "${docs_job#*:}" >&9
-	wait "${docs_job%:*}" || exit
-done
-printf 'end\\n' >&9
+	for job in $docs_jobs; do
+		kill -0 "${job%:*}" 2>/dev/null && continue
+		printf 'block %s\\n' "${job#*:}" >&9
+		wait "${job%:*}" || exit
+	done
+	printf 'end\\n' >&9
+}
+docs_failed()
+{
+	printf 'failed %s %s\\n' "$1" "$(head -n 1 <<<"$2")" >&9
+}
+docs_jobs=
+trap 'docs_failed "$LINENO" "$BASH_COMMAND"' ERR
 """
 
 
@@ -96,7 +99,7 @@ def sort_out(page: Page, runs: Callable[[str], str],
              ) -> tuple[list[Group], int, list[Wrong]]:
     """A page's groups, how many blocks something else runs, what is wrong."""
     groups: dict[str, list[Block]] = {}
-    vcl: list[Group] = []
+    vcl: list[Block] = []
     elsewhere = 0
     wrong = list(page.wrong)
 
@@ -115,6 +118,8 @@ def sort_out(page: Page, runs: Callable[[str], str],
                     "GROUP --> or <!-- run-by: COMMAND -->")
         elif not command:
             say(block, f"a mark above a block of {block.language}")
+        elif block.language != "vcl" and (bad := syntax_error(block.text))[0]:
+            wrong.append(Wrong(page.name, block.line + bad[0], bad[1]))
         elif block.kind == "run-by":
             if problem := runs(block.rest):
                 say(block, f"run-by: {problem}")
@@ -123,7 +128,7 @@ def sort_out(page: Page, runs: Callable[[str], str],
             if block.rest != "vcl":
                 say(block, "the mark of a vcl block is <!-- test: vcl -->")
             else:
-                vcl.append(vcl_group(page.name, block))
+                vcl.append(block)
         elif not re.fullmatch(r"[\w-]+( background)?", block.rest):
             say(block, f"test: {block.rest}: a group's name, and background or "
                 "nothing")
@@ -133,49 +138,70 @@ def sort_out(page: Page, runs: Callable[[str], str],
             groups.setdefault(block.rest.split()[0], []).append(block)
     shells = [Group(page.name, name, blocks, shell_script(blocks))
               for name, blocks in groups.items()]
-    return [*shells, *vcl], elsewhere, wrong
+    if vcl:
+        shells.append(vcl_group(page.name, vcl))
+    return shells, elsewhere, wrong
 
 
 def shell_script(blocks: list[Block]) -> str:
-    parts = [PROLOGUE.replace("LISTEN_SECONDS", str(LISTEN_SECONDS))]
+    lines = [". /mnt/work/prologue"]
     for block in blocks:
+        lines += [""] * (block.line - 1 - len(lines))
+        begin = f"docs_begin {block.line}"
+        after = ""
         if block.rest.endswith(" background"):
-            parts.append(BACKGROUND.replace("LINE", str(block.line))
-                         .replace("TEXT", block.text))
-        else:
-            parts.append(f"printf 'block {block.line}\\n' >&9\n{block.text}")
-    return "".join([*parts, EPILOGUE])
+            begin += "; ( trap - ERR; exec 9>&-; set +E"
+            after = f") & docs_background {block.line} $!"
+        # The first block may begin on a page's first line.
+        lines[block.line - 1:] = ["; ".join(
+            [*lines[block.line - 1:], begin])]
+        lines += [*block.text.split("\n")[:-1], after]
+    return "\n".join([*lines, "docs_end", ""])
 
 
-def vcl_group(page: str, block: Block) -> Group:
-    """Compiles a block and loads it: a wrong map is known only then.
+def syntax_error(text: str) -> tuple[int, str]:
+    """The line of a text, from 1, and what bash says of it; 0 if nothing."""
+    done = subprocess.run(["bash", "-n"], input=text, capture_output=True,
+                          text=True, check=False)
+    found = re.search(r"line (\d+): (.*)", done.stderr)
+    if not found:
+        return 0, ""
+    return min(int(found[1]), text.count("\n")), found[2]
 
-    A block that does not begin with vcl is a piece of one. It gets what it
-    needs to be whole, on its first line, so that the line numbers stay.
-    """
-    text = block.text
-    if not VCL_START.match(text):
-        need = ["vcl 4.1;"]
-        for module in ("sandpaper", "std"):
-            if (re.search(rf"\b{module}\.\w+\(", text)
-                    and not re.search(rf"^\s*import {module};", text,
-                                      flags=re.MULTILINE)):
-                need.append(f"import {module};")
-        if not re.search(r"^\s*backend\s", text, flags=re.MULTILINE):
-            need.append("backend docs_none none;")
-        text = " ".join(need) + " " + text
-    end = f"VCL-{secrets.token_hex(8)}"
-    script = f"""\
-set -eu
-exec 9>/mnt/work/progress
-printf 'block {block.line}\\n' >&9
-cat >/root/block.vcl <<'{end}'
-{text}{end}
-varnishd -n /tmp/docs -a 127.0.0.1:0 -f /root/block.vcl \\
-    -p '{FAST}'
-printf 'end\\n' >&9
-"""
-    return Group(page, f"vcl {block.line}", [block], script)
+
+def whole_vcl(text: str) -> str:
+    """A block that does not begin with vcl is a piece of one. It gets what it
+    needs to be whole, on its first line, so that the line numbers stay."""
+    if VCL_START.match(text):
+        return text
+    need = ["vcl 4.1;"]
+    for module in ("sandpaper", "std"):
+        if (re.search(rf"\b{module}\.\w+\(", text)
+                and not re.search(rf"^\s*import {module};", text,
+                                  flags=re.MULTILINE)):
+            need.append(f"import {module};")
+    if not re.search(r"^\s*backend\s", text, flags=re.MULTILINE):
+        need.append("backend docs_none none;")
+    return " ".join(need) + " " + text
+
+
+def vcl_group(page: str, blocks: list[Block]) -> Group:
+    """Loads each block: a wrong map is known only then, not to the compiler."""
+    parts = ["set -eu\nexec 9>/mnt/work/progress\n"
+             f"varnishd -n /tmp/docs -a 127.0.0.1:0 -b none -p '{FAST}'\n"]
+    for block in blocks:
+        end = f"VCL-{secrets.token_hex(8)}"
+        n = block.line
+        parts.append(f"""\
+cat >/root/{n}.vcl <<'{end}'
+{whole_vcl(block.text)}{end}
+if varnishadm -n /tmp/docs vcl.load b{n} /root/{n}.vcl >/mnt/work/{n} 2>&1; then
+	varnishadm -n /tmp/docs vcl.discard b{n} >/mnt/work/{n} 2>&1
+else
+	printf 'wrong {n}\\n' >&9
+fi
+""")
+    return Group(page, "vcl", blocks, "".join([*parts, "printf 'end\\n' >&9\n"]))
 
 
 def runner(top: Path, known: set[str]) -> Callable[[str], str]:
@@ -236,12 +262,20 @@ class Runner:
         self.root = root.resolve()
         self.seconds = seconds
         self.names = files(top)
+        self.lock = threading.Lock()
+        self.children: list[subprocess.Popen[bytes]] = []
+        self.stopped = False
 
     def run(self, group: Group) -> list[Wrong]:
         work = Path(tempfile.mkdtemp(prefix="sandpaper-docs-"))
         try:
             copy(self.top, self.names, work / "tree")
-            (work / "group").write_text(group.script, encoding="utf-8")
+            script = work / "page" / group.page
+            script.parent.mkdir(parents=True)
+            script.write_text(group.script, encoding="utf-8")
+            (work / "group").symlink_to(script.relative_to(work))
+            (work / "prologue").write_text(PROLOGUE.replace(
+                "LISTEN_SECONDS", str(LISTEN_SECONDS)), encoding="utf-8")
             return self.judge(group, work, *self.start(work))
         finally:
             shutil.rmtree(work, ignore_errors=True)
@@ -249,7 +283,9 @@ class Runner:
     def start(self, work: Path) -> tuple[int | None, float]:
         """Exit status, None for a group that took too long, and seconds."""
         began = time.monotonic()
-        with (work / "output").open("wb") as out:
+        with (work / "output").open("wb") as out, self.lock:
+            if self.stopped:
+                return None, 0
             child = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount",
                  "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child",
@@ -257,15 +293,29 @@ class Runner:
                  str(self.top), str(self.root)],
                 stdin=subprocess.DEVNULL, stdout=out,
                 stderr=subprocess.STDOUT, start_new_session=True)
-            try:
-                status: int | None = child.wait(self.seconds)
-            except subprocess.TimeoutExpired:
-                status = None
-            finally:
+            self.children.append(child)
+        try:
+            status: int | None = child.wait(self.seconds)
+        except subprocess.TimeoutExpired:
+            status = None
+        with self.lock:
+            self.children.remove(child)
+            self.kill(child)
+        return status, time.monotonic() - began
+
+    @staticmethod
+    def kill(child: subprocess.Popen[bytes]) -> None:
+        """And with it all that runs in its PID namespace."""
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+    def stop(self) -> None:
+        with self.lock:
+            self.stopped = True
+            for child in self.children:
                 if child.poll() is None:
                     os.killpg(child.pid, signal.SIGKILL)
-                    child.wait()
-        return status, time.monotonic() - began
 
     def judge(self, group: Group, work: Path, status: int | None,
               took: float) -> list[Wrong]:
@@ -273,14 +323,20 @@ class Runner:
         said = (progress.read_text(errors="replace").splitlines()
                 if progress.exists() else [])
         if status == 0 and said and said[-1] == "end":
-            return []
-        line, command = group.line, ""
+            lines = [int(words.split()[1]) for words in said[:-1]
+                     if words.startswith("wrong ")]
+            return [Wrong(group.page, n, "this VCL does not load"
+                          + self.quote(work / str(n))) for n in lines]
+        line, last, command = group.line, group.blocks[0], ""
         for words in said:
             kind, _, rest = words.partition(" ")
             if kind == "block":
                 line, command = int(rest), ""
+                last = next(b for b in group.blocks if b.line == line)
             elif kind == "failed" and not command:
-                command = rest
+                at, _, command = rest.partition(" ")
+                if line < int(at) <= line + last.text.count("\n"):
+                    line = int(at)
         if status is None:
             what = f"no end after {self.seconds} s"
         elif status == 0:
@@ -288,12 +344,22 @@ class Runner:
         else:
             what = f"status {status}"
         if command:
-            what += f" of {command}"
-        output = (work / "output").read_text(errors="replace").splitlines()
-        quoted = "".join(f"\n  | {text}" for text in output[-TAIL:])
-        return [Wrong(group.page, line,
-                      f"group {group.name}: {what}{quoted}")]
+            what += f" of: {command}"
+        return [Wrong(group.page, line, f"group {group.name}: {what}"
+                      + self.quote(work / "output"))]
+
+    @staticmethod
+    def quote(path: Path) -> str:
+        """The end of what was printed."""
+        text = path.read_text(errors="replace") if path.exists() else ""
+        return "".join(f"\n  | {line}" for line in text.splitlines()[-TAIL:])
 
     def run_all(self, groups: list[Group], jobs: int) -> list[list[Wrong]]:
         with ThreadPoolExecutor(jobs) as pool:
-            return list(pool.map(self.run, groups))
+            todo = [pool.submit(self.run, group) for group in groups]
+            try:
+                return [each.result() for each in todo]
+            except BaseException:  # an interrupt, too: leave nothing behind
+                pool.shutdown(wait=False, cancel_futures=True)
+                self.stop()
+                raise
