@@ -86,8 +86,8 @@ PARAM_SIMPLE(
 	/* def */	"10",
 	/* units */	"slots",
 	/* descr */
-	"Sets how many requests may run at the same time per core. This "
-	"number times the number of cores is the number of slots, at most "
+	"Sets how many requests may run at the same time per core. The "
+	"number of slots is this number times the number of cores, at most "
 	"8192. A request gives its slot back while it waits for a backend, a "
 	"client or a lock.\n"
 	"\nLower the value for better isolation between tenants. Raise it if "
