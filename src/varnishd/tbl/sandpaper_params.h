@@ -103,7 +103,7 @@ PARAM_SIMPLE(
 	/* def */	"0",
 	/* units */	"cores",
 	/* descr */
-	"Sets the number of cores that Sandpaper assumes. Slots and the CPU "
+	"Sets the number of cores that Sandpaper assumes. Slots and the cpu "
 	"cost of a request depend on this number.\n"
 	"\nZero, the default, means all cores that this process may use. "
 	"Sandpaper takes them from the CPU affinity mask and the cgroup's "
@@ -194,9 +194,9 @@ PARAM_SIMPLE(
 	/* min */	"0.001",
 	/* max */	"1",
 	/* def */	"0.2",
-	/* units */	"fraction",
+	/* units */	NULL,
 	/* descr */
-	"Sets the part of requests, chosen at random, whose CPU cost is "
+	"Sets the part of requests, chosen at random, whose cpu cost is "
 	"measured. The others are charged their tenant's estimate. 0.2 means "
 	"one request in five, 1 means every request.\n"
 	"\nIt applies only where a measurement takes a system call. Where "
@@ -213,7 +213,7 @@ PARAM_SIMPLE(
 	/* min */	"0.001",
 	/* max */	"1",
 	/* def */	"0.9",
-	/* units */	"fraction",
+	/* units */	NULL,
 	/* descr */
 	"Sets the weight of the newest measurement in a tenant's estimated "
 	"cost. The estimate is an exponentially weighted moving average. 1 "
