@@ -396,6 +396,8 @@ with <n> of it::
 *other*
 	Else.
 
+	More.
+
 HEADING
 =======
 
@@ -416,10 +418,10 @@ sub x {
 }
 ```
 
-- *term*:
-  What it means.
-- *other*:
-  Else.
+- *term*: What it means.
+- *other*: Else.
+
+  More.
 
 ## Heading
 

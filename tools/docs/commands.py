@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,8 @@ NAMESPACE = Path(__file__).resolve().parent / "namespace"
 SHELL = ("sh", "bash", "shell")
 COMMANDS = (*SHELL, "console", "vcl", "zsh")
 SECONDS = 120  # of a group
+INSTALL = "tools/check-docs --install"  # runs the blocks that say so
+INSTALL_SECONDS = 1800
 FAST = "cc_command=exec cc -O0 -fpic -shared -o %o %s"
 LISTEN_SECONDS = 10  # until a server in the background listens
 TAIL = 12  # lines of a failed group's output
@@ -89,6 +91,7 @@ class Group:
     name: str
     blocks: list[Block]
     script: str
+    fresh: bool = False  # nothing is installed before it
 
     @property
     def line(self) -> int:
@@ -204,6 +207,20 @@ fi
     return Group(page, "vcl", blocks, "".join([*parts, "printf 'end\\n' >&9\n"]))
 
 
+def installations(pages: Iterable[Page]) -> list[Group]:
+    """The blocks that install Sandpaper: what two pages say is done once."""
+    groups: dict[str, Group] = {}
+    for page in pages:
+        blocks = [b for b in page.blocks
+                  if (b.kind, b.rest) == ("run-by", INSTALL)]
+        text = "".join(b.text for b in blocks)
+        if blocks and text not in groups:
+            groups[text] = Group(
+                page.name, "install", blocks, shell_script(blocks)
+                + "test -x /opt/sandpaper/sbin/varnishd\n", fresh=True)
+    return list(groups.values())
+
+
 def runner(top: Path, known: set[str]) -> Callable[[str], str]:
     """Says what is wrong with the name of a command that runs a block."""
     makefile = top / "GNUmakefile"
@@ -251,7 +268,10 @@ def copy(top: Path, names: list[str], to: Path) -> None:
     """The work tree as it is, without what git ignores."""
     for name in names:
         (to / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(top / name, to / name, follow_symlinks=False)
+        if (top / name).is_dir() and not (top / name).is_symlink():
+            shutil.copytree(top / name, to / name, symlinks=True)
+        else:
+            shutil.copy2(top / name, to / name, follow_symlinks=False)
 
 
 class Runner:
@@ -270,17 +290,21 @@ class Runner:
         work = Path(tempfile.mkdtemp(prefix="sandpaper-docs-"))
         try:
             copy(self.top, self.names, work / "tree")
+            if group.fresh:  # but Varnish's source is there already
+                copy(self.top, [str(p.relative_to(self.top)) for p in
+                                self.top.glob("build/source-*")],
+                     work / "tree")
             script = work / "page" / group.page
             script.parent.mkdir(parents=True)
             script.write_text(group.script, encoding="utf-8")
             (work / "group").symlink_to(script.relative_to(work))
             (work / "prologue").write_text(PROLOGUE.replace(
                 "LISTEN_SECONDS", str(LISTEN_SECONDS)), encoding="utf-8")
-            return self.judge(group, work, *self.start(work))
+            return self.judge(group, work, *self.start(group, work))
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
-    def start(self, work: Path) -> tuple[int | None, float]:
+    def start(self, group: Group, work: Path) -> tuple[int | None, float]:
         """Exit status, None for a group that took too long, and seconds."""
         began = time.monotonic()
         with (work / "output").open("wb") as out, self.lock:
@@ -290,12 +314,13 @@ class Runner:
                 ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount",
                  "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child",
                  "--mount-proc", "bash", str(NAMESPACE), str(work),
-                 str(self.top), str(self.root)],
+                 str(self.top), "" if group.fresh else str(self.root)],
                 stdin=subprocess.DEVNULL, stdout=out,
                 stderr=subprocess.STDOUT, start_new_session=True)
             self.children.append(child)
         try:
-            status: int | None = child.wait(self.seconds)
+            status: int | None = child.wait(INSTALL_SECONDS if group.fresh
+                                                  else self.seconds)
         except subprocess.TimeoutExpired:
             status = None
         with self.lock:
@@ -338,7 +363,7 @@ class Runner:
                 if line < int(at) <= line + last.text.count("\n"):
                     line = int(at)
         if status is None:
-            what = f"no end after {self.seconds} s"
+            what = f"no end after {took:.0f} s"
         elif status == 0:
             what = f"ended before its last block, after {took:.0f} s"
         else:

@@ -53,8 +53,7 @@ def install(home: Path) -> Path:
     """Make node and textlint under `home` if they are not there; node's path."""
     home.mkdir(parents=True, exist_ok=True)
     wanted = hashlib.sha256(b"\0".join(
-        [(STYLE / name).read_bytes() for name in PINNED]
-        + [sys.executable.encode()])).hexdigest()
+        (STYLE / name).read_bytes() for name in PINNED)).hexdigest()
     stamp, venv, log = home / "stamp", home / "venv", home / "log"
     with (home / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -75,7 +74,10 @@ def install(home: Path) -> Path:
             stamp.write_text(wanted)
         # node looks for modules next to the file that imports them.
         for name in ("lint.mjs", "style.mjs"):
-            shutil.copy(STYLE / name, home / name)
+            text = (STYLE / name).read_bytes()
+            if not (home / name).exists() or text != (home / name).read_bytes():
+                (home / f"{name}.new").write_bytes(text)
+                (home / f"{name}.new").rename(home / name)
     return wheel(venv) / "bin" / "node"
 
 

@@ -173,19 +173,30 @@ def is_definition(lines: Lines, at: int) -> bool:
 
 def definition(term: str, origin: str, body: Lines, code: str, level: int,
                margin: str) -> Lines:
-    inner = rst(body, code, level, margin + "  ")
+    """A list's item: the term, its first paragraph, and what follows."""
+    body = [Line(b.text.strip() if n == 0 else b.text, b.origin)
+            for n, b in enumerate(body)]
+    depth = min((indent_of(b.text) for b in body[1:] if b.text), default=0)
+    end = next((n for n, b in enumerate(body)
+                if not b.text or n and indent_of(b.text) > depth), len(body))
+    first = [Line(b.text.strip(), b.origin) for b in body[:end]]
+    if first[-1].text.endswith("::"):  # what follows is literal
+        end, first = 0, []
+    head = paragraph([Line(f"{term}:", origin), *first], False, margin + "- ",
+                     margin + "  ")
+    inner = rst(body[end:], code, level, margin + "  ")
     while inner and not inner[-1].text:
         inner.pop()
-    head = f"{margin}- {inline(term)}:"
-    return [Line(head, origin), *inner] if inner else [Line(head, origin)]
+    return [*head, *([Line("")] if inner and first else []), *inner]
 
 
-def paragraph(lines: Lines, cut: bool, margin: str) -> Lines:
+def paragraph(lines: Lines, cut: bool, margin: str,
+              rest: str | None = None) -> Lines:
     """A paragraph, wrapped; a line's origin is that of its first word."""
     text = " ".join(line.text for line in lines)
     if cut:
         text = text[:-1]
-    out = wrap(inline(text), "", margin, margin)
+    out = wrap(inline(text), "", margin, margin if rest is None else rest)
     # A line of the page begins after as many letters as the one of the source.
     total = sum(len(line.text) for line in lines) or 1
     done = 0
