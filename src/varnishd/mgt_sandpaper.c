@@ -3,7 +3,7 @@
  *
  * Setting our parameters, in the manager.  What the child gets is numbers
  * and fixed arrays.  A bad value is answered with what is allowed, and
- * changes nothing.
+ * changes nothing.  And our line of `varnishd -V`.
  */
 
 #include "config.h"
@@ -20,6 +20,13 @@
 #include "perfctr/meter.h"
 #include "releaser/releaser.h"
 #include "varnishd/sp_names.h"
+
+void
+mgt_sandpaper_version(void)
+{
+
+	(void)fprintf(stderr, "security patches: %s\n", SPD_SECURITY_PATCHES);
+}
 
 static void
 show(struct vsb *vsb, const char *arg, const char *val)

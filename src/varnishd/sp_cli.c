@@ -173,9 +173,10 @@ list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 	    "tenants %u, overflows %ju\n", s->slots, s->running, s->lent,
 	    s->waiting, s->tenants, (uintmax_t)s->overflows);
 	VCLI_Out(cli, "net rate %.3f Mbit/s, backlog %.1f kB, held %.3f s, "
-	    "cpu outside of workers %.1f us per request\n\n",
+	    "cpu outside of workers %.1f us per request\n",
 	    (double)s->rate * 1e-6, (double)s->backlog * 1e-3,
 	    (double)s->closed_ns * 1e-9, (double)s->residual * 1e-3);
+	VCLI_Out(cli, "security patches: %s\n\n", SPD_SECURITY_PATCHES);
 	if (s->news.hosts > 0)
 		VCLI_Out(cli, "new Hosts %u, with good answers %u%s, "
 		    "proven %u\n\n", s->news.hosts, s->news.evident,
@@ -197,6 +198,17 @@ list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 		group_text(cli, r);
 		VCLI_Out(cli, "\n");
 	}
+}
+
+/* The JSON field has the version without the word */
+static const char *
+patches_version(void)
+{
+	static const char debian[] = "Debian ";
+	const char *p = SPD_SECURITY_PATCHES;
+
+	return (strncmp(p, debian, sizeof debian - 1) ?
+	    p : p + sizeof debian - 1);
 }
 
 /* VCLI_JSON_str() writes octal escapes in Varnish 6.0: that is no JSON */
@@ -274,6 +286,7 @@ list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
 	    "\"proven_hosts\": %u, \"many_new_hosts\": %s,\n", s->news.hosts,
 	    s->news.evident, s->news.proven,
 	    s->news.crowded ? "true" : "false");
+	VCLI_Out(cli, "\"security_patches\": \"%s\",\n", patches_version());
 	VCLI_Out(cli, "\"list\": [");
 	for (u = 0; u < s->rows && u < rows; u++) {
 		VCLI_Out(cli, "%s\n", u ? "," : "");

@@ -91,8 +91,12 @@ spd_log_start(void)
 	log = !logged;
 	logged = 1;
 	Lck_Unlock(&spd.mtx);
-	if (log)
-		spd_log_counter();
+	if (!log)
+		return;
+	spd_log_counter();
+	/* By default vsl_mask hides Debug records, but no Notice */
+	VSL(strcmp(SPD_SECURITY_PATCHES, "none") ? SLT_Debug : SLT_Notice,
+	    NO_VXID, "Sandpaper: security patches: %s", SPD_SECURITY_PATCHES);
 }
 
 static void

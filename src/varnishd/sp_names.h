@@ -1,8 +1,9 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The values of the parameters `sandpaper` and `sandpaper_new_hosts`, for
- * manager and child.
+ * What both the manager and the child need: the values of the parameters
+ * `sandpaper` and `sandpaper_new_hosts`, and which security patches the source
+ * of Varnish has.
  */
 
 #define SPD_MODE_NAMES	"off", "observe", "on"
@@ -17,3 +18,7 @@ enum spd_new {
 	SPD_NEW_GROUP,
 	SPD_NEW_TENANT
 };
+
+/* "none", "unknown", or "Debian VERSION".  tools/build-varnish sets it. */
+#define SPD_SECURITY_PATCHES \
+    (SANDPAPER_PATCHES[0] != '\0' ? SANDPAPER_PATCHES : "unknown")
