@@ -112,6 +112,7 @@ class Source(InDirectory):
         self.write("tree/lib/x.c", "")
         dest = self.get("7.7", src)
         self.assertEqual([p.name for p in (dest / "lib").iterdir()], ["x.c"])
+        self.assertEqual((self.dir / "out.patches").read_text(), "unknown\n")
 
     def test_debians_patches_are_applied(self) -> None:
         self.tree("7.7.0")
@@ -130,6 +131,8 @@ class Source(InDirectory):
         self.assertEqual((dest / "a.c").read_text(), "two\n")
         self.assertEqual((self.dir / "out.version").read_text(),
                          "7.7.0-3+deb13u9\n")
+        self.assertEqual((self.dir / "out.patches").read_text(),
+                         "Debian 7.7.0-3+deb13u9\n")
 
     def test_newest_debian_tarball(self) -> None:
         for v in ("9", "10", "2"):
@@ -137,6 +140,21 @@ class Source(InDirectory):
         orig = self.write("varnish_7.7.0.orig.tar.xz", "")
         self.assertEqual(source.debian_tarball(orig).name,
                          "varnish_7.7.0-3+deb13u10.debian.tar.xz")
+
+    def test_tarball_that_was_handed_over(self) -> None:
+        """Cut off, it leaves nothing; whole, its patches are unknown."""
+        self.tree("7.7.0")
+        orig = self.dir / "varnish_7.7.0.orig.tar.xz"
+        subprocess.run(["tar", "-cJf", orig, "-C", self.dir, "tree"],
+                       check=True)
+        whole = orig.read_bytes()
+        orig.write_bytes(whole[:len(whole) // 2])
+        self.assertIn("cut off", self.refusal("7.7", orig))
+        self.assertEqual(list(self.dir.glob("out.new*")), [])
+        self.assertFalse((self.dir / "out").exists())
+        orig.write_bytes(whole)
+        self.get("7.7", orig)
+        self.assertEqual((self.dir / "out.patches").read_text(), "unknown\n")
 
     def test_another_series_is_refused_by_name(self) -> None:
         for version in ("7.7.0", "6.01.0", "trunk"):
