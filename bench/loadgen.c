@@ -15,6 +15,9 @@
  * With -d it stops asking at the end, and waits for what is still owed: each
  * complete request has to be answered, once.
  *
+ * With -i it also prints a JSON line for each interval: what each group saw
+ * in it.  So a view can follow a long run.
+ *
  * With -b it never sleeps: who wakes a core pays for it, and on one machine
  * that is the proxy.
  *
@@ -107,6 +110,7 @@ struct group {
 	enum mode	mode;
 	unsigned	nconn;
 	double		rate;
+	double		patience;	/* s until a request in `late` gives up */
 	uint64_t	limit;		/* requests in all, 0: no limit */
 	int		random_host, unique;
 	unsigned	hosts;		/* h0.HOST and so on, in turn by connection */
@@ -124,6 +128,8 @@ struct group {
 	uint64_t	sent, answered, done, bytes, errors, not_ok;
 	uint64_t	waiting, extra;
 	uint64_t	sent_before;	/* the window */
+	uint64_t	done_before, errors_before, not_ok_before; /* interval */
+	size_t		nlat_before;
 	uint32_t	*lat;		/* us */
 	size_t		nlat, alat;
 	uint64_t	*slices;
@@ -138,7 +144,7 @@ static struct sockaddr_in proxy;
 static struct group groups[64];
 static unsigned ngroups, nslices;
 static unsigned nphases = 1, phase;
-static uint64_t phase_len, settle;	/* ns */
+static uint64_t phase_len, settle, interval;	/* ns */
 static uint64_t t_start, t_window, t_end, rng = 88172645463325252ULL, serial;
 static int ep, busy, draining;
 
@@ -153,9 +159,11 @@ usage(const char *fmt, ...)
 	va_end(ap);
 	fprintf(stderr, "\nusage: loadgen [-b] [-w warmup_s] [-t window_s] "
 	    "[-s seed] [-p phases] [-l phase_s] [-q settle_s] [-d drain_s] "
+	    "[-i interval_s] "
 	    "ADDR:PORT key=value[,key=value..] ...\n"
 	    "keys: name host path headers mode conns rate limit random_host "
-	    "unique hosts every streams window mark on off shift phase to\n");
+	    "unique hosts every streams window mark on off shift phase "
+	    "patience to\n");
 	exit(2);
 }
 
@@ -981,6 +989,8 @@ set_key(struct group *g, const char *key, char *val)
 		g->nconn = (unsigned)strtoul(val, NULL, 10);
 	else if (!strcmp(key, "rate"))
 		g->rate = strtod(val, NULL);
+	else if (!strcmp(key, "patience"))
+		g->patience = strtod(val, NULL);
 	else if (!strcmp(key, "limit"))
 		g->limit = strtoull(val, NULL, 10);
 	else if (!strcmp(key, "random_host"))
@@ -1102,6 +1112,22 @@ group_rest(struct group *g, uint64_t now)
 		group_wake(g, now);
 }
 
+/* Users who have waited too long for a connection give up. */
+static void
+group_impatient(struct group *g, uint64_t now)
+{
+	uint64_t patience = (uint64_t)(g->patience * (double)NS);
+
+	while (g->late_head < g->late_tail &&
+	    now - (uint64_t)g->late[g->late_head % LATE_MAX] > patience) {
+		g->late_head++;
+		if (in_window(g, now)) {
+			g->errors++;
+			note_latency(g, patience);
+		}
+	}
+}
+
 /* Part of a tick: clients of one group are not in step.  Returns the next. */
 static uint64_t
 ticks(uint64_t now)
@@ -1115,6 +1141,8 @@ ticks(uint64_t now)
 		g = &groups[u];
 		if (g->on > 0)
 			group_rest(g, now);
+		if (g->patience > 0 && g->late != NULL)
+			group_impatient(g, now);
 		if (!timed(g->mode) && g->retrying == 0)
 			continue;
 		for (i = part; i < g->nconn; i += TICK_PARTS)
@@ -1173,6 +1201,104 @@ serve(uint64_t now, uint64_t next)
 		conn_event(ev[i].data.ptr, ev[i].events, now);
 }
 
+static int
+cmp_u32(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return ((x > y) - (x < y));
+}
+
+static int
+waits_since(const struct conn *c, uint64_t now)
+{
+
+	return ((c->state == HEAD || c->state == BODY) && c->asked < now);
+}
+
+static uint32_t
+to_us(uint64_t ns)
+{
+
+	return (ns / 1000 > UINT32_MAX ? UINT32_MAX : (uint32_t)(ns / 1000));
+}
+
+/* The p99 of an interval: of its answers, and of what still waits */
+static double
+interval_p99(const struct group *g, uint64_t now, size_t *waiting)
+{
+	size_t n = g->nlat - g->nlat_before, most;
+	uint64_t l;
+	uint32_t *lat;
+	unsigned i;
+	double p99 = 0;
+
+	most = n + g->nconn + (size_t)(g->late_tail - g->late_head);
+	lat = malloc((most + 1) * sizeof *lat);
+	assert(lat != NULL);
+	if (n > 0)
+		memcpy(lat, g->lat + g->nlat_before, n * sizeof *lat);
+	*waiting = n;
+	if (g->mode == CLOSED || g->mode == OPEN)
+		for (i = 0; i < g->nconn; i++)
+			if (waits_since(&g->conns[i], now))
+				lat[n++] = to_us(now - g->conns[i].asked);
+	for (l = g->late_head; l < g->late_tail; l++)
+		lat[n++] = to_us(now - (uint64_t)g->late[l % LATE_MAX]);
+	*waiting = n - *waiting;
+	if (n > 0) {
+		qsort(lat, n, sizeof *lat, cmp_u32);
+		p99 = lat[(size_t)ceil(.99 * (double)n) - 1] / 1e6;
+	}
+	free(lat);
+	return (p99);
+}
+
+static void
+interval_group(struct group *g, uint64_t now, double seconds)
+{
+	size_t waiting;
+	double p99 = interval_p99(g, now, &waiting);
+
+	printf("{\"name\": \"%s\", \"rps\": %.3f, \"p99_s\": %.6f, "
+	    "\"errors\": %ju, \"not_200\": %ju, \"waiting\": %zu}", g->name,
+	    (double)(g->done - g->done_before) / seconds, p99,
+	    (uintmax_t)(g->errors - g->errors_before),
+	    (uintmax_t)(g->not_ok - g->not_ok_before), waiting);
+	g->done_before = g->done;
+	g->errors_before = g->errors;
+	g->not_ok_before = g->not_ok;
+	g->nlat_before = g->nlat;
+}
+
+/* Returns when the next interval ends. */
+static uint64_t
+intervals(uint64_t now)
+{
+	static uint64_t end, begun;
+	unsigned u;
+
+	if (end == 0) {
+		begun = t_window;
+		end = t_window + interval;
+	}
+	if (now >= end) {
+		printf("{\"interval_s\": %.6f, \"groups\": [",
+		    (double)(now - begun) / (double)NS);
+		for (u = 0; u < ngroups; u++) {
+			printf("%s", u ? ", " : "");
+			interval_group(&groups[u], now,
+			    (double)(now - begun) / (double)NS);
+		}
+		printf("]}\n");
+		(void)fflush(stdout);
+		begun = now;
+		while (end <= now)
+			end += interval;
+	}
+	return (end);
+}
+
 static void
 run(void)
 {
@@ -1195,6 +1321,11 @@ run(void)
 			next = tick;
 		if (t_end < next)
 			next = t_end;
+		if (interval > 0) {
+			end = intervals(now);
+			if (end < next)
+				next = end;
+		}
 		if (nphases > 1) {
 			end = phases(now);
 			if (end < next)
@@ -1246,14 +1377,6 @@ drain(uint64_t until)
 			tick = ticks(now);
 		serve(now, tick);
 	}
-}
-
-static int
-cmp_u32(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return ((x > y) - (x < y));
 }
 
 static double
@@ -1383,11 +1506,12 @@ int
 main(int argc, char **argv)
 {
 	double warmup = 1, window = 5, length = .5, quiet = .2, patience = 0;
+	double every = 0;
 	uint64_t now;
 	unsigned u;
 	int o;
 
-	while ((o = getopt(argc, argv, "bw:t:s:p:l:q:d:")) != -1) {
+	while ((o = getopt(argc, argv, "bw:t:s:p:l:q:d:i:")) != -1) {
 		if (o == 'b')
 			busy = 1;
 		else if (o == 'w')
@@ -1402,6 +1526,8 @@ main(int argc, char **argv)
 			quiet = strtod(optarg, NULL);
 		else if (o == 'd')
 			patience = strtod(optarg, NULL);
+		else if (o == 'i')
+			every = strtod(optarg, NULL);
 		else if (o == 's')
 			rng ^= strtoull(optarg, NULL, 10) * 0x9e3779b97f4a7c15;
 		else
@@ -1410,14 +1536,15 @@ main(int argc, char **argv)
 	if (argc - optind < 2)
 		usage("an argument is missing: give an address and at least "
 		    "one group");
-	if (warmup < 0 || window <= 0)
-		usage("a time is not allowed: -w takes 0 or more, -t more "
-		    "than 0");
+	if (warmup < 0 || window <= 0 || every < 0)
+		usage("a time is not allowed: -w and -i take 0 or more, -t "
+		    "more than 0");
 	if (nphases == 0 || quiet < 0 || length <= quiet)
 		usage("the phases are not allowed: use -p from 1, and -l "
 		    "above -q");
 	phase_len = (uint64_t)(length * (double)NS);
 	settle = (uint64_t)(quiet * (double)NS);
+	interval = (uint64_t)(every * (double)NS);
 	proxy = parse_address(argv[optind++]);
 	for (; optind < argc; optind++)
 		parse_group(argv[optind]);

@@ -9,6 +9,7 @@ and is what the load generator's tests load.
 /drip/N/R           N bytes, R bytes/s (at least one byte at a time)
 /fail/M             closed without an answer after M ms
 /late/N/M           N bytes after an exponential time with mean M ms
+/silent             no answer, ever
 anything else       404
 
 A page's text repeats, so that it compresses and has words for VCL to work on.
@@ -64,6 +65,8 @@ async def answer(path: str, writer: asyncio.StreamWriter) -> None:
         case ["late", size, mean] if size.isdigit() and mean.isdigit():
             await asyncio.sleep(LATENESS.expovariate(1) * int(mean) / 1e3)
             writer.write(head("200 OK", int(size)) + page(int(size)))
+        case ["silent"]:
+            await asyncio.Event().wait()
         case _:
             writer.write(head("404 Not Found", 0))
     await writer.drain()
