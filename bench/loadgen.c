@@ -114,6 +114,7 @@ struct group {
 	uint64_t	limit;		/* requests in all, 0: no limit */
 	int		random_host, unique;
 	unsigned	hosts;		/* h0.HOST and so on, in turn by connection */
+	int		fresh;		/* open loop: a connection a request */
 	unsigned	every;		/* n-th request asks for PATH?dear */
 	unsigned	streams, mark;
 	uint32_t	window;		/* of an h2 stream */
@@ -163,7 +164,7 @@ usage(const char *fmt, ...)
 	    "ADDR:PORT key=value[,key=value..] ...\n"
 	    "keys: name host path headers mode conns rate limit random_host "
 	    "unique hosts every streams window mark on off shift phase "
-	    "patience to\n");
+	    "patience fresh to\n");
 	exit(2);
 }
 
@@ -529,6 +530,19 @@ conn_hello(struct conn *c, uint64_t now)
 		conn_flush(c, now);
 }
 
+/* Ask for what was due, on a connection of its own if it is to have one. */
+static void
+conn_open(struct conn *c, uint64_t due, uint64_t now)
+{
+
+	if (!c->group->fresh) {
+		conn_ask(c, due, now);
+		return;
+	}
+	c->asked = due;
+	conn_connect(c, now);
+}
+
 static void
 conn_next(struct conn *c, uint64_t now)
 {
@@ -537,8 +551,10 @@ conn_next(struct conn *c, uint64_t now)
 	c->state = IDLE;
 	switch (g->mode) {
 	case OPEN:
+		if (g->fresh)
+			conn_close(c, 0);
 		if (g->late_head < g->late_tail)
-			conn_ask(c, (uint64_t)g->late[
+			conn_open(c, (uint64_t)g->late[
 			    g->late_head++ % LATE_MAX], now);
 		break;
 	case RESET:
@@ -585,6 +601,8 @@ conn_up(struct conn *c, uint64_t now)
 	}
 	if (c->group->mode == RESET)
 		conn_ask(c, now, now);
+	else if (c->group->fresh)
+		conn_ask(c, c->asked, now);
 	else
 		conn_next(c, now);
 }
@@ -843,7 +861,7 @@ conn_tick(struct conn *c, uint64_t now)
 
 	if (c->state == PARKED && c->due <= now) {
 		g->retrying--;
-		if (g->mode == RESET || g->mode == CONNECT)
+		if (g->mode == RESET || g->mode == CONNECT || g->fresh)
 			c->state = IDLE;
 		else if (!group_spent(g))
 			conn_connect(c, now);
@@ -889,8 +907,8 @@ group_arrival(struct group *g, uint64_t now)
 		g->next_arrival += (uint64_t)((double)NS / g->rate);
 		return;
 	}
-	if (c != NULL && c->fd >= 0)
-		conn_ask(c, g->next_arrival, now);
+	if (c != NULL && (c->fd >= 0 || g->fresh))
+		conn_open(c, g->next_arrival, now);
 	else if (g->late_tail - g->late_head < LATE_MAX)
 		g->late[g->late_tail++ % LATE_MAX] = (double)g->next_arrival;
 	else
@@ -918,7 +936,7 @@ group_start(struct group *g, uint64_t now)
 		g->conns[i].fd = -1;
 		g->conns[i].head = malloc(HEAD_MAX);
 		assert(g->conns[i].head != NULL);
-		if (g->mode != RESET && g->mode != CONNECT)
+		if (g->mode != RESET && g->mode != CONNECT && !g->fresh)
 			conn_connect(&g->conns[i], now);
 	}
 }
@@ -989,6 +1007,8 @@ set_key(struct group *g, const char *key, char *val)
 		g->nconn = (unsigned)strtoul(val, NULL, 10);
 	else if (!strcmp(key, "rate"))
 		g->rate = strtod(val, NULL);
+	else if (!strcmp(key, "fresh"))
+		g->fresh = atoi(val);
 	else if (!strcmp(key, "patience"))
 		g->patience = strtod(val, NULL);
 	else if (!strcmp(key, "limit"))
@@ -1059,6 +1079,8 @@ parse_group(char *spec)
 	if (g->rate <= 0 && g->mode != CLOSED && g->mode != STALL &&
 	    g->mode != PIPE && g->mode != H2)
 		usage("group '%s' needs a rate", g->name);
+	if (g->fresh && g->mode != OPEN)
+		usage("group '%s': only open groups are fresh", g->name);
 	if (g->phase >= 0 && g->mode != CLOSED)
 		usage("group '%s': phase works only with mode=closed",
 		    g->name);
