@@ -23,10 +23,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
 PATIENCE = 5.0  # seconds between SIGTERM and SIGKILL
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SILENCE = 20.0  # seconds without a beat after which a guard gives up
 
 
@@ -152,13 +154,31 @@ class Reaper:
             cwd=root, stdin=subprocess.PIPE, text=True,
             start_new_session=True,
         )
+        self._calm = 0
+        self._pending: int | None = None
         atexit.register(self.close)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._exit)
+        self._handlers = {number: signal.signal(number, self._exit)
+                          for number in SIGNALS}
 
-    @staticmethod
-    def _exit(number: int, frame: FrameType | None) -> None:
-        sys.exit(128 + number)
+    def _exit(self, number: int, frame: FrameType | None) -> None:
+        if self._calm:
+            self._pending = number
+        elif number == signal.SIGINT:
+            raise KeyboardInterrupt
+        else:
+            sys.exit(128 + number)
+
+    @contextlib.contextmanager
+    def calm(self) -> Iterator[None]:
+        """Make something and list it: a signal waits until both are done."""
+        self._calm += 1
+        try:
+            yield
+        finally:
+            self._calm -= 1
+        if self._pending is not None and not self._calm:
+            number, self._pending = self._pending, None
+            self._exit(number, None)
 
     def _tell(self, line: str) -> None:
         assert self._process.stdin is not None
@@ -177,14 +197,14 @@ class Reaper:
         self, command: list[str], log: Path | None = None
     ) -> subprocess.Popen[str]:
         """Start a process and list it; stderr goes to `log`."""
-        with open(log or os.devnull, "a") as err:
+        with open(log or os.devnull, "a") as err, self.calm():
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=err, text=True, start_new_session=True,
             )
+            self._tell(f"pid {process.pid} {start_time(process.pid)}")
         if self.nice:
             favour(process.pid, self.nice)
-        self._tell(f"pid {process.pid} {start_time(process.pid)}")
         return process
 
     def end(self, process: subprocess.Popen[str]) -> None:
@@ -205,11 +225,19 @@ class Reaper:
         self._tell(f"gone {process.pid}")
 
     def close(self) -> None:
-        """Undo everything and wait until it is done."""
+        """Undo everything and wait until it is done, without interruption.
+
+        The signals do afterwards what they did before.
+        """
         atexit.unregister(self.close)
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._process.wait()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
 
 
 if __name__ == "__main__":

@@ -229,8 +229,9 @@ class Testbed:
 
     def folder(self, role: str) -> Path:
         """Make a folder for a program of `role`, which the reaper removes."""
-        folder = run_folder()
-        self.reaper.folder(folder)
+        with self.reaper.calm():
+            folder = run_folder()
+            self.reaper.folder(folder)
         folder.chmod(0o755)
         return folder
 
