@@ -51,6 +51,7 @@ from .vmod import SERIES, build_places, build_vmod, supported
 from .workers import workers
 
 ALL, ABUSE, REPORT, SOAK = "all", "abuse", "report", "soak"
+QUICK = "quick"
 SECONDS = 4.5
 TURNS = 5
 REPEATS = {"flash-crowd": 10}  # turns, where five say too little
@@ -97,8 +98,8 @@ def parser() -> argparse.ArgumentParser:
         "with stock Varnish and with Sandpaper. bench/README.md describes "
         "each experiment.")
     p.add_argument("experiment", metavar="EXPERIMENT",
-                   choices=[*EXPERIMENTS, ALL, ABUSE, SOAK, REPORT],
-                   help="what to run: all, abuse (all abuses one by one), soak "
+                   choices=[*EXPERIMENTS, ALL, ABUSE, SOAK, REPORT, QUICK],
+                   help="what to run: quick (two pairs, four minutes), all, abuse (all abuses one by one), soak "
                    "(all abuses at once), report (write the page from "
                    "earlier results), or one of " + ", ".join(EXPERIMENTS))
     p.add_argument("--json", type=Path, metavar="FILE",
@@ -612,6 +613,16 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     return 1 if failed else 0
 
 
+def run_quick(args: argparse.Namespace, reaper: Reaper) -> int:
+    """Run the shortest experiment."""
+    from . import quick
+
+    found = quick.run(args, reaper)
+    if args.json:
+        args.json.write_text(dump(found))
+    return 0
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one experiment, or all; return the exit status."""
     args = parser().parse_args(argv)
@@ -623,6 +634,8 @@ def main(argv: list[str] | None = None) -> int:
             print(report.write(args.json or BUILD))
         else:
             reaper = Reaper(args.nice)
+            if args.experiment == QUICK:
+                return run_quick(args, reaper)
             return run(args, reaper)
     except TestbedError as error:
         print(f"sandpaper-bench: {error}", file=sys.stderr)

@@ -43,7 +43,6 @@ from sandpaper_bench.customers import (
     host,
     vcl,
 )
-from sandpaper_bench.demo import introduction
 from sandpaper_bench.estimate import (
     bootstrap,
     fold,
@@ -58,6 +57,7 @@ from sandpaper_bench.load import Group, Seen, build_loadgen
 from sandpaper_bench.nginx import MODULES, PROGRAM, configuration
 from sandpaper_bench.pairs import control
 from sandpaper_bench.publishers import PUBLISHERS
+from sandpaper_bench.quick import introduction
 from sandpaper_bench.reaper import Reaper, start_time
 from sandpaper_bench.testbed import (
     Proxy,
@@ -391,7 +391,7 @@ class Customers(unittest.TestCase):
             with self.assertRaisesRegex(TestbedError, "no customer"):
                 check_names([name])
 
-    def test_the_demo_knows_all(self) -> None:
+    def test_the_quick_experiment_knows_all(self) -> None:
         text = introduction([("C1", "c1-twin")])
         self.assertRegex(text, r"C1 .*Table 1\n *c1-twin .* 440 us of VCL")
 

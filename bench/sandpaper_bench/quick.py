@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`make demo`: the unfairness of stock Varnish, and Sandpaper, side by side."""
+"""`sandpaper-bench quick`: two pairs of tenants, on stock and on Sandpaper.
+
+The shortest experiment: about four minutes.
+"""
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Sequence
@@ -10,15 +14,15 @@ from statistics import median
 from typing import Any
 
 from . import schedule
-from .cli import chosen_pairs, make_bed, make_lab, named, parser
+from .cli import chosen_pairs, make_bed, make_lab, named
 from .customers import CUSTOMERS, TWIN
 from .pairs import pairs
 from .reaper import Reaper
 from .table import Row, align
-from .testbed import BENCH, TestbedError
+from .testbed import BENCH
 
 PAIRS = "c1-c3,c3-c4"
-SHORT = ["pairs", "--pairs", PAIRS, "--turns", "3", "--seconds", "3"]
+TURNS, SECONDS = 3, 3.0
 
 NICKNAMES = {"c1": "much VCL", "c3": "large pages", "c4": "smaller pages"}
 
@@ -31,7 +35,7 @@ def paint(text: str, code: str) -> str:
 
 
 def label(name: str) -> str:
-    """Return a tenant as the demo calls it."""
+    """Return a tenant as the table calls it."""
     return f"{name} ({NICKNAMES.get(name, 'tenant')})"
 
 
@@ -133,29 +137,21 @@ def outro(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main(argv: list[str]) -> int:
-    """Run the demo; return the exit status."""
-    args = parser().parse_args([*SHORT, *argv])
-    reaper = Reaper(args.nice)
-    try:
-        chosen = chosen_pairs(args.pairs)
-        print(introduction(chosen), flush=True)
-        lab = make_lab(args, make_bed(args, reaper), reaper)
-        lab.prepare(named(chosen))
-        lab.begin(schedule.pairs(lab.plan, len(lab.variants), len(chosen),
-                                 with_control=False))
-        report = pairs(lab, chosen, with_control=False)
-    except TestbedError as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    finally:
-        reaper.close()
+def run(args: argparse.Namespace, reaper: Reaper) -> dict[str, Any]:
+    """Measure the pairs and print them; return the report."""
+    args.turns = TURNS if args.turns is None else args.turns
+    args.seconds = SECONDS if args.seconds is None else args.seconds
+    chosen = chosen_pairs(args.pairs or PAIRS)
+    print(introduction(chosen), flush=True)
+    lab = make_lab(args, make_bed(args, reaper), reaper)
+    lab.prepare(named(chosen))
+    lab.begin(schedule.pairs(lab.plan, len(lab.variants), len(chosen),
+                             with_control=False))
+    report = pairs(lab, chosen, with_control=False)
     print()
     for a, b in chosen:
         print(pair_text([r for r in report["results"]
                          if (r["a"], r["b"]) == (a, b)]) + "\n")
     print(summary(report["results"]))
     print(outro(report))
-    return 0
+    return report
