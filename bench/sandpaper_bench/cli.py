@@ -99,8 +99,9 @@ def parser() -> argparse.ArgumentParser:
         "each experiment.")
     p.add_argument("experiment", metavar="EXPERIMENT",
                    choices=[*EXPERIMENTS, ALL, ABUSE, SOAK, REPORT, QUICK],
-                   help="what to run: quick (two pairs, four minutes), all, abuse (all abuses one by one), soak "
-                   "(all abuses at once), report (write the page from "
+                   help="what to run: quick (two pairs, four minutes), all, "
+                   "abuse (all abuses one by one), soak (all abuses at "
+                   "once), report (write the page from "
                    "earlier results), or one of " + ", ".join(EXPERIMENTS))
     p.add_argument("--json", type=Path, metavar="FILE",
                    help="write the results to FILE as JSON; with all, abuse "

@@ -57,6 +57,8 @@ class Group:
     shift: float = 0
     phase: int = -1
     to: str = ""
+    patience: float = 0
+    fresh: int = 0
     headers: str = ""  # a file
 
     def spec(self) -> str:
