@@ -187,6 +187,21 @@ class Marks(Repository):
         self.assertIn("doc/a.md:10: run-by: there is no .ci/run",
                       self.one("<!-- run-by: .ci/run -->\n```sh\nx\n```\n"))
 
+    def test_runner_that_runs_something_else(self) -> None:
+        self.write("tools/all", "#!/bin/sh\nmake -s check\n")
+        (self.top / "tools/all").chmod(0o755)
+        block = "```sh\nmake install X=1 # yes\nso\n```\n"
+        for name in ("make demo", "tools/all"):
+            with self.subTest(name=name):
+                self.assertIn(
+                    f"doc/a.md:10: run-by: {name} does not run make install",
+                    self.one(f"<!-- run-by: {name} -->\n{block}"))
+        self.write("GNUmakefile", "all: x\n\ttools/all\n")
+        self.write("doc/a.md", OTHER + "".join(
+            f"\n<!-- run-by: {name} -->\n```sh\nmake check\n```\n"
+            for name in ("tools/all", "make all")))
+        self.assertEqual(self.check("commands"), [])
+
     def test_runner(self) -> None:
         self.write("doc/a.md", OTHER + "\n<!-- run-by: make demo X=1 -->\n"
                    "```sh\nmake demo\n```\n\n```text\nout\n```\n")

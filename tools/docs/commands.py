@@ -98,7 +98,7 @@ class Group:
         return self.blocks[0].line
 
 
-def sort_out(page: Page, runs: Callable[[str], str],
+def sort_out(page: Page, runs: Callable[[Block], str],
              ) -> tuple[list[Group], int, list[Wrong]]:
     """A page's groups, how many blocks something else runs, what is wrong."""
     groups: dict[str, list[Block]] = {}
@@ -124,7 +124,7 @@ def sort_out(page: Page, runs: Callable[[str], str],
         elif block.language != "vcl" and (bad := syntax_error(block.text))[0]:
             wrong.append(Wrong(page.name, block.line + bad[0], bad[1]))
         elif block.kind == "run-by":
-            if problem := runs(block.rest):
+            if problem := runs(block):
                 say(block, f"run-by: {problem}")
             elsewhere += not problem
         elif block.language == "vcl":
@@ -221,13 +221,34 @@ def installations(pages: Iterable[Page]) -> list[Group]:
     return list(groups.values())
 
 
-def runner(top: Path, known: set[str]) -> Callable[[str], str]:
-    """Says what is wrong with the name of a command that runs a block."""
-    makefile = top / "GNUmakefile"
-    text = makefile.read_text(encoding="utf-8") if makefile.exists() else ""
-    targets = {word for found in RULE.findall(text) for word in found.split()}
+class Runs:
+    """Says what is wrong with the command that is to run a block."""
 
-    def wrong(name: str) -> str:
+    def __init__(self, top: Path, known: set[str]) -> None:
+        self.top, self.known = top, known
+        makefile = top / "GNUmakefile"
+        self.make = makefile.read_text(encoding="utf-8") if (
+            makefile.exists()) else ""
+        self.targets = {word for found in RULE.findall(self.make)
+                        for word in found.split()}
+
+    def text(self, words: list[str]) -> str:
+        """A command, and the text of the programs that it runs."""
+        if words[0] == "make":
+            said = " ".join(words)
+            for target in words[1:]:
+                recipe = re.search(rf"^{re.escape(target)}\s*:.*\n((?:\t.*\n)*)",
+                                   self.make, flags=re.MULTILINE)
+                said += "\n" + recipe[1] if recipe else ""
+            programs = set(re.findall(r"[\w.-]+/[\w./-]+", said)) & self.known
+        else:
+            said, programs = "", {words[0]}
+        return said + "".join(
+            "\n" + (self.top / name).read_text(errors="replace")
+            for name in sorted(programs))
+
+    def __call__(self, block: Block) -> str:
+        name = block.rest
         try:
             words = shlex.split(name)
         except ValueError as e:
@@ -237,16 +258,23 @@ def runner(top: Path, known: set[str]) -> Callable[[str], str]:
         if words[0] == "make":
             asked = [w for w in words[1:] if "=" not in w
                      and not w.startswith("-")]
-            missing = [w for w in asked if w not in targets]
             if not asked:
                 return f"{name}: which target?"
-            return (f"there is no make target {missing[0]}" if missing else "")
-        if words[0] not in known:
+            for target in asked:
+                if target not in self.targets:
+                    return f"there is no make target {target}"
+        elif words[0] not in self.known:
             return f"there is no {words[0]}"
-        return ("" if os.access(top / words[0], os.X_OK)
-                else f"{words[0]} is no program")
-
-    return wrong
+        elif not os.access(self.top / words[0], os.X_OK):
+            return f"{words[0]} is no program"
+        if name == INSTALL:
+            return ""
+        text = self.text(words)
+        for target in re.findall(r"^\s*make ([\w-]+)", block.text,
+                                 flags=re.MULTILINE):
+            if not re.search(rf"\bmake\b[^;\n]*\s{re.escape(target)}\b", text):
+                return f"{name} does not run make {target}"
+        return ""
 
 
 def why_not() -> str:

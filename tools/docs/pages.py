@@ -7,6 +7,7 @@ inline links, reference links, and HTML comments on a line of their own.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from dataclasses import dataclass, field
@@ -135,13 +136,18 @@ def parse(name: str, text: str) -> Page:
 
 
 def files(top: Path) -> list[str]:
-    """Every file of the work tree that git tracks or would track."""
+    """Every file of the work tree that git tracks or would track. Without git,
+    as in a release's tarball, every file but what was built."""
+    if not (top / ".git").exists():
+        return sorted(
+            str(path.relative_to(top)) for path in top.rglob("*")
+            if not path.is_dir() and path.relative_to(top).parts[0] != "build")
     out = subprocess.run(
         ["git", "-c", "safe.directory=*", "ls-files", "-z", "-co",
          "--exclude-standard"],
         cwd=top, capture_output=True, check=True).stdout.decode()
     return sorted({name for name in out.split("\0")
-                   if name and (top / name).exists()})
+                   if name and os.path.lexists(top / name)})
 
 
 def read_all(top: Path) -> dict[str, Page]:
