@@ -17,7 +17,7 @@ from typing import Any
 PATIENCE = 10.0                 # seconds between SIGINT and SIGKILL
 OWN_NETWORK = ("unshare", "--net", "sh", "-c",
                'ip link set lo up && exec "$@"', "sh")
-BACKGROUND = 19                 # a nice value
+BACKGROUND = 5                  # a nice value
 
 _lock = threading.Lock()
 _running: set[subprocess.Popen[Any]] = set()
@@ -26,7 +26,7 @@ _over = False
 
 def start(argv: Sequence[str | Path], *, background: bool = False,
           **options: Any) -> subprocess.Popen[Any]:  # noqa: ANN401
-    """Starts it, as Popen does; in the background it gets what CPU is left."""
+    """Starts it, as Popen does; in the background it gets less of the CPU."""
     with _lock:
         if _over:
             raise KeyboardInterrupt

@@ -117,3 +117,10 @@ def check(top: Path, home: Path,
             "README.md", README_LINES + 1,
             f"{readme.lines} lines: at most {README_LINES}"))
     return found
+
+
+if __name__ == "__main__":
+    try:
+        install(Path(sys.argv[1]).resolve())
+    except NoLinter as e:
+        sys.exit(f"prose: {e}")
