@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`make check` and CI say what failed, what is skipped, and how to go on."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tools"))
+
+import children  # noqa: E402
+from report import NOT_APPLICABLE, Part, Report  # noqa: E402
+
+TIMEOUT = 60  # seconds
+CASES = """
+import unittest
+
+class Some(unittest.TestCase):
+    def test_good(self):
+        pass
+
+    def test_bad(self):
+        self.fail("so it is")
+
+    @unittest.skip("no tool")
+    def test_skipped(self):
+        pass
+
+    def test_parts(self):
+        for i in range(3):
+            with self.subTest(i=i):
+                self.assertNotEqual(i, 1)
+
+class Broken(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        raise OSError("no set-up")
+
+    def test_it(self):
+        pass
+"""
+# A `make` that says what a test wants it to say
+MAKE = """#!/bin/sh
+for last; do :; done
+[ "$last" != "SECONDS=30" ] || last=fuzz
+[ -z "$VARNISH_SRC" ] || last=$last.spare
+cat "$SAYS/$last" 2>/dev/null || { echo "no $last"; exit 2; }
+"""
+
+
+class Folder(unittest.TestCase):
+    """A test with a folder of its own."""
+
+    def setUp(self) -> None:
+        self.dir = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+
+class Unittests(Folder):
+    """tools/run-unittests notes what became of each test."""
+
+    def run_them(self, *names: str) -> dict[str, list[str]]:
+        module, out = self.dir / "test_some.py", self.dir / "out"
+        module.write_text(CASES)
+        subprocess.run(
+            [sys.executable, TOP / "tools" / "run-unittests", module, out,
+             *names], check=False, timeout=TIMEOUT, capture_output=True)
+        return {name: rest for name, *rest in
+                map(json.loads, out.read_text().splitlines())}
+
+    def test_verdicts(self) -> None:
+        self.assertEqual(self.run_them(), {
+            "test_some.Some.test_good": ["passed", ""],
+            "test_some.Some.test_bad": ["failed", ""],
+            "test_some.Some.test_skipped": ["skipped", "no tool"],
+            "test_some.Some.test_parts": ["failed", ""],
+            "test_some.Broken": ["failed", ""]})
+
+    def test_one_of_them(self) -> None:
+        self.assertEqual(list(self.run_them("Some.test_good")),
+                         ["test_some.Some.test_good"])
+
+
+class Reports(Folder):
+    """What is printed at the end."""
+
+    def end(self, *parts: Part) -> tuple[int, list[str]]:
+        report, out = Report(self.dir), io.StringIO()
+        with contextlib.redirect_stdout(out):
+            for part in parts:
+                report.add(part)
+            status = report.end(1)
+        return status, out.getvalue().splitlines()
+
+    def test_all_is_well(self) -> None:
+        status, said = self.end(Part("unit", "a", self.dir / "log", passed=2))
+        self.assertEqual((status, said[-1]),
+                         (0, "2 passed, 0 failed, 0 skipped"))
+
+    def test_a_failure_comes_with_its_command(self) -> None:
+        status, said = self.end(
+            Part("vtc", "varnishtest", self.dir / "log", passed=1,
+                 failed=["a1", "a1"], said="why it failed"))
+        self.assertEqual(status, 1)
+        self.assertIn("  vtc a1: make check ONLY=vtc CASE='a1'", said)
+        self.assertIn("  | why it failed", said)
+        self.assertEqual(said[-1], "1 passed, 2 failed, 0 skipped")
+
+    def test_what_cannot_apply_is_not_skipped(self) -> None:
+        status, said = self.end(
+            Part("tools", "m", self.dir / "log", skipped={
+                "m.A": "no tool", "m.B": NOT_APPLICABLE + "no PMU"}))
+        self.assertEqual(status, 0)
+        self.assertLess(said.index("not applicable here:"),
+                        said.index("  tools m.B: no PMU"))
+        self.assertLess(said.index("skipped:"),
+                        said.index("  tools m.A: no tool"))
+        self.assertEqual(said[-1], "0 passed, 0 failed, 1 skipped")
+
+
+class Choice(unittest.TestCase):
+    """Sets and cases that do not exist are refused by name."""
+
+    def refusal(self, *options: str) -> str:
+        done = subprocess.run(
+            [sys.executable, TOP / "tools" / "check", "--obj", "build/none",
+             "--varnish", "build/none", *options], capture_output=True,
+            text=True, check=False, timeout=TIMEOUT, cwd=TOP)
+        self.assertNotEqual(done.returncode, 0)
+        return done.stderr
+
+    def test_no_such_set(self) -> None:
+        self.assertIn("there is no set 'all': there are unit, vtc, tools",
+                      self.refusal("--sets", "unit all"))
+
+    def test_no_such_case(self) -> None:
+        self.assertIn("no case 'a b' in the sets unit vtc",
+                      self.refusal("--sets", "unit vtc", "--case", "a b"))
+
+    def test_make_names_the_sets(self) -> None:
+        env = {k: v for k, v in os.environ.items() if k not in (
+            "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ONLY", "CASE")}
+        done = subprocess.run(
+            ["make", "check", "ONLY=unit vct"], capture_output=True, cwd=TOP,
+            text=True, check=False, timeout=TIMEOUT, env=env)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no set 'vct': ONLY names some of unit vtc tools",
+                      done.stderr)
+
+
+class Children(Folder):
+    """Nothing outlives what started it."""
+
+    def test_what_it_started_ends_with_it(self) -> None:
+        note = self.dir / "pid"
+        p = children.start(["sh", "-c", f"sleep 1000 & echo $! >{note}"])
+        p.wait(TIMEOUT)
+        child = Path("/proc", note.read_text().strip())
+        self.assertTrue(child.exists())
+        children.forget(p)
+        end = time.monotonic() + TIMEOUT
+        while child.exists() and "Z" not in (child / "stat").read_text():
+            self.assertLess(time.monotonic(), end)
+
+    def test_it_may_tidy_up(self) -> None:
+        note = self.dir / "note"
+        p = children.start([sys.executable, "-c", f"""
+import pathlib, sys, time
+note = pathlib.Path({str(note)!r})
+try:
+    note.write_text("runs")
+    time.sleep(1000)
+finally:
+    note.write_text("tidy")
+"""], stderr=subprocess.DEVNULL)
+        end = time.monotonic() + TIMEOUT
+        while not note.exists() or note.read_text() != "runs":
+            self.assertLess(time.monotonic(), end)
+        children.forget(p)
+        self.assertEqual(note.read_text(), "tidy")
+
+
+class Ci(Folder):
+    """.ci/run with a make that says what it is to say."""
+
+    def run_ci(self, **says: str) -> tuple[int, list[str]]:
+        top, words, path = (self.dir / n for n in ("top", "says", "bin"))
+        for folder in (top / ".ci", words, path):
+            folder.mkdir(parents=True)
+        shutil.copy(TOP / ".ci" / "run", top / ".ci" / "run")
+        for name, text in says.items():
+            (words / name.replace("_", ".")).write_text(text + "\n")
+        (path / "make").write_text(MAKE)
+        (path / "unshare").write_text("#!/bin/sh\nexit 1\n")
+        for program in path.iterdir():
+            program.chmod(0o755)
+        env = {"PATH": f"{path}:{os.environ['PATH']}", "SAYS": str(words)}
+        done = subprocess.run([top / ".ci" / "run"], env=env, text=True,
+                              capture_output=True, check=False,
+                              timeout=TIMEOUT)
+        return done.returncode, done.stdout.splitlines()
+
+    REST = {"check-upstream": "5 passed, 0 failed",
+            "fuzz": "2 passed, 0 failed"}
+
+    def test_all_is_well(self) -> None:
+        status, said = self.run_ci(
+            demo="a table", check="9 passed, 0 failed, 0 skipped",
+            **self.REST)
+        self.assertEqual((status, said[-1]), (0, "17 passed, 0 failed"))
+        self.assertIn("a table", said)
+
+    def test_a_skipped_test_is_a_failure(self) -> None:
+        status, said = self.run_ci(
+            demo="a table", check="9 passed, 0 failed, 2 skipped",
+            **self.REST)
+        self.assertEqual((status, said[-1]), (1, "17 passed, 1 failed"))
+
+    def test_a_demo_that_fails(self) -> None:
+        status, said = self.run_ci(
+            check="9 passed, 0 failed, 0 skipped", source="there is one",
+            **self.REST)
+        self.assertEqual((status, said[-1]), (1, "16 passed, 1 failed"))
+        self.assertIn("no demo", said)
+
+    def test_a_source_that_is_handed_over(self) -> None:
+        spare = (self.dir / "shared" / "distfiles"
+                 / "varnish_7.7.0.orig.tar.xz")
+        spare.parent.mkdir(parents=True)
+        spare.touch()
+        status, said = self.run_ci(
+            demo_spare="a table", check_spare="9 passed, 0 failed, 0 skipped",
+            **{f"{k}_spare": v for k, v in self.REST.items()})
+        self.assertEqual((status, said[-1]), (0, "17 passed, 0 failed"))
+        self.assertEqual([said[0], said[-2]],
+                         ["NOT A FRESH MACHINE: source handed over"] * 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
