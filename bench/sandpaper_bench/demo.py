@@ -26,9 +26,18 @@ from .demo_script import (
     play,
     table,
 )
-from .demo_sites import ATTACKS, PARAMETERS, SANDPAPER, STOCK, Attack, Stage
+from .demo_sites import (
+    ATTACKS,
+    PARAMETERS,
+    SANDPAPER,
+    SHOP_PART,
+    STOCK,
+    Attack,
+    Stage,
+)
 from .lab import source_version
 from .reaper import Reaper
+from .table import align
 from .testbed import BENCH, Testbed, TestbedError, parse_cores
 from .varnish import Variant
 
@@ -114,10 +123,8 @@ def where(bed: Testbed) -> str:
     if bed.proxy_cores == bed.load_cores:
         cores = "one core for varnishd, clients and origin"
     if bed.shaped:
-        return (f"Network namespaces, a link of {RATE_BPS / 1e9:g} Gbit/s to "
-                f"the clients; {cores}.")
-    return (f"Loopback, no link limit (run as root for a limited link); "
-            f"{cores}.")
+        return f"Link to the clients: {RATE_BPS / 1e9:g} Gbit/s; {cores}."
+    return f"Loopback, no link limit (root has one); {cores}."
 
 
 def introduction(bed: Testbed, attacks: Sequence[Attack],
@@ -208,11 +215,57 @@ def run_script(args: argparse.Namespace, reaper: Reaper) -> int:
     return 1 if missed else 0
 
 
+def run_live(args: argparse.Namespace, reaper: Reaper) -> bool:
+    """Show the live view; return whether the user wants the script, too."""
+    from . import demo_live
+
+    bed = make_bed(args, reaper)
+    variants = make_variants(args, bed)
+    print(f"Starting an origin, varnishd and three sites. {where(bed)}",
+          flush=True)
+    stage = Stage(bed, reaper, args.seed)
+
+    def end(demo: demo_live.Demo) -> None:
+        rows = demo.rows()
+        if rows:
+            print("What shop kept of its throughput, and its p99, with "
+                  "Sandpaper off (as stock) and on:\n")
+            print(align(demo_live.HEAD, rows) + "\n")
+        print("Five attacks against the stock build, two minutes: "
+              "bench/demo --script\n")
+        print(go_on(bed))
+
+    with stage.varnish(variants[SANDPAPER]) as varnish:
+        stage.prime(varnish)
+        shop_rps = SHOP_PART * stage.capacity(varnish)
+        return demo_live.run(stage, varnish, shop_rps, where(bed), end)
+
+
+def can_be_live() -> bool:
+    """Is there a terminal for the live view?  An error if urwid is not."""
+    from .demo_live import top
+
+    if top.why_no_terminal() is not None:
+        return False
+    try:
+        top.need_urwid()
+    except top.TopError:
+        raise TestbedError(
+            "the live view needs urwid: apt-get install python3-urwid, or "
+            "say --script") from None
+    return True
+
+
 def main(argv: list[str]) -> int:
     """Run the demo; return the exit status."""
     args = parser().parse_args(argv)
     reaper = Reaper(args.nice)
     try:
+        if not args.script and can_be_live():
+            if not run_live(args, reaper):
+                return 0
+            reaper.close()
+            reaper = Reaper(args.nice)
         return run_script(args, reaper)
     except TestbedError as error:
         print(f"demo: {error}", file=sys.stderr)

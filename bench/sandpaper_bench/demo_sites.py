@@ -32,7 +32,7 @@ WORK, HEAVY_WORK = 80, 500  # searches in TEXT that find nothing
 TEXT = "published-5 minutes-ago by-4 editors-in 12-cities, " * 40
 PAGE = "/bytes/10000"
 HUGE = "/bytes/300000"
-SILENT_SECONDS = 5  # varnishd waits so long for the origin that is silent
+SILENT_SECONDS = 2  # varnishd waits so long for the origin that is silent
 
 
 @dataclass(frozen=True)

@@ -258,6 +258,15 @@ class Load:
             seconds, 0.0, lambda: None)
         return {g["name"]: seen(g) for g in result["groups"]}
 
+    def background(
+        self, varnish: Varnish, groups: Sequence[Group], seconds: float
+    ) -> subprocess.Popen[str]:
+        """Load until the process is ended; a line of JSON each second."""
+        return self._reaper.popen(self._bed.command("client", [
+            str(self._loadgen_program), "-w", "0", "-t", str(seconds), "-i",
+            "1", "-s", str(self.seed), varnish.proxy.listen,
+            *(g.spec() for g in groups)]))
+
     @staticmethod
     def check(running: Iterable[Varnish]) -> None:
         """Has no worker process died?"""

@@ -125,11 +125,15 @@ class Varnish:
         raise TestbedError(
             f"{self.variant.program} did not start: {one_line(log)}")
 
+    def adm(self) -> list[str]:
+        """Return the varnishadm command that reaches it."""
+        return [str(self.variant.root / "bin" / "varnishadm"),
+                "-n", str(self._folder / "n")]
+
     def cli(self, *command: str) -> str:
         """Run a CLI command; return what it printed."""
         done = self._bed.ask(self.proxy.role, [
-            str(self.variant.root / "bin" / "varnishadm"),
-            "-n", str(self._folder / "n"), "-t", "50", *command])
+            *self.adm(), "-t", "50", *command])
         if done.returncode != 0:
             raise TestbedError(
                 f"varnishadm {' '.join(command)}: "
