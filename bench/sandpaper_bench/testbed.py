@@ -107,7 +107,7 @@ def run_folder() -> Path:
                   and not os.statvfs(memory).f_flag & os.ST_NOEXEC)
     except OSError:
         usable = False
-    return Path(tempfile.mkdtemp(prefix="sandpaper-bench-",
+    return Path(tempfile.mkdtemp(prefix=f"sandpaper-bench-{os.getpid()}-",
                                  dir=memory if usable else None))
 
 
