@@ -53,6 +53,7 @@
 #define TICK_PARTS	10		/* each for some of the connections */
 #define HEAD_MAX	8192
 #define REQUEST_MAX	4096
+#define HOST_MAX	300
 #define HEADERS_MAX	32		/* sets of headers a group */
 #define BODY_CHUNK	(1 << 20)
 #define RESET_AFTER	1024		/* bytes read before a reset */
@@ -62,6 +63,7 @@
 
 enum mode {
 	CLOSED,		/* next request when the last one is answered */
+	PACED,		/* the same, but `rate` a connection at most */
 	OPEN,		/* requests at `rate`, whatever the answers do */
 	STALL,		/* ask, never read: zero window */
 	SLOW,		/* read `rate` bytes/s a connection */
@@ -76,7 +78,7 @@ enum mode {
 };
 
 static const char * const mode_names[] = {
-	"closed", "open", "stall", "slow", "reset", "drip",
+	"closed", "paced", "open", "stall", "slow", "reset", "drip",
 	"post", "connect", "pipe", "h2", "h2-reset", "h2-ping", NULL
 };
 
@@ -119,6 +121,7 @@ struct group {
 	unsigned	streams, mark;
 	uint32_t	window;		/* of an h2 stream */
 	double		on, off, shift;	/* s that it loads, that it rests */
+	double		from, till;	/* s: it loads between, 0: always */
 	int		resting;
 	int		phase;		/* in which it loads, -1: always */
 	struct sockaddr_in to;
@@ -163,8 +166,8 @@ usage(const char *fmt, ...)
 	    "[-i interval_s] "
 	    "ADDR:PORT key=value[,key=value..] ...\n"
 	    "keys: name host path headers mode conns rate limit random_host "
-	    "unique hosts every streams window mark on off shift phase "
-	    "patience fresh to\n");
+	    "unique hosts every streams window mark on off shift from till "
+	    "phase patience fresh to\n");
 	exit(2);
 }
 
@@ -195,15 +198,41 @@ exponential(double rate)
 	return ((uint64_t)(-log(1.0 - u) / rate * (double)NS));
 }
 
+static uint64_t
+seconds_on(double s)
+{
+
+	return (t_start + (uint64_t)(s * (double)NS));
+}
+
 static int
 in_window(const struct group *g, uint64_t now)
 {
 	if (now < t_window || now >= t_end)
 		return (0);
+	if (g->till > 0)
+		return (now >= seconds_on(g->from) + settle &&
+		    now < seconds_on(g->till));
 	if (g->phase < 0)
 		return (1);
 	return (phase == (unsigned)g->phase &&
 	    (now - t_start) % phase_len >= settle);
+}
+
+/* Asked when it counts, whenever the answer comes */
+static int
+asked_in_window(const struct conn *c, uint64_t now)
+{
+	const struct group *g = c->group;
+
+	return (in_window(g, g->till > 0 ? c->asked : now));
+}
+
+static int
+is_over(const struct group *g, uint64_t now)
+{
+
+	return (g->till > 0 && now >= seconds_on(g->till));
 }
 
 static int
@@ -217,8 +246,8 @@ loads(const struct group *g)
 static int
 well_behaved(const struct group *g)
 {
-	return (g->mode == CLOSED || g->mode == OPEN || g->mode == PIPE ||
-	    (g->mode == H2 && g->window > 0));
+	return (g->mode == CLOSED || g->mode == PACED || g->mode == OPEN ||
+	    g->mode == PIPE || (g->mode == H2 && g->window > 0));
 }
 
 static void
@@ -306,22 +335,30 @@ conn_connect(struct conn *c, uint64_t now)
 	watch(c, EPOLL_CTL_ADD, EPOLLOUT);
 }
 
+static void
+format_host(const struct conn *c, char *host, size_t len)
+{
+	const struct group *g = c->group;
+
+	if (g->random_host)
+		(void)snprintf(host, len, "%016jx.%s", (uintmax_t)draw(),
+		    g->host);
+	else if (g->hosts > 0)
+		(void)snprintf(host, len, "h%u.%s",
+		    (unsigned)(c - g->conns) % g->hosts, g->host);
+	else
+		(void)snprintf(host, len, "%s", g->host);
+}
+
 static int
 format_request(const struct conn *c, char *buf, size_t len)
 {
 	const struct group *g = c->group;
-	char host[300], path[600];
+	char host[HOST_MAX], path[600];
 	int l;
 
 	serial++;
-	if (g->random_host)
-		(void)snprintf(host, sizeof host, "%016jx.%s",
-		    (uintmax_t)draw(), g->host);
-	else if (g->hosts > 0)
-		(void)snprintf(host, sizeof host, "h%u.%s",
-		    (unsigned)(c - g->conns) % g->hosts, g->host);
-	else
-		(void)snprintf(host, sizeof host, "%s", g->host);
+	format_host(c, host, sizeof host);
 	if (g->unique)
 		(void)snprintf(path, sizeof path, "%s?%ju", g->path,
 		    (uintmax_t)serial);
@@ -391,6 +428,8 @@ conn_ask(struct conn *c, uint64_t asked, uint64_t now)
 		c->due = now;
 	if (g->mode == POST)
 		c->due = conn_first(c, now);
+	if (g->mode == PACED)
+		c->due = now + (uint64_t)((double)NS / g->rate);
 }
 
 /* Send what is to be sent; what the socket does not take waits for it. */
@@ -421,7 +460,7 @@ conn_more(struct conn *c, uint64_t now)
 {
 	struct group *g = c->group;
 	unsigned most = g->mode == PIPE ? UINT32_MAX : g->streams;
-	char *p;
+	char host[HOST_MAX], *p;
 
 	while (loads(g) && c->owed < most &&
 	    c->out_len + REQUEST_MAX <= OUT_MAX) {
@@ -429,9 +468,11 @@ conn_more(struct conn *c, uint64_t now)
 		if (g->mode == PIPE)
 			c->out_len += (size_t)format_request(c, p,
 			    REQUEST_MAX);
-		else
-			c->out_len += H2_Ask(&c->h2, (uint8_t *)p, g->host,
+		else {
+			format_host(c, host, sizeof host);
+			c->out_len += H2_Ask(&c->h2, (uint8_t *)p, host,
 			    g->path);
+		}
 		g->sent++;
 		c->owed++;
 	}
@@ -559,6 +600,7 @@ conn_next(struct conn *c, uint64_t now)
 		break;
 	case RESET:
 	case CONNECT:
+	case PACED:
 		break;
 	default:
 		if (!group_spent(g) && loads(g))
@@ -599,6 +641,8 @@ conn_up(struct conn *c, uint64_t now)
 	default:
 		watch(c, EPOLL_CTL_MOD, EPOLLIN);
 	}
+	if (c->group->mode == PACED)
+		c->due = conn_first(c, now);
 	if (c->group->mode == RESET)
 		conn_ask(c, now, now);
 	else if (c->group->fresh)
@@ -618,8 +662,9 @@ conn_answered(struct conn *c, uint64_t now)
 		g->bytes += c->got;
 		c->count++;
 		g->slices[(now - t_window) / SLICE]++;
-		note_latency(g, now - c->asked);
 	}
+	if (asked_in_window(c, now))
+		note_latency(g, now - c->asked);
 	conn_next(c, now);
 }
 
@@ -863,12 +908,15 @@ conn_tick(struct conn *c, uint64_t now)
 		g->retrying--;
 		if (g->mode == RESET || g->mode == CONNECT || g->fresh)
 			c->state = IDLE;
-		else if (!group_spent(g))
+		else if (!group_spent(g) && !is_over(g, now))
 			conn_connect(c, now);
 		else
 			c->state = IDLE;
 		return;
 	}
+	if (g->mode == PACED && c->state == IDLE && c->fd >= 0 &&
+	    c->due <= now && !group_spent(g) && loads(g))
+		conn_ask(c, now, now);
 	if (c->state != HEAD && c->state != BODY)
 		return;
 	if ((g->mode == DRIP || g->mode == POST) && c->due <= now)
@@ -897,7 +945,7 @@ group_arrival(struct group *g, uint64_t now)
 {
 	struct conn *c = group_idle(g);
 
-	if (group_spent(g)) {
+	if (group_spent(g) || is_over(g, now)) {
 		g->next_arrival = UINT64_MAX;
 		return;
 	}
@@ -925,8 +973,9 @@ group_start(struct group *g, uint64_t now)
 	g->slices = calloc(nslices, sizeof *g->slices);
 	assert(g->conns != NULL && g->slices != NULL);
 	g->next_arrival = UINT64_MAX;
+	g->resting = g->till > 0 && g->from > 0;
 	if (g->mode == OPEN || g->mode == RESET || g->mode == CONNECT)
-		g->next_arrival = now;
+		g->next_arrival = seconds_on(g->from);
 	if (g->mode == OPEN) {
 		g->late = calloc(LATE_MAX, sizeof *g->late);
 		assert(g->late != NULL);
@@ -936,7 +985,11 @@ group_start(struct group *g, uint64_t now)
 		g->conns[i].fd = -1;
 		g->conns[i].head = malloc(HEAD_MAX);
 		assert(g->conns[i].head != NULL);
-		if (g->mode != RESET && g->mode != CONNECT && !g->fresh)
+		if (g->mode == RESET || g->mode == CONNECT || g->fresh)
+			continue;
+		if (g->from > 0)
+			conn_park(&g->conns[i], seconds_on(g->from));
+		else
 			conn_connect(&g->conns[i], now);
 	}
 }
@@ -1033,6 +1086,10 @@ set_key(struct group *g, const char *key, char *val)
 		g->off = strtod(val, NULL);
 	else if (!strcmp(key, "shift"))
 		g->shift = strtod(val, NULL);
+	else if (!strcmp(key, "from"))
+		g->from = strtod(val, NULL);
+	else if (!strcmp(key, "till"))
+		g->till = strtod(val, NULL);
 	else if (!strcmp(key, "phase"))
 		g->phase = atoi(val);
 	else if (!strcmp(key, "to"))
@@ -1042,8 +1099,8 @@ set_key(struct group *g, const char *key, char *val)
 			if (!strcmp(val, mode_names[i]))
 				break;
 		if (mode_names[i] == NULL)
-			usage("mode '%s' is not known: use closed, open, stall, "
-			    "slow, reset, drip, post, connect, pipe, h2, "
+			usage("mode '%s' is not known: use closed, paced, open, "
+			    "stall, slow, reset, drip, post, connect, pipe, h2, "
 			    "h2-reset, h2-ping", val);
 		g->mode = (enum mode)i;
 	} else
@@ -1081,6 +1138,10 @@ parse_group(char *spec)
 		usage("group '%s' needs a rate", g->name);
 	if (g->fresh && g->mode != OPEN)
 		usage("group '%s': only open groups are fresh", g->name);
+	if (g->till > 0 && (g->from < 0 || g->till <= g->from || g->on > 0 ||
+	    g->phase >= 0))
+		usage("group '%s': from %g till %g, without on or phase",
+		    g->name, g->from, g->till);
 	if (g->phase >= 0 && g->mode != CLOSED)
 		usage("group '%s': phase works only with mode=closed",
 		    g->name);
@@ -1105,7 +1166,7 @@ all_spent(void)
 static int
 timed(enum mode mode)
 {
-	return (mode == SLOW || mode == DRIP || mode == POST ||
+	return (mode == PACED || mode == SLOW || mode == DRIP || mode == POST ||
 	    mode == H2_RESET || mode == H2_PING);
 }
 
@@ -1119,13 +1180,17 @@ group_wake(struct group *g, uint64_t now)
 			conn_next(&g->conns[i], now);
 }
 
-/* A group that loads and rests in turn */
+/* A group that loads and rests in turn, or for some time */
 static void
 group_rest(struct group *g, uint64_t now)
 {
-	double at = fmod((double)(now - t_start) / (double)NS + g->shift,
-	    g->on + g->off);
-	int rests = at >= g->on;
+	double at = (double)(now - t_start) / (double)NS;
+	int rests;
+
+	if (g->till > 0)
+		rests = at < g->from || at >= g->till;
+	else
+		rests = fmod(at + g->shift, g->on + g->off) >= g->on;
 
 	if (rests == g->resting)
 		return;
@@ -1161,7 +1226,7 @@ ticks(uint64_t now)
 	part = (part + 1) % TICK_PARTS;
 	for (u = 0; u < ngroups; u++) {
 		g = &groups[u];
-		if (g->on > 0)
+		if (g->on > 0 || g->till > 0)
 			group_rest(g, now);
 		if (g->patience > 0 && g->late != NULL)
 			group_impatient(g, now);
@@ -1422,8 +1487,8 @@ count_waiting(struct group *g)
 	unsigned i;
 	struct conn *c;
 
-	if (g->mode != CLOSED && g->mode != OPEN && g->mode != STALL &&
-	    g->mode != SLOW)
+	if (g->mode != CLOSED && g->mode != PACED && g->mode != OPEN &&
+	    g->mode != STALL && g->mode != SLOW)
 		return (0);
 	for (i = 0; i < g->nconn; i++) {
 		c = &g->conns[i];
@@ -1439,6 +1504,18 @@ count_waiting(struct group *g)
 	return (n);
 }
 
+/* ns of the window in which a group with an end of its own counts */
+static uint64_t
+part(const struct group *g)
+{
+	uint64_t begin = seconds_on(g->from) + settle;
+	uint64_t end = seconds_on(g->till);
+
+	begin = begin < t_window ? t_window : begin;
+	end = end > t_end ? t_end : end;
+	return (end > begin ? end - begin : 0);
+}
+
 /* Seconds of the window that count for this group */
 static double
 group_window(const struct group *g, uint64_t window)
@@ -1448,6 +1525,8 @@ group_window(const struct group *g, uint64_t window)
 	if (g->phase >= 0)
 		counted = window / (nphases * phase_len) *
 		    (phase_len - settle);
+	if (g->till > 0)
+		counted = part(g);
 	return ((double)counted / (double)NS);
 }
 

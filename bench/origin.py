@@ -10,6 +10,7 @@ and is what the load generator's tests load.
 /fail/M             closed without an answer after M ms
 /late/N/M           N bytes after an exponential time with mean M ms
 /silent             no answer, ever
+/missing/M          404 after such a time
 anything else       404
 
 A page's text repeats, so that it compresses and has words for VCL to work on.
@@ -67,6 +68,9 @@ async def answer(path: str, writer: asyncio.StreamWriter) -> None:
             writer.write(head("200 OK", int(size)) + page(int(size)))
         case ["silent"]:
             await asyncio.Event().wait()
+        case ["missing", mean] if mean.isdigit():
+            await asyncio.sleep(LATENESS.expovariate(1) * int(mean) / 1e3)
+            writer.write(head("404 Not Found", 0))
         case _:
             writer.write(head("404 Not Found", 0))
     await writer.drain()

@@ -8,11 +8,17 @@ in `vcl`, before the customers' own; DEAR stands for five times c1's work.
 `fair` is the part of its throughput alone that the victim can claim: all of it
 where the abuse takes next to no CPU time or link, half of it beside a tenant
 that is greedy.
+
+Clients that invent Hosts come with and without a map.  Without one, all
+settings are Sandpaper's own, and the victim is proven: it is a tenant, the
+invented Hosts are members of the group (new), which has NEW_WEIGHT together.
+In the other cases each Host is a tenant at once, as if a map named it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 from .customers import BIG, DEAR, LARGE, backend, host
 from .load import Group
@@ -25,6 +31,13 @@ POOLS = 2  # Varnish's thread_pools
 SPARE_THREADS = 100  # beyond the pools' workers
 
 HOLE = "192.0.2.1"  # from where nothing ever comes, see testbed.py
+NEW_WEIGHT = 0.1  # Sandpaper's default
+NEW_KEPT = 0.85  # of the victim's throughput alone, beside new Hosts
+NEW_TIMES = 4.0
+INVENTORS = 400  # clients that invent Hosts
+INVENTED_RATE = 10  # requests/s of one that pauses
+LATE_MS = 20  # a slow origin's answer, on average
+
 H2 = ("feature=+http2",)
 ACKS = 7  # the mark of packets whose ACKs are dropped
 NO_ACKS = f"meta mark {ACKS} tcp flags & (fin|syn|rst|psh|ack) == ack drop"
@@ -39,6 +52,10 @@ class Abuse:
 
     groups: tuple[Group, ...] = ()
     fair: float = 1.0
+    kept: float = KEPT  # of that
+    times: float = TIMES
+    mapped: bool = False  # the VCL has a map, which has the victim
+    new: bool = False  # no map, and the rule for new Hosts holds
     prime: bool = True  # ask for its page first
     greedy: bool = False  # takes CPU or link: not beside the victim alone
     flood: bool = False  # and goes on until it has sent enough
@@ -87,11 +104,51 @@ GAME = recv("game", f"""\
 		unset req.http.X-Text;
 		unset req.http.X-Work;
 """)
+# Answers to invented Hosts are not kept: the cache is not what they are about
+INVENTED = """\
+sub vcl_recv {
+	if (req.http.host ~ "late[0-9]+[.]invented[.]example$") {
+		set req.backend_hint = dripping;
+		return (pass);
+	}
+	if (req.http.host ~ "made200[.]invented[.]example$") {
+		return (synth(200));
+	}
+	if (req.http.host ~ "made404[.]invented[.]example$") {
+		return (synth(404));
+	}
+}
+"""
 PROBED = "".join(
     backend(f"probed{n}", HOLE, 80).replace(
         "}\n", "\t.probe = { .interval = 1s; .timeout = 5s; }\n}\n")
     for n in range(50)) + recv("probed", "".join(
         f"\t\tset req.backend_hint = probed{n};\n" for n in range(50)))
+
+
+def inventing(
+    paced: bool, status: int, lasting: bool, mapped: bool
+) -> tuple[str, Abuse]:
+    """Return the name and the case of clients that invent Hosts.
+
+    Each request has a new Host, or each client one that lasts.  Answers come
+    from a slow origin to those that pause, else from VCL.
+    """
+    domain = f"{'late' if paced else 'made'}{status}.invented.example"
+    path = f"/late/100/{LATE_MS}" if status == 200 else f"/missing/{LATE_MS}"
+    clients = abuser("invented", path, "paced" if paced else "closed",
+                     INVENTORS, rate=INVENTED_RATE if paced else 0)
+    clients = replace(clients, host=domain, random_host=int(not lasting),
+                      hosts=INVENTORS if lasting else 0)
+    name = "-".join(["lasting-hosts" if lasting else "new-hosts",
+                     "paced" if paced else "closed", str(status),
+                     *(["map"] if mapped else [])])
+    fair = 0.5 if mapped else 1 / (1 + NEW_WEIGHT)
+    return name, Abuse(
+        (clients,), fair=fair, kept=KEPT if mapped else NEW_KEPT / fair,
+        times=NEW_TIMES, prime=False, greedy=True, mapped=mapped,
+        new=not mapped, vcl=INVENTED)
+
 
 ABUSES = {
     # 400 clients that send a byte of a head at a time.
@@ -121,7 +178,7 @@ ABUSES = {
     # Every request names a Host never seen before, a million in all.
     "random-hosts": Abuse(
         (abuser("unknown", random_host=1),), fair=0.5, prime=False,
-        greedy=True, flood=True, memory_mb=16),
+        greedy=True, flood=True, memory_mb=16, mapped=True),
     # Every fifth request is dear, as one that samples would miss.
     "alternates": Abuse(
         (abuser("game", PAGE, every=5),), fair=0.5, greedy=True, vcl=GAME),
@@ -212,4 +269,10 @@ ABUSES = {
     "no-descriptors": Abuse(
         (abuser("idle", mode="drip", conns=400, rate=0.1),), prime=False,
         greedy=True, once=True, deeds=("descriptors 300",)),
+    # 400 clients that invent Hosts: each request a new one, or each client
+    # one that lasts; with and without a map.
+    **dict(inventing(paced, status, lasting, mapped)
+           for (status, lasting), paced, mapped in product(
+               ((404, False), (200, False), (200, True)), (True, False),
+               (False, True))),
 }

@@ -71,7 +71,6 @@ LONG = ("workers", "utilization", "flash-crowd", "random-hosts",
 OURS = {"workers": "slots", "fetch": "slots", "utilization": "policies",
         "policies": "policies", SOAK: "counters"}
 NOOP = "k0"
-MAPPED = "random-hosts"  # the experiment that needs a tenant map
 STOCK = "stock"
 SWITCHES = {"sandpaper": "on", "off": "off", "observe": "observe"}
 
@@ -213,11 +212,24 @@ def nic_rate(experiment: str, rate: float, shaped: bool) -> tuple[str, ...]:
     return (f"sandpaper_nic_rate={round(rate * factor / 1e6)}M",)
 
 
+def new_hosts(experiment: str) -> tuple[str, ...]:
+    """Return what Sandpaper does with Hosts that no map names.
+
+    Where this is not the question, each is a tenant at once: no experiment
+    waits until its tenants are proven.
+    """
+    kind = ABUSES.get(experiment)
+    if kind is not None and kind.new:
+        return ()
+    return ("sandpaper_new_hosts=tenant",)
+
+
 def make_variants(
     args: argparse.Namespace, shaped: bool
 ) -> list[Variant]:
     """Return the variants that the user asked for."""
-    prelude = tenant_map() if args.experiment == MAPPED else ""
+    kind = ABUSES.get(args.experiment)
+    prelude = tenant_map() if kind is not None and kind.mapped else ""
     if args.prelude:
         try:
             prelude = args.prelude.read_text()
@@ -235,7 +247,7 @@ def make_variants(
                 name, args.sandpaper.resolve(),
                 (f"sandpaper={SWITCHES[name]}",
                  *nic_rate(args.experiment, args.rate, shaped),
-                 *args.param), prelude))
+                 *new_hosts(args.experiment), *args.param), prelude))
         else:
             raise TestbedError(f"there is no variant {name}: use some of "
                                "stock nginx " + " ".join(SWITCHES))

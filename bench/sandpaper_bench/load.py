@@ -54,7 +54,9 @@ class Group:
     mark: int = 0
     on: float = 0
     off: float = 0
+    since: float = 0
     shift: float = 0
+    till: float = 0
     phase: int = -1
     to: str = ""
     patience: float = 0
@@ -63,7 +65,8 @@ class Group:
 
     def spec(self) -> str:
         """Return the group as loadgen's argument."""
-        return ",".join(f"{k}={v}" for k, v in vars(self).items() if v != "")
+        return ",".join(f"{k.replace('since', 'from')}={v}"
+                        for k, v in vars(self).items() if v != "")
 
 
 def tenant(name: str, conns: int = 100, headers: str = "") -> Group:

@@ -15,11 +15,27 @@ from unittest.mock import MagicMock, patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
-from sandpaper_bench.abuse import abuse_result, dead_turn, failed, settled
+from sandpaper_bench.abuse import (
+    PROOF,
+    Case,
+    abuse_result,
+    dead_turn,
+    failed,
+    prove,
+    settled,
+)
 from sandpaper_bench.abuses import ABUSES, KEPT, Abuse
+from sandpaper_bench.cli import make_variants, parser
 from sandpaper_bench.customers import vcl, with_work
 from sandpaper_bench.load import Group, Seen, build_loadgen
 from sandpaper_bench.meddle import Meddler, do, waits
+from sandpaper_bench.newhosts import (
+    EVERY,
+    HOSTILE,
+    newcomer_script,
+    proven_script,
+    quotients,
+)
 from sandpaper_bench.soak import (
     REST_SECONDS,
     Half,
@@ -30,6 +46,7 @@ from sandpaper_bench.soak import (
 )
 from sandpaper_bench.soak import failed as soak_failed
 from sandpaper_bench.testbed import Proxy, TestbedError
+from sandpaper_bench.varnish import Variant
 
 ROOT = os.environ.get("VARNISH_ROOT", "")
 TIMEOUT = 60  # seconds
@@ -50,7 +67,7 @@ class Table(unittest.TestCase):
 
     def test_loadgen_takes_every_group(self) -> None:
         program = build_loadgen()
-        for name, abuse in ABUSES.items():
+        for name, abuse in (ABUSES | HOSTILE).items():
             for group in abuse.groups:
                 done = subprocess.run(
                     [str(program), "-t", "0.01", "-w", "0", "127.0.0.1:1",
@@ -62,7 +79,8 @@ class Table(unittest.TestCase):
     @unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
     def test_varnishd_takes_the_vcl_of_all(self) -> None:
         proxy = Proxy("proxy", "127.0.0.1", 1, "127.0.0.1", 80, 81)
-        parts = dict.fromkeys(a.vcl for a in ABUSES.values())
+        parts = dict.fromkeys(
+            a.vcl for a in (ABUSES | HOSTILE).values())
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "vcl"
             file.write_text(vcl(proxy, 100, with_work("".join(parts), 100)))
@@ -74,7 +92,7 @@ class Table(unittest.TestCase):
 
     def test_what_is_fair_is_a_part_of_all(self) -> None:
         for name, abuse in ABUSES.items():
-            self.assertTrue(0 < KEPT * abuse.fair < 1, name)
+            self.assertTrue(0 < abuse.kept * abuse.fair < 1, name)
             if abuse.fair < 1:
                 self.assertTrue(abuse.greedy, name)
             if abuse.firewall:
@@ -90,6 +108,126 @@ class Table(unittest.TestCase):
         self.assertEqual(len({g.name for g in groups}), len(groups))
         self.assertLessEqual(max(g.conns for g in groups), 10)
         self.assertEqual({g.mark for g in groups}, {0})
+
+
+class InventedHosts(unittest.TestCase):
+    """Clients that invent Hosts, with and without a map."""
+
+    def variant(self, name: str) -> Variant:
+        args = parser().parse_args([name, "--variants", "sandpaper"])
+        return make_variants(args, shaped=True)[0]
+
+    def test_each_case_comes_with_and_without_a_map(self) -> None:
+        found = {n for n in ABUSES if "-hosts-" in n}
+        self.assertEqual(found, {
+            f"{kind}{rest}" for kind in (
+                "new-hosts-paced-404", "new-hosts-closed-404",
+                "new-hosts-paced-200", "new-hosts-closed-200",
+                "lasting-hosts-paced-200", "lasting-hosts-closed-200")
+            for rest in ("", "-map")})
+
+    def test_who_asks_what(self) -> None:
+        for name, abuse in ABUSES.items():
+            if "-hosts-" not in name:
+                continue
+            group, = abuse.groups
+            self.assertEqual(group.conns, 400)
+            self.assertEqual((group.mode, group.rate),
+                             ("paced", 10) if "paced" in name
+                             else ("closed", 0))
+            self.assertEqual((group.random_host, group.hosts),
+                             (0, 400) if "lasting" in name else (1, 0))
+            self.assertIn("404" if "404" in name else "200", group.host)
+
+    def test_without_a_map_the_settings_are_the_default(self) -> None:
+        for name, abuse in ABUSES.items():
+            variant = self.variant(name)
+            rule = [p for p in variant.parameters if "new_hosts" in p]
+            self.assertEqual(rule, [] if abuse.new else [
+                "sandpaper_new_hosts=tenant"], name)
+            self.assertEqual("sandpaper." in variant.prelude, abuse.mapped,
+                             name)
+            self.assertFalse(abuse.new and abuse.mapped, name)
+
+    def test_what_the_victim_keeps(self) -> None:
+        new = ABUSES["new-hosts-paced-404"]
+        good = GOOD | {"fair": new.fair, "kept": 0.851, "p99_times": 3.9}
+        self.assertEqual(failed(new, good), [])
+        self.assertEqual(failed(new, good | {"kept": 0.849}), ["kept"])
+        self.assertEqual(failed(new, good | {"p99_times": 4.1}), ["p99"])
+        mapped = ABUSES["new-hosts-paced-404-map"]
+        self.assertEqual(failed(mapped, GOOD | {
+            "fair": mapped.fair, "kept": 0.451}), [])
+
+    def test_the_victim_is_proven_first(self) -> None:
+        group = Group("k0", "k0-main.example")
+        listed = '[2, ["sandpaper.list"], 1.5, {"list": [{%s}]}]'
+        new = '"tenant": "k0-main.example", "group": "(new)"'
+        said = [listed % new, listed % new,
+                listed % '"tenant": "k0-main.example"']
+        load, varnish = MagicMock(), MagicMock()
+        varnish.cli.side_effect = [""] * PROOF + said
+        prove(load, varnish, group)
+        self.assertEqual(varnish.cli.call_count, PROOF + len(said))
+        load.prime.assert_called_with(varnish, [group])
+        self.assertEqual(load.prime.call_count, PROOF)
+
+    def test_who_is_never_proven_is_said(self) -> None:
+        varnish = MagicMock()
+        varnish.cli.return_value = '[2, [], 1, {"list": []}]'
+        with (patch("sandpaper_bench.abuse.PROOF_PATIENCE", 0),
+              self.assertRaisesRegex(TestbedError, "a.example is no tenant")):
+            prove(MagicMock(), varnish, Group("a", "a.example"))
+
+    def test_only_where_the_rule_holds(self) -> None:
+        on = Variant("sandpaper", Path("/"), ("sandpaper=on",))
+        for name, variant, times in (
+                ("new-hosts-paced-404", on, 1),
+                ("new-hosts-paced-404-map", on, 0), ("connects", on, 0),
+                ("new-hosts-paced-404", Variant("stock", Path("/")), 0)):
+            case = Case(MagicMock(), ABUSES[name], Group("k0", "a"), variant)
+            with patch("sandpaper_bench.abuse.prove") as proved:
+                case._prime(MagicMock())
+            self.assertEqual(proved.call_count, times, name)
+
+    def test_a_proven_victim_in_time(self) -> None:
+        script = proven_script(60, [10, 60])
+        abuse, = EVERY["new-hosts-closed-404"].groups
+        groups = script.groups(Group("k0", "a"), 1000, [abuse])
+        times = {g.name: (g.since, g.till) for g in groups}
+        self.assertEqual(times["abuser 0"], (70, 137))
+        self.assertEqual(times["closed alone"], (60, 66))
+        self.assertEqual(times["open alone"], (66, 70))
+        self.assertEqual(times["closed 10 s"], (77, 83))
+        self.assertEqual(times["closed 60 s"], (127, 133))
+        self.assertEqual(times["closed alone again"], (140, 146))
+        # One of the victim's groups asks at any time, from the start on
+        at = 0.0
+        for g in groups[1:]:
+            self.assertEqual(g.since, at)
+            at = g.till
+        self.assertEqual(at, script.seconds)
+
+    def test_a_newcomer_in_time(self) -> None:
+        script = newcomer_script(10, [60])
+        groups = script.groups(Group("k0", "a"), 0, [Group("x", "x")])
+        times = {g.name: (g.since, g.till) for g in groups}
+        self.assertEqual(times, {
+            "abuser 0": (0, 70), "closed first": (10, 16),
+            "until 60 s": (16, 64), "closed 60 s": (64, 70),
+            "until alone": (70, 73), "closed alone": (73, 79)})
+
+    def test_quotients(self) -> None:
+        def window(rps: float, p99: float) -> dict[str, float]:
+            return {"rps": rps, "p99_ms": p99}
+
+        self.assertEqual(quotients({"windows": {
+            "closed alone": window(90, 1), "open alone": window(45, 1),
+            "closed 10 s": window(80, 5), "open 10 s": window(45, 4),
+            "closed alone again": window(110, 3),
+            "open alone again": window(45, 3)}}), {
+                "kept 10 s": 0.8, "p99 times 10 s": 2.5,
+                "open p99 times 10 s": 2, "control": 110 / 90})
 
 
 class Criteria(unittest.TestCase):

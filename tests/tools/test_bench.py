@@ -9,6 +9,7 @@ import itertools
 import json
 import math
 import os
+import re
 import resource
 import socket
 import subprocess
@@ -597,6 +598,45 @@ class Loadgen(unittest.TestCase):
         self.assertGreater(seen["sent_in_all"], 100)
         self.assertEqual(seen["answered_in_all"], seen["sent_in_all"])
         self.assertEqual((seen["unanswered"], seen["extra"]), (0, 0))
+
+    def test_a_client_that_pauses(self) -> None:
+        seen = self.load("host=a,path=/bytes/9,mode=paced,conns=5,rate=20",
+                         1.0)
+        # Each begins in another part of its period, and keeps to it
+        self.assertLessEqual(seen["sent"], 5 * 21)
+        self.assertGreater(seen["requests"], 5 * 2)
+        self.assertLessEqual(seen["conn_max"], 21)
+        self.assertEqual(seen["errors"], 0)
+
+    def test_groups_that_load_for_some_time(self) -> None:
+        done = self.run_loadgen(
+            "-w", "0", "-t", "1.2", "-q", "0", f"127.0.0.1:{self.port}",
+            "host=a,path=/bytes/9,from=0.4,till=0.8",
+            "host=b,path=/bytes/9,mode=open,rate=500,conns=9,from=0.4,till=0.8")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for g in json.loads(done.stdout.splitlines()[2])["groups"]:
+            self.assertEqual(sum(g["slices"][:4]), 0)
+            self.assertGreater(sum(g["slices"][4:8]), 0)
+            self.assertEqual(sum(g["slices"][8:]), 0)
+            # Of its own time, not of all
+            self.assertAlmostEqual(g["rps"], g["requests"] / 0.4, delta=1)
+
+    def test_a_time_that_ends_before_it_begins(self) -> None:
+        done = self.run_loadgen("127.0.0.1:1", "host=a,from=2,till=1")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("from 2 till 1", done.stderr)
+
+    def test_each_stream_has_a_new_host(self) -> None:
+        with self.loaded("host=xx,mode=h2,streams=20,random_host=1") as server:
+            peer = server.accept()[0]
+            peer.settimeout(TIMEOUT)
+            got = b""
+            while got.count(b".xx") < 20:
+                more = peer.recv(65536)
+                self.assertTrue(more)
+                got += more
+            peer.close()
+        self.assertEqual(len(set(re.findall(rb"[0-9a-f]{16}[.]xx", got))), 20)
 
     def test_a_group_that_rests(self) -> None:
         done = self.run_loadgen(

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`bench/new-hosts`: a tenant beside clients that invent Hosts, in time.
+
+There is no map, and all settings are Sandpaper's own.  One run of the load
+generator is one turn, in which each window begins at a fixed second:
+
+proven    the victim asks for PROOF_SECONDS, is measured alone, then 10 s and
+          60 s (and TEN_MINUTES, if told to) after the abuse began, then alone
+newcomer  the abuse goes on for 10 s before the victim's first request; the
+          victim is measured in its first 10 s, within a minute, then alone
+
+Each window is a closed loop, then, in `proven`, an open loop on
+QUICK_CONNECTIONS at 0.45 of the rate alone.  `kept` is throughput over the
+mean of the windows alone, which are before and after (A B B A); the last one
+over the first is the control.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+from . import cli
+from .abuse import QUICK_CONNECTIONS, is_proven, prove
+from .abuses import ABUSES, HOLE, INVENTED, Abuse, abuser
+from .customers import BIG, DEAR, backend, tenant_map
+from .lab import Lab, dump, progress
+from .load import Group, Seen, WorkerDied
+from .reaper import Reaper
+from .testbed import BENCH, TestbedError
+from .varnish import Variant, Varnish
+
+PROOF_SECONDS = 60.0
+CLOSED, OPEN = 6.0, 4.0  # seconds of a window's two parts
+QUICK_LOAD = 0.45
+REST = 3.0  # after the abuse
+COUNTERS = ("new_hosts", "new_proven", "new_again", "tenants",
+            "tenants_overflow", "refused", "shed")
+
+
+def invented(name: str, path: str = "/", mode: str = "closed",
+             conns: int = 400, **more: float) -> Group:
+    """Return a group each of whose requests has a new Host."""
+    return abuser(f"{name}.invented", path, mode, conns, random_host=1, **more)
+
+
+def rule(name: str, statements: str) -> str:
+    """Return VCL for the Hosts of such a group."""
+    return (f'sub vcl_recv {{\n\tif (req.http.host ~ "{name}[.]invented'
+            f'[.]example$") {{\n{statements}\t}}\n}}\n')
+
+
+# What else such clients can do; not part of the suite
+HOSTILE = {
+    # 2.2 ms of VCL in each request
+    "new-hosts-dear": Abuse(
+        (invented("dear"),), vcl=rule(
+            "dear", DEAR + "\t\treturn (synth(404));\n")),
+    "new-hosts-pipelining": Abuse(
+        (invented("made404", mode="pipe"),), vcl=INVENTED),
+    "new-hosts-slow-readers": Abuse(
+        (invented("big", f"/bytes/{BIG}", "stall"),), vcl=rule(
+            "big", '\t\tset req.http.host = "big.example";\n'
+            "\t\treturn (hash);\n")),
+    "new-hosts-blackhole": Abuse(
+        (invented("hole", mode="open", conns=2000, rate=1000),),
+        vcl=backend("dead", HOLE, 80) + rule(
+            "hole", "\t\tset req.backend_hint = dead;\n"
+            "\t\treturn (pass);\n")),
+    "new-hosts-h2": Abuse(
+        (replace(invented("made404", mode="h2"), streams=100),),
+        vcl=INVENTED, parameters=("feature=+http2",)),
+}
+EVERY = {n: a for n, a in ABUSES.items() if a.new} | HOSTILE
+
+
+@dataclass(frozen=True)
+class Window:
+    """One of the victim's, in seconds from the start."""
+
+    name: str
+    begin: float
+    both: bool = True  # closed, then open
+
+    @property
+    def end(self) -> float:
+        """Return when it ends."""
+        return self.begin + CLOSED + (OPEN if self.both else 0)
+
+
+@dataclass(frozen=True)
+class Script:
+    """What happens when."""
+
+    windows: tuple[Window, ...]
+    abused: tuple[float, float]
+    seconds: float
+    starts: float = 0.0  # of the victim
+
+    def groups(
+        self, victim: Group, rps: float, abusers: Sequence[Group]
+    ) -> list[Group]:
+        """Return loadgen's groups: the victim asks without a pause."""
+        begin, end = self.abused
+        found = [replace(g, name=f"abuser {n}", since=begin, till=end)
+                 for n, g in enumerate(abusers)]
+        at = self.starts
+        for w in self.windows:
+            if w.begin > at:
+                found.append(replace(victim, name=f"until {w.name}",
+                                     since=at, till=w.begin))
+            at = w.begin + CLOSED
+            found.append(replace(victim, name=f"closed {w.name}",
+                                 since=w.begin, till=at))
+            if w.both:
+                found.append(replace(
+                    victim, name=f"open {w.name}", mode="open",
+                    conns=QUICK_CONNECTIONS, rate=max(1.0, rps * QUICK_LOAD),
+                    since=at, till=w.end))
+            at = w.end
+        return found
+
+
+def proven_script(proof: float, ats: Sequence[float]) -> Script:
+    """Return the script of a victim that was there before."""
+    alone = Window("alone", proof)
+    begin = alone.end
+    windows = [alone]
+    for at in ats:
+        # The window's middle is at that second
+        windows.append(Window(f"{at:g} s", begin + at - CLOSED / 2))
+    end = windows[-1].end
+    windows.append(Window("alone again", end + REST))
+    return Script(tuple(windows), (begin, end), windows[-1].end)
+
+
+def newcomer_script(early: float, ats: Sequence[float]) -> Script:
+    """Return the script of a victim that comes while the abuse goes on."""
+    windows = [Window("first", early, both=False),
+               *(Window(f"{at:g} s", early + at - CLOSED, both=False)
+                 for at in ats)]
+    end = windows[-1].end
+    windows.append(Window("alone", end + REST, both=False))
+    return Script(tuple(windows), (0.0, end), windows[-1].end, early)
+
+
+def facts(varnish: Varnish, ours: bool) -> dict[str, Any]:
+    """Return what varnishd says of itself."""
+    found: dict[str, Any] = {
+        "memory_mb": round(varnish.rss_bytes() / 2**20, 1),
+        "threads": varnish.threads()}
+    if ours:
+        counters = varnish.gauges([f"SANDPAPER.{c}" for c in COUNTERS])
+        found |= {n.partition(".")[2]: v for n, v in counters.items()}
+    return found
+
+
+def brief(seen: Seen) -> dict[str, Any]:
+    """Return what is worth keeping of a group."""
+    return {"rps": round(seen.rps, 1), "p50_ms": round(seen.p50_s * 1e3, 3),
+            "p99_ms": round(seen.p99_s * 1e3, 3), "errors": seen.errors,
+            "not_200": seen.not_200, "unanswered": seen.unanswered}
+
+
+def by_second(seen: Sequence[Seen], seconds: float) -> str:
+    """Return how many requests of these groups were answered each second.
+
+    The load settles for the first 0.2 s of each group, which do not count.
+    """
+    slices = [sum(s.slices[i] for s in seen)
+              for i in range(int(seconds * 10))]
+    return " ".join(str(sum(slices[i:i + 10]))
+                    for i in range(0, len(slices), 10))
+
+
+def turn(
+    lab: Lab, variant: Variant, script: Script, kind: Abuse, victim: Group,
+    quickly: bool,
+) -> dict[str, Any]:
+    """Run a script once."""
+    ours = bool(variant.parameters)
+    variant = replace(
+        variant, prelude=variant.prelude + kind.vcl,
+        parameters=(*variant.parameters, *kind.parameters))
+    with lab.varnish(variant) as varnish:
+        lab.load.prime(varnish, [victim])
+        rps = 0.0
+        if not script.starts:
+            rps = lab.load.measure(varnish, [victim], 3.0)[victim.name].rps
+            if quickly:
+                prove(lab.load, varnish, victim)
+        before = facts(varnish, ours)
+        groups = script.groups(victim, rps, kind.groups)
+        seen = lab.load.disturbed(varnish, groups, script.seconds, 0.0)
+        after = facts(varnish, ours)
+        died = varnish.restarted() or varnish.panicked()
+        proven = ours and is_proven(varnish, victim.host)
+    found = {name: brief(s) for name, s in seen.items()
+             if not name.startswith(("until", "abuser"))}
+    attack = [s for name, s in seen.items() if name.startswith("abuser")]
+    return {
+        "variant": variant.name, "windows": found, "died": died,
+        "abusive_rps": round(sum(s.rps for s in attack), 1),
+        "abusive_requests": sum(s.sent_in_all for s in attack),
+        "victim_by_second": by_second(
+            [s for n, s in seen.items() if not n.startswith("abuser")],
+            script.seconds),
+        "abused_s": list(script.abused), "victim_starts_s": script.starts,
+        "before": before, "after": after, "victim_proven_at_end": proven,
+    }
+
+
+def quotients(one: dict[str, Any]) -> dict[str, float]:
+    """Return what a turn's windows are, over the mean of those alone.
+
+    The last one alone over the first is the control.
+    """
+    windows, found = one["windows"], {}
+
+    def alone(what: str, figure: str) -> float:
+        return mean(w[figure] for name, w in windows.items()
+                    if name in (f"{what} alone", f"{what} alone again"))
+
+    for name, w in windows.items():
+        what, _, when = name.partition(" ")
+        if when.startswith("alone"):
+            continue
+        times = w["p99_ms"] / alone(what, "p99_ms")
+        if what == "closed":
+            found[f"kept {when}"] = w["rps"] / alone(what, "rps")
+            found[f"p99 times {when}"] = times
+        else:
+            found[f"open p99 times {when}"] = times
+    if "closed alone again" in windows:
+        found["control"] = (windows["closed alone again"]["rps"]
+                            / windows["closed alone"]["rps"])
+    return found
+
+
+def summary(turns: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return medians over turns, and each turn's."""
+    each = [quotients(t) for t in turns if not t["died"]]
+    return {name: {"median": round(median(q[name] for q in each), 4),
+                   "turns": [round(q[name], 4) for q in each]}
+            for name in (each[0] if each else {})}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    p = argparse.ArgumentParser(
+        prog="new-hosts", description="Measure a tenant beside clients that "
+        "invent Hosts, without a map.")
+    p.add_argument("case", choices=sorted(EVERY))
+    p.add_argument("--script", choices=["proven", "newcomer"],
+                   default="proven")
+    p.add_argument("--victim", default="k0")
+    p.add_argument("--variants", default="sandpaper",
+                   help="of stock, sandpaper, tenant (new_hosts=tenant), map")
+    p.add_argument("--turns", type=int, default=1)
+    p.add_argument("--at", default="10,60", help="seconds of abuse")
+    p.add_argument("--proof", type=float, default=PROOF_SECONDS,
+                   help="seconds that the victim asks before")
+    p.add_argument("--quickly", action="store_true",
+                   help="prove the victim by a jump of the clock instead")
+    p.add_argument("--json", type=Path)
+    p.add_argument("--root", type=Path,
+                   default=BENCH.parent / "build")
+    p.add_argument("--unit-us", type=float)
+    return p
+
+
+def variants(names: str, root: Path) -> list[Variant]:
+    """Return the variants by name."""
+    ours, rate = root / "7.7" / "root", "sandpaper_nic_rate=1250M"
+    every = {
+        "stock": Variant("stock", root / "stock-7.7" / "root"),
+        "sandpaper": Variant("sandpaper", ours, ("sandpaper=on", rate)),
+        "tenant": Variant("tenant", ours, (
+            "sandpaper=on", rate, "sandpaper_new_hosts=tenant")),
+        "map": Variant("map", ours, ("sandpaper=on", rate), tenant_map()),
+    }
+    return [every[name] for name in names.split(",")]
+
+
+def run(args: argparse.Namespace, reaper: Reaper) -> int:
+    """Measure, print, write."""
+    given = cli.parser().parse_args(["pairs"])
+    given.unit_us = args.unit_us
+    bed = cli.make_bed(given, reaper)
+    chosen = variants(args.variants, args.root.resolve())
+    lab = Lab(bed, reaper, chosen, cli.make_plan(given, "pairs"),
+              unit_us=args.unit_us)
+    ats = [float(at) for at in args.at.split(",")]
+    turns: list[dict[str, Any]] = []
+    began = time.monotonic()
+    for number in range(args.turns):
+        for variant in chosen if number % 2 == 0 else chosen[::-1]:
+            new = variant.name == "sandpaper"
+            proof = args.proof if new and not args.quickly else 1.0
+            script = (proven_script(proof, ats) if args.script == "proven"
+                      else newcomer_script(10.0, ats))
+            try:
+                turns.append(turn(
+                    lab, variant, script, EVERY[args.case],
+                    lab.tenant(args.victim), new and args.quickly))
+            except WorkerDied as error:
+                progress(f"{variant.name}: {error}")
+                continue
+            progress(f"turn {number + 1} {variant.name}: " + ", ".join(
+                f"{k} {v:.3f}" for k, v in quotients(turns[-1]).items()))
+            progress("    " + json.dumps(turns[-1]["windows"]))
+            progress(f"    abuse {turns[-1]['abusive_rps']:.0f}/s  "
+                     + json.dumps(turns[-1]["after"]))
+    report = lab.report(f"{args.case}, {args.script}", {}, []) | {
+        "seconds": round(time.monotonic() - began, 1),
+        "case": args.case, "script": args.script, "victim": args.victim,
+        "proved_by": "a jump of the clock" if args.quickly
+        else f"{args.proof:g} s of load",
+        "abusers": [asdict(g) for g in EVERY[args.case].groups],
+        "summary": {v.name: summary([t for t in turns
+                                     if t["variant"] == v.name])
+                    for v in chosen},
+        "turns": turns}
+    for key in ("valid", "control", "results", "plan", "windows_disturbed"):
+        report.pop(key)
+    if args.json:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        args.json.write_text(dump(report))
+    return 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one case; return the exit status."""
+    args = parser().parse_args(argv)
+    reaper = Reaper(-10)
+    try:
+        return run(args, reaper)
+    except TestbedError as error:
+        print(f"new-hosts: {error}", file=sys.stderr)
+        return 2
+    finally:
+        reaper.close()
