@@ -13,6 +13,7 @@
 #include "cost.h"
 #include "glue.h"
 #include "list.h"
+#include "newhosts.h"
 #include "releaser.h"
 
 struct estimators {
@@ -25,6 +26,9 @@ struct tenant {
 	unsigned		classes;
 	int64_t			told[REL__RESOURCES];	/* ns, to the releaser */
 	int64_t			lead;		/* with sim_by_tenant() */
+	struct newhost		host;
+	int			good;		/* its answers are evidence */
+	int32_t			number;
 };
 
 struct request {
@@ -49,8 +53,10 @@ struct sim {
 	int			by_tenant;
 	uint32_t		alpha;
 	struct est_mean		mean[REL__RESOURCES];
-	struct tenant		*tenants;
+	struct tenant		**tenants;	/* newhosts links them */
 	int32_t			ntenants;
+	struct newhosts		newhosts;
+	struct tenant		*new_group;	/* NULL: no Host is new */
 	struct request		**chunks;
 	int32_t			nchunks;
 	int32_t			free;		/* first, or -1 */
@@ -117,6 +123,14 @@ abandon(struct sim *s, struct request *q)
 		REL_Complete(s->rel, &q->node, -1, 0, 0);
 }
 
+static void
+free_tenant(struct tenant *t)
+{
+	free(t->rel);
+	free(t->of);
+	free(t);
+}
+
 void
 sim_free(struct sim *s)
 {
@@ -125,11 +139,10 @@ sim_free(struct sim *s)
 	for (i = 0; i < s->nchunks * CHUNK; i++)
 		abandon(s, request_of(s, i));
 	for (i = 0; i < s->ntenants; i++)
-		REL_SetGroup(s->rel, s->tenants[i].rel, NULL, 0);
+		REL_SetGroup(s->rel, s->tenants[i]->rel, NULL, 0);
 	for (i = 0; i < s->ntenants; i++) {
-		REL_TenantFini(s->rel, s->tenants[i].rel);
-		free(s->tenants[i].rel);
-		free(s->tenants[i].of);
+		REL_TenantFini(s->rel, s->tenants[i]->rel);
+		free_tenant(s->tenants[i]);
 	}
 	for (i = 0; i < s->nchunks; i++)
 		free(s->chunks[i]);
@@ -186,31 +199,41 @@ static struct tenant *
 tenant_of(const struct sim *s, int32_t t)
 {
 	assert(t >= 0 && t < s->ntenants);
-	return (&s->tenants[t]);
+	return (s->tenants[t]);
+}
+
+static struct tenant *
+new_tenant(unsigned classes)
+{
+	size_t size = (REL_TenantSize() + 63) & ~(size_t)63;
+	struct tenant *t = calloc(1, sizeof *t);
+
+	if (t == NULL)
+		return (NULL);
+	t->classes = classes;
+	t->of = calloc(classes, sizeof *t->of);
+	t->rel = aligned_alloc(64, size);
+	if (t->of != NULL && t->rel != NULL)
+		return (t);
+	free_tenant(t);
+	return (NULL);
 }
 
 int32_t
 sim_tenant(struct sim *s, uint32_t weight, unsigned classes)
 {
-	size_t size = (REL_TenantSize() + 63) & ~(size_t)63;
-	struct tenant *t;
-	void *mem;
+	struct tenant **all, *t;
 
-	t = realloc(s->tenants, ((size_t)s->ntenants + 1) * sizeof *t);
+	all = realloc(s->tenants, ((size_t)s->ntenants + 1) * sizeof *all);
+	if (all == NULL)
+		return (-1);
+	s->tenants = all;
+	t = new_tenant(classes);
 	if (t == NULL)
 		return (-1);
-	s->tenants = t;
-	t += s->ntenants;
-	memset(t, 0, sizeof *t);
-	t->classes = classes;
-	t->of = calloc(classes, sizeof *t->of);
-	mem = aligned_alloc(64, size);
-	if (t->of == NULL || mem == NULL) {
-		free(t->of);
-		free(mem);
-		return (-1);
-	}
-	t->rel = REL_TenantInit(s->rel, mem, weight);
+	t->rel = REL_TenantInit(s->rel, t->rel, weight);
+	t->number = s->ntenants;
+	all[s->ntenants] = t;
 	return (s->ntenants++);
 }
 
@@ -308,6 +331,85 @@ learn(struct sim *s, struct tenant *t, const struct request *q)
 }
 
 /*--------------------------------------------------------------------
+ * New Hosts, as in varnishd's sp_new.c
+ */
+
+void
+sim_new_hosts(struct sim *s, int32_t group, int64_t now)
+{
+	assert(s->new_group == NULL);
+	s->new_group = tenant_of(s, group);
+	NEW_Init(&s->newhosts, now);
+}
+
+static void
+join(struct sim *s, const struct tenant *t, const struct tenant *group,
+    int64_t now)
+{
+	REL_SetGroup(s->rel, t->rel, group == NULL ? NULL : group->rel, now);
+}
+
+void
+sim_host(struct sim *s, int32_t tenant, int good, int64_t now)
+{
+	struct tenant *t = tenant_of(s, tenant);
+
+	t->good = good;
+	if (s->new_group == NULL)
+		return;
+	NEW_Begin(&s->newhosts, &t->host, now);
+	join(s, t, s->new_group, now);
+}
+
+int
+sim_another_host(struct sim *s, int32_t tenant, int good, int64_t now)
+{
+	struct tenant *t = tenant_of(s, tenant);
+
+	if (!REL_TenantIdle(s->rel, t->rel) || t->host.state == NEW_PROVEN)
+		return (0);
+	if (s->new_group != NULL)
+		NEW_End(&s->newhosts, &t->host);
+	join(s, t, NULL, now);
+	REL_TenantFini(s->rel, t->rel);
+	t->rel = REL_TenantInit(s->rel, t->rel, REL_WEIGHT_ONE);
+	memset(t->of, 0, t->classes * sizeof *t->of);
+	memset(t->told, 0, sizeof t->told);
+	t->lead = 0;
+	sim_host(s, tenant, good, now);
+	return (1);
+}
+
+int32_t
+sim_new_next(struct sim *s, int64_t now)
+{
+	struct newhost *h = NEW_Next(&s->newhosts, now);
+	struct tenant *t;
+
+	assert(s->new_group != NULL);
+	if (h == NULL)
+		return (-1);
+	t = LIST_OF(h, struct tenant, host);
+	join(s, t, NEW_Is(h) ? s->new_group : NULL, now);
+	return (t->number);
+}
+
+void
+sim_new_stat(const struct sim *s, struct sim_new_stat *st)
+{
+	st->hosts = s->newhosts.nnew;
+	st->evident = s->newhosts.nevident;
+	st->proven = s->newhosts.nproven;
+	st->crowded = (uint32_t)NEW_Crowded(&s->newhosts);
+}
+
+int
+sim_new_is(const struct sim *s, int32_t tenant)
+{
+	return (NEW_Is(&tenant_of(s, tenant)->host));
+}
+
+/*--------------------------------------------------------------------
  * Requests
  */
 
@@ -378,7 +480,7 @@ sim_dequeue(struct sim *s, unsigned slot, unsigned closed, int64_t now)
 	s->answer.cpu = q->cost[REL_CPU];
 	s->answer.net = q->cost[REL_NET];
 	s->answer.charge = n->charge;
-	tell_first(s, &s->tenants[q->tenant]);
+	tell_first(s, tenant_of(s, q->tenant));
 	return (q->number);
 }
 
@@ -448,12 +550,14 @@ void
 sim_complete(struct sim *s, int32_t request, uint32_t scale, int64_t now)
 {
 	struct request *q = request_of(s, request);
-	struct tenant *t = &s->tenants[q->tenant];
+	struct tenant *t = tenant_of(s, q->tenant);
 	int64_t cost = dominant_cost(s, t, q);
 
 	if (s->keep)
 		record(s, q, now);
 	REL_Complete(s->rel, &q->node, scale == 0 ? -1 : cost, scale, now);
+	if (s->new_group != NULL)
+		NEW_Answer(&s->newhosts, &t->host, t->good, now);
 	if (scale != 0) {
 		learn(s, t, q);
 		tell_first(s, t);
@@ -467,7 +571,7 @@ sim_cancel(struct sim *s, int32_t request, int64_t now)
 	struct request *q = request_of(s, request);
 
 	REL_Cancel(s->rel, &q->node, now);
-	tell_first(s, &s->tenants[q->tenant]);
+	tell_first(s, tenant_of(s, q->tenant));
 	give_back(s, q);
 }
 

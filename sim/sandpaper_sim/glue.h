@@ -38,6 +38,11 @@ struct sim_stat {
 	int64_t			charged;	/* ns */
 };
 
+struct sim_new_stat {
+	uint32_t		hosts, evident, proven;
+	uint32_t		crowded;	/* NEW_Crowded() */
+};
+
 /* Of the request that sim_dequeue() returned last */
 struct sim_answer {
 	int32_t			tenant;
@@ -74,6 +79,16 @@ void sim_limits(struct sim *, int32_t tenant, uint32_t reservation,
     uint32_t limit, int64_t now);
 /* REL_SetGroup(); group -1: none */
 void sim_group(struct sim *, int32_t tenant, int32_t group, int64_t now);
+/* Hosts that no map names begin in the group; without this call, as tenants */
+void sim_new_hosts(struct sim *, int32_t group, int64_t now);
+/* The tenant is a Host that no map names; good: all its answers are evidence */
+void sim_host(struct sim *, int32_t tenant, int good, int64_t now);
+/* Its record is for another Host from now on. 0: it is not idle, or proven */
+int sim_another_host(struct sim *, int32_t tenant, int good, int64_t now);
+/* NEW_Next(): a tenant that is proven now, or new again; -1: none */
+int32_t sim_new_next(struct sim *, int64_t now);
+void sim_new_stat(const struct sim *, struct sim_new_stat *);
+int sim_new_is(const struct sim *, int32_t tenant);	/* NEW_Is() */
 void sim_stat(const struct sim *, int32_t tenant, struct sim_stat *);
 void sim_charge(struct sim *, int32_t tenant, int64_t cost, int64_t now);
 

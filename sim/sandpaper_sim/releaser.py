@@ -25,6 +25,9 @@ WEIGHT_ONE, WEIGHT_MAX = lib.REL_WEIGHT_ONE, lib.REL_WEIGHT_MAX
 SCALE_ONE, PART_ONE = lib.REL_SCALE_ONE, lib.REL_PART_ONE
 COST_MAX = lib.REL_COST_MAX     # ns, of one request
 FLOWS, FLOWS_MAX = lib.REL_FLOWS, lib.REL_FLOWS_MAX     # of mr3-vf
+WINDOW, PROOF, FEW, AGE, EVERY, IDLE = (        # of newhosts.h; s, FEW: Hosts
+    lib.NEW_WINDOW, lib.NEW_PROOF, lib.NEW_FEW, lib.NEW_AGE, lib.NEW_EVERY,
+    lib.NEW_IDLE)
 HOLD = lib.NIC_BACKLOG          # ns of link that are let through
 
 RECORD = np.dtype([("arrival", "i8"), ("start", "i8"), ("end", "i8"),
@@ -198,6 +201,34 @@ class Releaser:
         Else it is the request's (Sandpaper, Figure 8, line 10)."""
         lib.sim_by_tenant(self.sim)
 
+    def adopt(self, group: int, now: int) -> None:
+        """Hosts that no map names begin as members of this group."""
+        lib.sim_new_hosts(self.sim, group, now)
+
+    def host(self, tenant: int, status: int, now: int) -> None:
+        """The tenant is a Host that no map names, with answers of a status."""
+        lib.sim_host(self.sim, tenant, is_good(status), now)
+
+    def another_host(self, tenant: int, status: int, now: int) -> bool:
+        """The tenant's record is another Host's; False: it is in use."""
+        return bool(lib.sim_another_host(
+            self.sim, tenant, is_good(status), now))
+
+    def changes(self, now: int) -> list[int]:
+        """Hosts that are proven now, or new again: call it every 100 ms."""
+        found = []
+        while (t := lib.sim_new_next(self.sim, now)) >= 0:
+            found.append(t)
+        return found
+
+    def is_new(self, tenant: int) -> bool:
+        """It is a member of (new)."""
+        return bool(lib.sim_new_is(self.sim, tenant))
+
+    def new_stat(self) -> dict[str, int]:
+        """Hosts that are new, have evidence, are proven; is there a crowd?"""
+        return _fields("struct sim_new_stat", lib.sim_new_stat, self.sim)
+
     def set_round(self, ns: int) -> None:
         """REL_SetRound(): how much service a round of mr3-rs gives."""
         lib.sim_round(self.sim, ns)
@@ -211,10 +242,7 @@ class Releaser:
 
     def stat(self, tenant: int) -> dict[str, int]:
         """Its counts, estimates and account, ns."""
-        st = ffi.new("struct sim_stat *")
-        lib.sim_stat(self.sim, tenant, st)
-        return {name: getattr(st, name)
-                for name, _ in ffi.typeof("struct sim_stat").fields}
+        return _fields("struct sim_stat", lib.sim_stat, self.sim, tenant)
 
     @property
     def synchronised(self) -> bool:
@@ -239,6 +267,18 @@ class Releaser:
             return np.empty(0, RECORD)
         return np.frombuffer(
             ffi.buffer(rows, n * RECORD.itemsize), RECORD).copy()
+
+
+def is_good(status: int) -> bool:
+    """NEW_Good(): is such an answer evidence?"""
+    return 200 <= status < 400
+
+
+def _fields(struct: str, call: Any, *args: Any) -> dict[str, int]:  # noqa: ANN401
+    """What a call fills in as its last argument."""
+    st = ffi.new(f"{struct} *")
+    call(*args, st)
+    return {name: getattr(st, name) for name, _ in ffi.typeof(struct).fields}
 
 
 def _number(n: int) -> int:
