@@ -29,10 +29,10 @@ group_place(struct group *g, struct member *m, enum rel_resource dominant)
 }
 
 void
-group_begin(const struct group *g, struct member *m)
+group_begin(const struct group *g, struct member *m, int64_t ns)
 {
-	if (m->start < g->v)
-		m->start = g->v;
+	if (m->start < g->v + ns)
+		m->start = g->v + ns;
 }
 
 void

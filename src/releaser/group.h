@@ -5,11 +5,12 @@
  *
  * To the policy a group is one tenant, which has one request at a time to be
  * released: that of the member whose turn it is.  Members have turns by
- * start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996, section 2): a
- * member has a start tag S, virtual ns.  The least goes, and v is its S; a
- * request that costs k moves S by k/w, and who comes back starts at v at
- * least.  What a member does not use is its siblings', before it is another
- * group's.
+ * self-clocked fair queueing (Golestani, INFOCOM 1994): a member has a tag S,
+ * virtual ns.  The least goes, and v is its S; a request that costs k moves S
+ * by k/w.  A member that had no request starts at v + k/w at least.  If it
+ * started at v, members that come with one request each, and never again, would
+ * keep v where it is, and a member that asks again would never have a turn.
+ * What a member does not use is its siblings', before it is another group's.
  *
  * Costs are settled: S moves by what a request cost more or less.
  */
@@ -44,8 +45,8 @@ struct group {				/* one a tenant that has members */
 
 /* Its pool, its tag or its dominant resource have changed */
 void group_place(struct group *, struct member *, enum rel_resource dominant);
-/* A member that had no request has one */
-void group_begin(const struct group *, struct member *);
+/* A member that had no request has one, which costs so many virtual ns */
+void group_begin(const struct group *, struct member *, int64_t ns);
 /* Its request costs so many virtual ns, or so many more or less */
 void group_charge(const struct group *, struct member *, int64_t ns);
 /* It has the turn */

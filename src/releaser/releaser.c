@@ -406,7 +406,8 @@ admit(struct rel *rel, struct rel_node *n)
 		return;
 	}
 	if (t->waiting++ == 0)
-		group_begin(&g->of, &t->member);
+		group_begin(&g->of, &t->member,
+		    t->cost * REL_WEIGHT_ONE / t->weight);
 	if (!has_turns(rel, g)) {
 		join(rel, n);
 		return;

@@ -590,6 +590,44 @@ test_group_move_accounts(void **state)
 	world_free(&s.w);
 }
 
+#define FRESH		10
+
+/* Members that have one request each, and are gone, do not keep one that asks
+ * again from its turn: it has its part among those that wait */
+static void
+test_group_fresh(void **state)
+{
+	struct tenant t[2 + FRESH] = { { .is_group = 1 }, { .group = 1 } };
+	struct server s;
+	struct req *r;
+	unsigned i, n, had = 0;
+
+	(void)state;
+	for (i = 2; i < 2 + FRESH; i++)
+		t[i] = (struct tenant){ .group = 1 };
+	server_init(&s, 0, 2 + FRESH, t);
+	for (i = 1; i < 2 + FRESH; i++)
+		(void)world_enqueue(s.w, i, MS);
+	(void)world_enqueue(s.w, 1, MS);
+	for (n = 0; n < 50 * (FRESH + 1); n++) {
+		s.w->now += MS;
+		assert_non_null(r = world_dequeue(s.w, 0, 0, NULL));
+		i = r->tenant;
+		world_complete(s.w, r, MS, REL_SCALE_ONE);
+		had += i == 1;
+		if (i > 1) {
+			world_group(s.w, i, 0);
+			world_renew(s.w, i, REL_WEIGHT_ONE);
+			world_estimate(s.w, i, MS, 0);
+			world_group(s.w, i, 1);
+		}
+		(void)world_enqueue(s.w, i, MS);
+	}
+	assert_in_range(had, 49, 60);
+	assert_null(s.w->fault);
+	world_free(&s.w);
+}
+
 /* What a member may have of a buffer that it shares with its siblings */
 static void
 test_group_part(void **state)
@@ -806,6 +844,7 @@ main(void)
 		cmocka_unit_test(test_group_fifo),
 		cmocka_unit_test(test_group_move),
 		cmocka_unit_test(test_group_move_accounts),
+		cmocka_unit_test(test_group_fresh),
 		cmocka_unit_test(test_group_part),
 		cmocka_unit_test(test_group_share),
 		cmocka_unit_test(test_random),
