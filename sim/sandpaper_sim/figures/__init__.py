@@ -7,6 +7,7 @@ from ..figure import Figure
 from . import (
     appendix_b,
     gaming,
+    new_hosts,
     sandpaper_fig5,
     sandpaper_fig10,
     sandpaper_fig11,
@@ -26,6 +27,7 @@ FIGURES: dict[str, Figure] = {f.name: f for f in (
     unbounded.FIGURE,
     appendix_b.FIGURE,
     gaming.FIGURE,
+    new_hosts.FIGURE,
     twodfq_fig5.FIGURE,
     twodfq_fig6.FIGURE,
     twodfq_fig8.FIGURE,
