@@ -105,6 +105,12 @@ class Prose(Repository):
         self.write("doc/a.md", f"# A\n\n{words}.\n" + "\nShort one.\n" * 3)
         self.assertEqual(self.check("prose"), [])
 
+    def test_number_ends_a_sentence(self) -> None:
+        words = " ".join(["word"] * 18)
+        self.write("doc/a.md", f"# A\n\nAt most {words} 1024. If {words}, 5. 0 "
+                   f"{words}. See 7.7. The e.g. {words}.\n")
+        self.assertEqual(self.check("prose"), [])
+
     def test_mean(self) -> None:
         words = " ".join(["word"] * 21)
         self.write("doc/a.md", f"# A\n\n{words}. {words}. " + words[5:] + ".\n")

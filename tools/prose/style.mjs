@@ -19,13 +19,14 @@ function plain(node) {
 }
 
 // Each sentence of a plain text: its words, where it begins, and how.
+// The splitter takes "1024. If" for a number of a list: it gets no digits.
 function sentences(text) {
-    return split(text)
+    return split(text.replaceAll(/[0-9]/g, "x"))
         .filter((part) => part.type === "Sentence")
         .map((part) => ({
             words: part.raw.split(/\s+/).filter((w) => WORD.test(w)).length,
             index: part.range[0],
-            begin: part.raw.split(/\s+/).slice(0, 4).join(" ")
+            begin: text.slice(...part.range).split(/\s+/).slice(0, 4).join(" ")
                 .replaceAll(/C{2,}/g, ".."),
         }))
         .filter((sentence) => sentence.words > 0);
