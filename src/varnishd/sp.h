@@ -332,6 +332,7 @@ void spd_new_begin(struct spd_tenant *);
 void spd_new_end(struct spd_tenant *);
 void spd_new_answer(struct spd_tenant *, int good, int64_t now);
 struct spd_tenant *spd_new_liable(struct spd_tenant *);
+int spd_new_stays(const struct spd_tenant *);
 void spd_new_stat(struct spd_new_stat *);
 unsigned spd_new_seconds(const struct spd_tenant *, int64_t now);
 void spd_new_age(int64_t ns);

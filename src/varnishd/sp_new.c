@@ -91,6 +91,19 @@ spd_new_age(int64_t ns)
 	ahead += ns;
 }
 
+/*
+ * Must its record stay, however many Hosts are invented?  If it is proven, or
+ * has evidence, unless many have: those would fill the table.
+ */
+int
+spd_new_stays(const struct spd_tenant *t)
+{
+
+	SPD_LOCKED();
+	return (t->newhost.state == NEW_PROVEN ||
+	    (t->newhost.state == NEW_EVIDENT && !NEW_Crowded(&newhosts)));
+}
+
 /* Whose limits count for the tenant: its own, or those of (new) */
 struct spd_tenant *
 spd_new_liable(struct spd_tenant *t)

@@ -51,7 +51,8 @@ spd_name(const struct spd_tenant *t)
 
 /*
  * Nothing waits, runs or is owed, and no connection waits to be parsed.  A
- * Host that is proven stays so, however many others are invented.
+ * Host that is proven stays so, however many others are invented, and a Host
+ * with evidence keeps it.
  * (Connections that only remember it look at its generation.)
  */
 static int v_matchproto_(ten_idle_f)
@@ -62,7 +63,7 @@ spd_tenant_idle(void *priv, struct ten_record *r)
 	AZ(priv);
 	SPD_LOCKED();
 	return (REL_TenantIdle(spd.rel, t->rel) && VTAILQ_EMPTY(&t->ready) &&
-	    t->writers == 0 && t->newhost.state != NEW_PROVEN);
+	    t->writers == 0 && !spd_new_stays(t));
 }
 
 static void v_matchproto_(ten_life_f)
