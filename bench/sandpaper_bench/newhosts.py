@@ -6,6 +6,9 @@ generator is one turn, in which each window begins at a fixed second:
 
 proven    the victim asks for PROOF_SECONDS, is measured alone, then 10 s and
           60 s (and TEN_MINUTES, if told to) after the abuse began, then alone
+turns     the same, in turns of alone, abused, abused, alone, --cycles times
+sparse    a site with few visitors, alone, beside the victim, beside the abuse
+pair      two real sites (--victim A,B), nobody else: when they are proven
 newcomer  the abuse goes on for 10 s before the victim's first request; the
           victim is measured in its first 10 s, within a minute, then alone
 
@@ -20,6 +23,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -30,7 +34,13 @@ from typing import Any
 from . import cli
 from .abuse import QUICK_CONNECTIONS, is_proven, prove
 from .abuses import ABUSES, HOLE, INVENTED, Abuse, abuser
-from .customers import BIG, DEAR, backend, tenant_map
+from .customers import (
+    BIG,
+    DEAR,
+    backend,
+    path,
+    tenant_map,
+)
 from .lab import Lab, dump, progress
 from .load import Group, Seen, WorkerDied
 from .reaper import Reaper
@@ -40,6 +50,8 @@ from .varnish import Variant, Varnish
 PROOF_SECONDS = 60.0
 CLOSED, OPEN = 6.0, 4.0  # seconds of a window's two parts
 QUICK_LOAD = 0.45
+SITES, SPARSE_SECONDS = 14, 30.0
+PAIR_SECONDS = 20.0
 REST = 3.0  # after the abuse
 COUNTERS = ("new_hosts", "new_proven", "new_again", "tenants",
             "tenants_overflow", "refused", "shed")
@@ -100,7 +112,7 @@ class Script:
     """What happens when."""
 
     windows: tuple[Window, ...]
-    abused: tuple[float, float]
+    abused: tuple[tuple[float, float], ...]
     seconds: float
     starts: float = 0.0  # of the victim
 
@@ -108,8 +120,8 @@ class Script:
         self, victim: Group, rps: float, abusers: Sequence[Group]
     ) -> list[Group]:
         """Return loadgen's groups: the victim asks without a pause."""
-        begin, end = self.abused
-        found = [replace(g, name=f"abuser {n}", since=begin, till=end)
+        found = [replace(g, name=f"abuser {n} {i}", since=begin, till=end)
+                 for i, (begin, end) in enumerate(self.abused)
                  for n, g in enumerate(abusers)]
         at = self.starts
         for w in self.windows:
@@ -138,7 +150,23 @@ def proven_script(proof: float, ats: Sequence[float]) -> Script:
         windows.append(Window(f"{at:g} s", begin + at - CLOSED / 2))
     end = windows[-1].end
     windows.append(Window("alone again", end + REST))
-    return Script(tuple(windows), (begin, end), windows[-1].end)
+    return Script(tuple(windows), ((begin, end),), windows[-1].end)
+
+
+def turns_script(proof: float, cycles: int) -> Script:
+    """Return the script of windows that take turns."""
+    windows, abused, at = [], [], proof
+    for number in range(cycles):
+        windows.append(Window(f"alone {number}", at, both=False))
+        begin = windows[-1].end
+        windows.append(Window(f"abused {number}", begin + REST, both=False))
+        windows.append(Window(f"abused {number} again", windows[-1].end,
+                              both=False))
+        abused.append((begin, windows[-1].end))
+        windows.append(Window(f"alone {number} again",
+                              windows[-1].end + REST, both=False))
+        at = windows[-1].end
+    return Script(tuple(windows), tuple(abused), at)
 
 
 def newcomer_script(early: float, ats: Sequence[float]) -> Script:
@@ -148,7 +176,7 @@ def newcomer_script(early: float, ats: Sequence[float]) -> Script:
                  for at in ats)]
     end = windows[-1].end
     windows.append(Window("alone", end + REST, both=False))
-    return Script(tuple(windows), (0.0, end), windows[-1].end, early)
+    return Script(tuple(windows), ((0.0, end),), windows[-1].end, early)
 
 
 def facts(varnish: Varnish, ours: bool) -> dict[str, Any]:
@@ -182,7 +210,7 @@ def by_second(seen: Sequence[Seen], seconds: float) -> str:
 
 def turn(
     lab: Lab, variant: Variant, script: Script, kind: Abuse, victim: Group,
-    quickly: bool,
+    quickly: bool, jump: tuple[float, float] = (0.0, 0.0),
 ) -> dict[str, Any]:
     """Run a script once."""
     ours = bool(variant.parameters)
@@ -197,9 +225,17 @@ def turn(
             if quickly:
                 prove(lab.load, varnish, victim)
         before = facts(varnish, ours)
+        cpu = varnish.cpu_seconds()
         groups = script.groups(victim, rps, kind.groups)
+        timer = threading.Timer(
+            script.abused[0][0] + jump[0], varnish.cli,
+            ("debug.sandpaper.age", f"{jump[1]:.0f}"))
+        if jump[1] and ours:
+            timer.start()
         seen = lab.load.disturbed(varnish, groups, script.seconds, 0.0)
-        after = facts(varnish, ours)
+        timer.cancel()
+        after = facts(varnish, ours) | {
+            "cpu_s": round(varnish.cpu_seconds() - cpu, 2)}
         died = varnish.restarted() or varnish.panicked()
         proven = ours and is_proven(varnish, victim.host)
     found = {name: brief(s) for name, s in seen.items()
@@ -212,9 +248,85 @@ def turn(
         "victim_by_second": by_second(
             [s for n, s in seen.items() if not n.startswith("abuser")],
             script.seconds),
-        "abused_s": list(script.abused), "victim_starts_s": script.starts,
+        "abused_s": [list(a) for a in script.abused], "victim_starts_s": script.starts,
         "before": before, "after": after, "victim_proven_at_end": proven,
     }
+
+
+def sparse_turn(
+    lab: Lab, variant: Variant, kind: Abuse, victim: Group, new: bool
+) -> dict[str, Any]:
+    """Ask for pages of sites with so few visitors that they stay new.
+
+    Each of SITES has a request every 6.7 s: never in 10 of 60 seconds.  That
+    is two requests a second, and as rare for each as one a minute.
+    """
+    site = Group("site", "many.example", path("k0"), "paced", SITES,
+                 2 / SITES, hosts=SITES)
+    variant = replace(
+        variant, prelude=variant.prelude + kind.vcl,
+        parameters=(*variant.parameters, *kind.parameters))
+    found: dict[str, Any] = {"variant": variant.name, "died": False}
+    with lab.varnish(variant) as varnish:
+        lab.load.prime(varnish, [victim, *(
+            replace(site, host=f"h{n}.{site.host}", hosts=0)
+            for n in range(SITES))])
+        if new:
+            prove(lab.load, varnish, victim)
+        for name, others in (("idle", ()), ("beside", (victim,)),
+                             ("idle again", ()), ("abused", kind.groups)):
+            seen = lab.load.disturbed(
+                varnish, [site, *others], SPARSE_SECONDS, 0.0)["site"]
+            found[name] = brief(seen) | {"requests": seen.sent_in_all}
+        found["after"] = facts(varnish, bool(variant.parameters))
+    return found
+
+
+class Watch(threading.Thread):
+    """Looks until these Hosts are tenants, for so long."""
+
+    def __init__(
+        self, varnish: Varnish, hosts: Sequence[str], seconds: float
+    ) -> None:
+        super().__init__()
+        self.after_s: dict[str, float] = {}
+        self._varnish, self._hosts, self._seconds = varnish, hosts, seconds
+
+    def run(self) -> None:
+        """Look five times a second."""
+        begin = time.monotonic()
+        while (len(self.after_s) < len(self._hosts)
+               and time.monotonic() - begin < self._seconds):
+            for name in self._hosts:
+                if name not in self.after_s and is_proven(
+                        self._varnish, name):
+                    self.after_s[name] = round(time.monotonic() - begin, 1)
+            time.sleep(0.2)
+
+
+def pair_turn(
+    lab: Lab, variant: Variant, names: Sequence[str], new: bool
+) -> dict[str, Any]:
+    """Measure two real sites, each alone and both, when they are proven."""
+    groups = [lab.tenant(name) for name in names]
+    found: dict[str, Any] = {"variant": variant.name, "died": False}
+    with lab.varnish(variant) as varnish:
+        lab.load.prime(varnish, groups)
+        if new:
+            watch = Watch(varnish, [g.host for g in groups], PAIR_SECONDS)
+            watch.start()
+            lab.load.disturbed(varnish, groups, PAIR_SECONDS, 0.0)
+            watch.join()
+            found["proven_after_s"] = watch.after_s
+        a, b = groups
+        seen = lab.in_phases(
+            [(varnish, [a]), (varnish, groups), (varnish, [b])]).phases
+    alone = seen[0][a.name].rps, seen[2][b.name].rps
+    both = seen[1][a.name].rps, seen[1][b.name].rps
+    norm = [t / s for t, s in zip(both, alone, strict=True)]
+    return found | {
+        "alone_rps": alone, "both_rps": both, "normalised": norm,
+        "ratio": min(norm) / max(norm)}
 
 
 def quotients(one: dict[str, Any]) -> dict[str, float]:
@@ -222,10 +334,12 @@ def quotients(one: dict[str, Any]) -> dict[str, float]:
 
     The last one alone over the first is the control.
     """
+    if "closed abused 0" in one["windows"]:
+        return cycle_quotients(one["windows"])
     windows, found = one["windows"], {}
 
     def alone(what: str, figure: str) -> float:
-        return mean(w[figure] for name, w in windows.items()
+        return mean(float(w[figure]) for name, w in windows.items()
                     if name in (f"{what} alone", f"{what} alone again"))
 
     for name, w in windows.items():
@@ -244,6 +358,24 @@ def quotients(one: dict[str, Any]) -> dict[str, float]:
     return found
 
 
+def cycle_quotients(windows: dict[str, Any]) -> dict[str, float]:
+    """Return medians over cycles: a machine changes slowly."""
+    found: dict[str, list[float]] = {"kept": [], "p99 times": [],
+                                     "control": []}
+    number = 0
+    while f"closed alone {number}" in windows:
+        (a, b, c, d) = (windows[f"closed {what} {number}{again}"]
+                        for what, again in (
+                            ("alone", ""), ("abused", ""),
+                            ("abused", " again"), ("alone", " again")))
+        found["kept"].append((b["rps"] + c["rps"]) / (a["rps"] + d["rps"]))
+        found["p99 times"].append(
+            (b["p99_ms"] + c["p99_ms"]) / (a["p99_ms"] + d["p99_ms"]))
+        found["control"].append(d["rps"] / a["rps"])
+        number += 1
+    return {name: median(values) for name, values in found.items()}
+
+
 def summary(turns: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return medians over turns, and each turn's."""
     each = [quotients(t) for t in turns if not t["died"]]
@@ -258,17 +390,21 @@ def parser() -> argparse.ArgumentParser:
         prog="new-hosts", description="Measure a tenant beside clients that "
         "invent Hosts, without a map.")
     p.add_argument("case", choices=sorted(EVERY))
-    p.add_argument("--script", choices=["proven", "newcomer"],
+    p.add_argument("--script", choices=["proven", "turns", "newcomer", "sparse", "pair"],
                    default="proven")
     p.add_argument("--victim", default="k0")
     p.add_argument("--variants", default="sandpaper",
                    help="of stock, sandpaper, tenant (new_hosts=tenant), map")
     p.add_argument("--turns", type=int, default=1)
     p.add_argument("--at", default="10,60", help="seconds of abuse")
+    p.add_argument("--cycles", type=int, default=4)
     p.add_argument("--proof", type=float, default=PROOF_SECONDS,
                    help="seconds that the victim asks before")
     p.add_argument("--quickly", action="store_true",
                    help="prove the victim by a jump of the clock instead")
+    p.add_argument("--jump", default="0,0", metavar="AT,BY",
+                   help="in this second of abuse the clock of new Hosts jumps "
+                   "by so many seconds")
     p.add_argument("--json", type=Path)
     p.add_argument("--root", type=Path,
                    default=BENCH.parent / "build")
@@ -289,6 +425,17 @@ def variants(names: str, root: Path) -> list[Variant]:
     return [every[name] for name in names.split(",")]
 
 
+def make_script(
+    args: argparse.Namespace, proof: float, ats: Sequence[float]
+) -> Script:
+    """Return the script that was asked for."""
+    if args.script == "turns":
+        return turns_script(proof, args.cycles)
+    if args.script == "newcomer":
+        return newcomer_script(10.0, ats)
+    return proven_script(proof, ats)
+
+
 def run(args: argparse.Namespace, reaper: Reaper) -> int:
     """Measure, print, write."""
     given = cli.parser().parse_args(["pairs"])
@@ -298,18 +445,30 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     lab = Lab(bed, reaper, chosen, cli.make_plan(given, "pairs"),
               unit_us=args.unit_us)
     ats = [float(at) for at in args.at.split(",")]
+    at, _, by = args.jump.partition(",")
+    jump = float(at), float(by)
     turns: list[dict[str, Any]] = []
     began = time.monotonic()
     for number in range(args.turns):
         for variant in chosen if number % 2 == 0 else chosen[::-1]:
             new = variant.name == "sandpaper"
             proof = args.proof if new and not args.quickly else 1.0
-            script = (proven_script(proof, ats) if args.script == "proven"
-                      else newcomer_script(10.0, ats))
             try:
+                if args.script == "pair":
+                    turns.append(pair_turn(
+                        lab, variant, args.victim.split(","), new))
+                    progress(json.dumps(turns[-1]))
+                    continue
+                if args.script == "sparse":
+                    turns.append(sparse_turn(
+                        lab, variant, EVERY[args.case],
+                        lab.tenant(args.victim), new))
+                    progress(json.dumps(turns[-1]))
+                    continue
                 turns.append(turn(
-                    lab, variant, script, EVERY[args.case],
-                    lab.tenant(args.victim), new and args.quickly))
+                    lab, variant, make_script(args, proof, ats),
+                    EVERY[args.case], lab.tenant(args.victim),
+                    new and args.quickly, jump))
             except WorkerDied as error:
                 progress(f"{variant.name}: {error}")
                 continue
@@ -321,12 +480,12 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     report = lab.report(f"{args.case}, {args.script}", {}, []) | {
         "seconds": round(time.monotonic() - began, 1),
         "case": args.case, "script": args.script, "victim": args.victim,
-        "proved_by": "a jump of the clock" if args.quickly
+        "jump_s": list(jump), "proved_by": "a jump of the clock" if args.quickly
         else f"{args.proof:g} s of load",
         "abusers": [asdict(g) for g in EVERY[args.case].groups],
-        "summary": {v.name: summary([t for t in turns
-                                     if t["variant"] == v.name])
-                    for v in chosen},
+        "summary": {} if args.script in ("sparse", "pair") else {
+            v.name: summary([t for t in turns if t["variant"] == v.name])
+            for v in chosen},
         "turns": turns}
     for key in ("valid", "control", "results", "plan", "windows_disturbed"):
         report.pop(key)
