@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 ESCAPE = re.compile(r"\x1b(\[[0-9;?]*[a-zA-Z]|[()][A-Z0-9]|[=>78])|[\x0e\x0f]")
-COLOUR = re.compile(r"\x1b\[[0-9;]*?\b(3[0-7]|9[0-7]|38;5;\d+)[;m]")
+COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-7]|9[0-7]|38;5)(?:;\d+)*m")
 SECONDS = 60.0  # for what takes a few
 
 
