@@ -102,8 +102,6 @@ def make_variants(
         SANDPAPER: Variant(
             SANDPAPER, args.sandpaper.resolve(),
             (*PARAMETERS, "sandpaper=on", f"sandpaper_nic_rate={rate}"))}
-    for variant in found.values():
-        _ = variant.program
     return found
 
 
@@ -194,6 +192,8 @@ def run_script(args: argparse.Namespace, reaper: Reaper) -> int:
     attacks, timing = chosen(args.attacks), SHORT if args.short else Timing()
     bed = make_bed(args, reaper)
     variants = make_variants(args, bed)
+    for variant in variants.values():
+        _ = variant.program  # is it there?
     say(introduction(bed, attacks, timing))
     began = datetime.now(UTC)
     stage = Stage(bed, reaper, args.seed)
@@ -221,6 +221,7 @@ def run_live(args: argparse.Namespace, reaper: Reaper) -> bool:
 
     bed = make_bed(args, reaper)
     variants = make_variants(args, bed)
+    _ = variants[SANDPAPER].program  # is it there?
     print(f"Starting an origin, varnishd and three sites. {where(bed)}",
           flush=True)
     stage = Stage(bed, reaper, args.seed)

@@ -31,6 +31,7 @@ LEAST = (76, 18)  # columns and lines of a terminal
 SMOOTH = 3  # seconds that the sentence looks at
 SETTLE = 2  # seconds after a change that do not count in the table
 SWITCHED_ON = 10  # the same: what waits from before has to end first
+FULL = 1.25  # of what a site is asked for: a full bar
 PROVEN = 10  # seconds with an answer that make a new Host a tenant
 FOREVER = 86400
 INVENTED = "invented"
@@ -343,7 +344,7 @@ class Demo:
         style = grade(part) if ours else "info"
         high = max(seen.rps, default=0.0)
         if ours:
-            high = max(high, offered)
+            high = FULL * offered
         history = max(0, width - 49)
         return [
             ("title", f" {name:<10}"), (style, f"{number(rps):>9}"),
