@@ -37,7 +37,7 @@ class Timing:
     settle: float = 0.2
     alone: float = 1.0
     onset: float = 0.8
-    wedge: float = 2.5  # the onset of an attack that uses threads up
+    wedge: float = 1.5  # the onset of an attack that uses threads up
     attack: float = 2.0
     turns: int = 2  # of each variant
 
