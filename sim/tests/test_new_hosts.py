@@ -163,3 +163,16 @@ def test_400_clients_and_404(pace: int) -> None:
              for rule in ("group", "tenant")}
     assert keeps["group"] >= 0.85
     assert keeps["tenant"] <= 0.1
+
+
+@pytest.mark.parametrize("lifetime", [0, 1])
+def test_a_newcomer_among_invented_hosts(lifetime: int) -> None:
+    """Hosts that come for one request do not keep another new Host waiting."""
+    server = pool("mr3-rs", 1)
+    keeper = Keeper(server)
+    new = site(server)
+    closed(server, new, 4, fixed(5))
+    Inventors(server, Invented(100, 404, lifetime), fixed(5))
+    server.run(20 * SECOND)
+    at = keeper.proven_at(new)
+    assert at is not None and at <= 12 * SECOND
