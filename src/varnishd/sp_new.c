@@ -6,7 +6,9 @@
  * With sandpaper_new_hosts=group, a Host that no map names is a member of the
  * group (new) until it is proven.  The tenant (other) is a member, too, since
  * it has the Hosts that found no room in the table of tenants.  A limit of
- * one tenant is a limit of all members of (new) together.
+ * one tenant is a limit of all members of (new) together.  A member with
+ * evidence has 32 times the weight of one without: clients that invent Hosts
+ * and get errors do not keep a real site from being proven.
  *
  * All of it is under the lock, but for the log.
  */
@@ -19,6 +21,7 @@
 #include "sp.h"
 
 #define SPD_NEWS	16		/* Hosts that change at a time */
+#define SPD_NEW_EVIDENT	(32U * REL_WEIGHT_ONE)	/* weight in (new) */
 
 static struct newhosts newhosts;
 static int64_t ahead;			/* ns, spd_new_age() */
@@ -71,7 +74,11 @@ spd_new_answer(struct spd_tenant *t, int good, int64_t now)
 {
 
 	SPD_LOCKED();
+	if (t->newhost.state == NEW_NONE)
+		return;
 	NEW_Answer(&newhosts, &t->newhost, good, now + ahead);
+	REL_SetWeight(spd.rel, t->rel, t->newhost.state == NEW_EVIDENT ?
+	    SPD_NEW_EVIDENT : REL_WEIGHT_ONE);
 }
 
 unsigned
@@ -149,6 +156,7 @@ spd_new_rule(struct spd_tenant *group)
 			spd_new_begin(t);
 		} else {
 			spd_new_end(t);
+			REL_SetWeight(spd.rel, t->rel, REL_WEIGHT_ONE);
 			spd_new_join(t, NULL);
 		}
 	}
@@ -199,6 +207,7 @@ spd_new_change(struct newhost *h, struct spd_news *news)
 		spd.vsc->new_proven++;
 	else
 		spd.vsc->new_again++;
+	REL_SetWeight(spd.rel, t->rel, REL_WEIGHT_ONE);
 	spd_new_join(t, news->proven ? NULL : spd.new_group);
 }
 
