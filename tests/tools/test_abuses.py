@@ -35,6 +35,7 @@ from sandpaper_bench.newhosts import (
     newcomer_script,
     proven_script,
     quotients,
+    turns_script,
 )
 from sandpaper_bench.soak import (
     REST_SECONDS,
@@ -195,7 +196,7 @@ class InventedHosts(unittest.TestCase):
         abuse, = EVERY["new-hosts-closed-404"].groups
         groups = script.groups(Group("k0", "a"), 1000, [abuse])
         times = {g.name: (g.since, g.till) for g in groups}
-        self.assertEqual(times["abuser 0"], (70, 137))
+        self.assertEqual(times["abuser 0 0"], (70, 137))
         self.assertEqual(times["closed alone"], (60, 66))
         self.assertEqual(times["open alone"], (66, 70))
         self.assertEqual(times["closed 10 s"], (77, 83))
@@ -208,12 +209,31 @@ class InventedHosts(unittest.TestCase):
             at = g.till
         self.assertEqual(at, script.seconds)
 
+    def test_turns_in_time(self) -> None:
+        script = turns_script(1, 2)
+        groups = script.groups(Group("k0", "a"), 0, [Group("x", "x")])
+        times = {g.name: (g.since, g.till) for g in groups}
+        self.assertEqual(times["abuser 0 0"], (7, 22))
+        self.assertEqual(times["closed abused 0"], (10, 16))
+        self.assertEqual(times["closed alone 0 again"], (25, 31))
+        self.assertEqual(times["closed alone 1"], (31, 37))
+        self.assertEqual(times["abuser 0 1"], (37, 52))
+        rps = {"alone": 100, "abused": 80, "abused again": 90,
+               "alone again": 120}
+        found = quotients({"windows": {
+            name: {"rps": rps[name.translate({ord(c): None for c in "01"})
+                              .replace("closed ", "").replace("  ", " ")
+                              .strip()], "p99_ms": 1}
+            for name in times if name.startswith("closed")}})
+        self.assertEqual(found, {
+            "kept": 170 / 220, "p99 times": 1, "control": 1.2})
+
     def test_a_newcomer_in_time(self) -> None:
         script = newcomer_script(10, [60])
         groups = script.groups(Group("k0", "a"), 0, [Group("x", "x")])
         times = {g.name: (g.since, g.till) for g in groups}
         self.assertEqual(times, {
-            "abuser 0": (0, 70), "closed first": (10, 16),
+            "abuser 0 0": (0, 70), "closed first": (10, 16),
             "until 60 s": (16, 64), "closed 60 s": (64, 70),
             "until alone": (70, 73), "closed alone": (73, 79)})
 
