@@ -24,7 +24,7 @@ from sandpaper_bench.abuse import (
     prove,
     settled,
 )
-from sandpaper_bench.abuses import ABUSES, KEPT, Abuse
+from sandpaper_bench.abuses import ABUSES, Abuse
 from sandpaper_bench.cli import make_variants, parser
 from sandpaper_bench.customers import vcl, with_work
 from sandpaper_bench.load import Group, Seen, build_loadgen
