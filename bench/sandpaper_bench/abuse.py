@@ -124,6 +124,8 @@ def prove(load: Load, varnish: Varnish, group: Group) -> None:
             raise TestbedError(f"{group.host} is no tenant of its own: "
                                + varnish.cli("sandpaper.list"))
         time.sleep(0.05)
+    # Right after a start all Hosts that last are proven: that is over.
+    varnish.cli("debug.sandpaper.age", "60")
 
 
 def is_proven(varnish: Varnish, name: str) -> bool:

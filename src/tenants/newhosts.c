@@ -59,6 +59,12 @@ NEW_Init(struct newhosts *nh, int64_t now)
 }
 
 void
+NEW_Start(struct newhosts *nh, int64_t now)
+{
+	nh->open = now / SECOND + NEW_START;
+}
+
+void
 NEW_Begin(struct newhosts *nh, struct newhost *h, int64_t now)
 {
 	assert(h->state == NEW_NONE);
@@ -173,6 +179,8 @@ next_proven(struct newhosts *nh, int64_t now)
 			list_remove(&h->asks);	/* until it has it again */
 			continue;
 		}
+		if (now / SECOND < nh->open)
+			return (h);
 		if (nh->tokens < TOKEN || (NEW_Crowded(nh) &&
 		    now / SECOND - h->since < NEW_AGE))
 			return (NULL);

@@ -19,6 +19,10 @@
  * NEW_FEW tokens, or one while more than NEW_FEW Hosts have evidence.  A
  * proven Host without an answer for NEW_IDLE seconds is new again.
  *
+ * For NEW_START seconds after a start no Host needs an age or a token: nobody
+ * has a share yet that others could take, and hundreds of real sites may begin
+ * at this time.
+ *
  *	NONE --Begin--> QUIET <--evidence--> EVIDENT --Next--> PROVEN
  *	                  ^                                       |
  *	                  '----------------- idle ----------------'
@@ -41,6 +45,7 @@
 #define NEW_AGE		60		/* s */
 #define NEW_EVERY	10		/* s, one token */
 #define NEW_IDLE	600		/* s */
+#define NEW_START	60		/* s */
 #define NEW_STEPS	64		/* Hosts that one call looks at */
 
 enum new_state {
@@ -65,11 +70,14 @@ struct newhosts {
 	unsigned		nnew;	/* QUIET and EVIDENT */
 	unsigned		nevident, nproven;
 	int64_t			ticked;	/* s */
+	int64_t			open;	/* s, until then no age or token */
 	unsigned		tokens;	/* 1/1000 */
 };
 
 /* All times are ns of one monotonic clock */
 void NEW_Init(struct newhosts *, int64_t now);
+/* The first request of all comes now */
+void NEW_Start(struct newhosts *, int64_t now);
 /* A Host that no map names has its first request; it is NONE before */
 void NEW_Begin(struct newhosts *, struct newhost *, int64_t now);
 /* The record goes, or a map names the Host; NONE stays as it is */

@@ -24,6 +24,7 @@
 #define SPD_NEW_EVIDENT	(32U * REL_WEIGHT_ONE)	/* weight in (new) */
 
 static struct newhosts newhosts;
+static int started;			/* there was a new Host */
 static int64_t ahead;			/* ns, spd_new_age() */
 
 static void
@@ -54,6 +55,9 @@ spd_new_begin(struct spd_tenant *t)
 	SPD_LOCKED();
 	if (spd.new_group == NULL || !spd_new_is_host(t))
 		return;
+	if (!started)
+		NEW_Start(&newhosts, METER_Now() + ahead);
+	started = 1;
 	NEW_Begin(&newhosts, &t->newhost, METER_Now() + ahead);
 	spd_new_join(t, spd.new_group);
 	spd.vsc->new_hosts = newhosts.nnew;

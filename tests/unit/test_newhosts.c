@@ -195,6 +195,25 @@ test_bound(void **state)
 	assert_in_range(n, NEW_FEW, NEW_FEW + 2 * 6);
 }
 
+/* At the start all Hosts that last are proven; after NEW_START, by the rule */
+static void
+test_start(void **state)
+{
+	struct site x;
+
+	(void)state;
+	site_init(&x, MANY);
+	NEW_Start(&x.nh, x.s * S);
+	answers(&x, 0, MANY - 30, 200, NEW_PROOF - 1);
+	assert_int_equal(changes(&x), 0);
+	answers(&x, 0, MANY - 30, 200, 1);
+	assert_int_equal(changes(&x), MANY - 30);
+	x.s = 1000 + NEW_START - NEW_PROOF + 1;
+	answers(&x, MANY - 30, MANY, 200, NEW_PROOF);
+	assert_true(NEW_Crowded(&x.nh));
+	assert_int_equal(changes(&x), 1);
+}
+
 static void
 test_growth(void **state)
 {
@@ -345,6 +364,7 @@ main(void)
 		cmocka_unit_test(test_errors_are_no_crowd),
 		cmocka_unit_test(test_crowd),
 		cmocka_unit_test(test_bound),
+		cmocka_unit_test(test_start),
 		cmocka_unit_test(test_growth),
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_random),
