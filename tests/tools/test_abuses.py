@@ -167,9 +167,10 @@ class InventedHosts(unittest.TestCase):
         said = [listed % new, listed % new,
                 listed % '"tenant": "k0-main.example"']
         load, varnish = MagicMock(), MagicMock()
-        varnish.cli.side_effect = [""] * PROOF + said
+        varnish.cli.side_effect = [""] * PROOF + said + [""]
         prove(load, varnish, group)
-        self.assertEqual(varnish.cli.call_count, PROOF + len(said))
+        self.assertEqual(varnish.cli.call_count, PROOF + len(said) + 1)
+        varnish.cli.assert_called_with("debug.sandpaper.age", "60")
         load.prime.assert_called_with(varnish, [group])
         self.assertEqual(load.prime.call_count, PROOF)
 
