@@ -38,7 +38,7 @@ class Turns(Preloaded):
         self.varnishd(
             "", "-f", self.vcl(VCL), "-p", "sandpaper_nic_rate=100M",
             "-p", "sandpaper_cores=1", "-p", "sandpaper_workers_per_core=1",
-            "-p", "workspace_client=1m")
+            "-p", "workspace_client=1m", "-p", "sandpaper_new_hosts=tenant")
         for _ in range(20):
             self.assertEqual(self.status(self.ask("a.example", "/large")), 200)
         self.assertEqual(self.tenant("a.example")["dominant"], "net")

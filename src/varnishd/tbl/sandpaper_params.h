@@ -25,19 +25,16 @@ PARAM_SIMPLE(
 	/* def */	"on",
 	/* units */	NULL,
 	/* descr */
-	"Selects how requests share this varnishd process between tenants.\n"
-	"\toff\tStock Varnish: Sandpaper measures nothing and holds no "
-	"request.\n"
-	"\tobserve\tMeasure and report. Requests are released in order of "
-	"arrival, at most 8192 run at a time. Shares, reservations, the "
-	"limit of sandpaper.limits() and sandpaper_fetch_limit are not "
-	"enforced. Limits on queues, waiting time and slow readers are "
-	"enforced.\n"
-	"\ton\tEnforce shares. Requests are released in the order that "
-	"sandpaper_policy selects, as many at a time as there are slots.\n"
-	"\nStart with \"observe\" to see tenants and costs without enforcing "
-	"shares. Use \"off\" to compare with stock Varnish.\n"
-	"\nExample: ``param.set sandpaper observe``"
+	"Selects how requests share this varnishd process between "
+	"tenants.\n\toff\tStock Varnish: Sandpaper measures nothing and "
+	"holds no request.\n\tobserve\tMeasure and report. Requests are "
+	"released in order of arrival, at most 8192 run at a time. Shares, "
+	"reservations, the limit of sandpaper.limits() and "
+	"sandpaper_fetch_limit are not enforced. Limits on queues, waiting "
+	"time and slow readers are enforced.\n\ton\tEnforce shares. "
+	"Requests are released in the order that sandpaper_policy selects, "
+	"as many at a time as there are slots.\n\nExample: ``param.set "
+	"sandpaper observe``"
 )
 
 PARAM_SIMPLE(
@@ -49,13 +46,10 @@ PARAM_SIMPLE(
 	/* units */	NULL,
 	/* descr */
 	"Selects the order in which waiting requests are released, by the "
-	"name of a policy. It applies only while sandpaper is \"on\".\n"
-	"\nThe default, mr3-rs, shares cpu and net by weight. fifo releases "
-	"in order of arrival, without shares. The others are for "
-	"comparison.\n"
-	"\nKeep the default, unless you want to compare policies. To list "
-	"all policies, set a name that does not exist.\n"
-	"\nExample: ``param.set sandpaper_policy fifo``"
+	"name of a policy. It applies only while sandpaper is "
+	"\"on\".\n\nThe default, mr3-rs, shares cpu and net by weight. fifo"
+	" releases in order of arrival, without shares. The others are for "
+	"comparison.\n\nExample: ``param.set sandpaper_policy fifo``"
 )
 
 PARAM_SIMPLE(
@@ -67,15 +61,12 @@ PARAM_SIMPLE(
 	/* units */	"seconds",
 	/* descr */
 	"Sets the minimum length of a scheduling round of the policies "
-	"mr3-rs and mr3. In a round, each tenant with waiting requests uses "
-	"its share in one turn. The minimum applies only while no waiting "
-	"tenant is net-dominant.\n"
-	"\nThe default gives long turns, which keep CPU caches warm. Zero "
-	"sets no minimum: as in the Sandpaper paper, the most expensive "
-	"request then sets the length.\n"
-	"\nLower the value if a tenant with cheap requests waits too long "
-	"for its turn.\n"
-	"\nExample: ``param.set sandpaper_round 0.001``"
+	"mr3-rs and mr3. In a round, each tenant with waiting requests uses"
+	" its share in one turn. The minimum applies only while no waiting "
+	"tenant is net-dominant.\n\nThe default gives long turns, which "
+	"keep CPU caches warm. Zero sets no minimum: as in the Sandpaper "
+	"paper, the most expensive request then sets the "
+	"length.\n\nExample: ``param.set sandpaper_round 0.001``"
 )
 
 PARAM_SIMPLE(
@@ -88,11 +79,9 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets how many requests may run at the same time per core. The "
 	"number of slots is this number times the number of cores, at most "
-	"8192. A request gives its slot back while it waits for a backend, a "
-	"client or a lock.\n"
-	"\nLower the value for better isolation between tenants. Raise it if "
-	"cores are idle while requests wait.\n"
-	"\nExample: ``param.set sandpaper_workers_per_core 5``"
+	"8192. A request gives its slot back while it waits for a backend, "
+	"a client or a lock.\n\nExample: ``param.set "
+	"sandpaper_workers_per_core 5``"
 )
 
 PARAM_SIMPLE(
@@ -173,19 +162,16 @@ PARAM_SIMPLE(
 	/* def */	"auto",
 	/* units */	NULL,
 	/* descr */
-	"Selects how the cpu cost of a request is measured.\n"
-	"\tauto\tcycles if a performance counter may count user and kernel "
-	"code, else thread-clock\n"
-	"\tthread-clock\tthe CPU time of the thread\n"
-	"\tcycles\tCPU cycles, from a performance counter\n"
-	"\tinstructions\tinstructions, from a performance counter\n"
-	"\nThe name of any other event that libpfm4 knows is allowed, too. A "
-	"name has at most 63 characters; the CLI rejects an unknown name. If "
-	"the kernel refuses the counter, Sandpaper uses thread-clock and "
-	"logs that once.\n"
-	"\nSelect thread-clock if other programs need the performance "
-	"counters.\n"
-	"\nExample: ``param.set sandpaper_counter thread-clock``"
+	"Selects how the cpu cost of a request is measured.\n\tauto\tcycles"
+	" if a performance counter may count user and kernel code, else "
+	"thread-clock\n\tthread-clock\tthe CPU time of the "
+	"thread\n\tcycles\tCPU cycles, from a performance "
+	"counter\n\tinstructions\tinstructions, from a performance "
+	"counter\n\nThe name of any other event that libpfm4 knows is "
+	"allowed, too. A name has at most 63 characters; the CLI rejects an"
+	" unknown name. If the kernel refuses the counter, Sandpaper uses "
+	"thread-clock and logs that once.\n\nExample: ``param.set "
+	"sandpaper_counter thread-clock``"
 )
 
 PARAM_SIMPLE(
@@ -197,14 +183,12 @@ PARAM_SIMPLE(
 	/* units */	NULL,
 	/* descr */
 	"Sets the part of requests, chosen at random, whose cpu cost is "
-	"measured. The others are charged their tenant's estimate. 0.2 means "
-	"one request in five, 1 means every request.\n"
-	"\nIt applies only where a measurement takes a system call. Where "
-	"the kernel offers restartable sequences, every request is measured "
-	"and this parameter has no effect.\n"
-	"\nRaise the value if the costs of a tenant's requests differ much. "
-	"Lower it if measuring takes too much CPU time.\n"
-	"\nExample: ``param.set sandpaper_sample 0.5``"
+	"measured. The others are charged their tenant's estimate. 0.2 "
+	"means one request in five, 1 means every request.\n\nIt applies "
+	"only where a measurement takes a system call. Where the kernel "
+	"offers restartable sequences, every request is measured and this "
+	"parameter has no effect.\n\nExample: ``param.set sandpaper_sample "
+	"0.5``"
 )
 
 PARAM_SIMPLE(
@@ -249,22 +233,12 @@ PARAM_SIMPLE(
 	/* def */	"group",
 	/* units */	NULL,
 	/* descr */
-	"Selects how Sandpaper treats a Host that no map names.\n"
-	"\tgroup\tThe Host begins as a new Host, a member of the group "
-	"(new). All new Hosts together have one weight, "
-	"sandpaper_new_weight, and the limits of about one tenant. A Host "
-	"becomes a tenant of its own by good answers in 10 of the last 60 "
-	"seconds. An answer is good if its status is 200 to 399. While more "
-	"than 20 new Hosts have good answers, it takes at least 60 seconds. "
-	"Then only a few Hosts become tenants at a time. For the first 60 "
-	"seconds of traffic after a start, their number does not matter. A "
-	"tenant without an "
-	"answer for 10 minutes is a new Host again.\n"
-	"\ttenant\tThe Host is a tenant of its own at once. A client that "
-	"invents Hosts then gets one share for each of them.\n"
-	"\nKeep the default, unless clients cannot invent Hosts. If you know "
-	"your Hosts, name them in a map: see sandpaper.host() in VCL.\n"
-	"\nExample: ``param.set sandpaper_new_hosts tenant``"
+	"Selects how Sandpaper treats a Host that no map "
+	"names.\n\tgroup\tThe Host begins in the group (new), which has one"
+	" small weight. It becomes a tenant by good answers (status 200 to "
+	"399) in 10 of the last 60 seconds.\n\ttenant\tThe Host is a tenant"
+	" at once. A client that invents Hosts gets one share for "
+	"each.\n\nExample: ``param.set sandpaper_new_hosts tenant``"
 )
 
 PARAM_SIMPLE(
@@ -308,17 +282,14 @@ PARAM_SIMPLE(
 	/* def */	"20000",
 	/* units */	"requests",
 	/* descr */
-	"Sets how many requests of all tenants together may wait.\n"
-	"\nAt the limit, Sandpaper refuses the requests of tenants that "
-	"already use their part of the queue. A tenant's part is the limit "
-	"divided by the number of tenants with waiting requests. One request "
-	"of each tenant may always wait. A refusal is as for "
-	"sandpaper_queue_limit.\n"
-	"\nThe same number limits the released requests of each tenant that "
-	"are not done. Most of these wait for a backend.\n"
-	"\nLower the value to save memory. Raise it if SANDPAPER.waiting is "
-	"often near it.\n"
-	"\nExample: ``param.set sandpaper_queue_total 5000``"
+	"Sets how many requests of all tenants together may wait.\n\nAt the"
+	" limit, Sandpaper refuses the requests of tenants that already use"
+	" their part of the queue. A tenant's part is the limit divided by "
+	"the number of tenants with waiting requests. One request of each "
+	"tenant may always wait. A refusal is as for "
+	"sandpaper_queue_limit.\n\nThe same number limits the released "
+	"requests of each tenant that are not done. Most of these wait for "
+	"a backend.\n\nExample: ``param.set sandpaper_queue_total 5000``"
 )
 
 PARAM_SIMPLE(
@@ -331,14 +302,11 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets how many backend fetches of one tenant may run at the same "
 	"time. At the limit, a new fetch fails as if Varnish had no thread "
-	"for it. The client gets status 503, or what VCL answers, or a stale "
-	"object.\n"
-	"\nZero, the default, means a quarter of thread_pool_max x "
-	"thread_pools, and at least 8. A fetch often occupies two threads: "
-	"its own and the client's.\n"
-	"\nLower the value to keep threads free when a tenant's backend is "
-	"slow.\n"
-	"\nExample: ``param.set sandpaper_fetch_limit 200``"
+	"for it. The client gets status 503, or what VCL answers, or a "
+	"stale object.\n\nZero, the default, means a quarter of "
+	"thread_pool_max x thread_pools, and at least 8. A fetch often "
+	"occupies two threads: its own and the client's.\n\nExample: "
+	"``param.set sandpaper_fetch_limit 200``"
 )
 
 PARAM_SIMPLE(
@@ -351,11 +319,10 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets how long a request may wait for its release. After that, an "
 	"HTTP/1 request is answered with status 503 and a Retry-After "
-	"header. An HTTP/2 stream is reset with REFUSED_STREAM. No VCL runs "
-	"for the request. The timeout is checked ten times a second.\n"
-	"\nZero means no timeout.\n"
-	"\nLower the value if clients or a proxy in front give up earlier.\n"
-	"\nExample: ``param.set sandpaper_queue_timeout 5``"
+	"header. An HTTP/2 stream is reset with REFUSED_STREAM. No VCL runs"
+	" for the request. The timeout is checked ten times a "
+	"second.\n\nZero means no timeout.\n\nExample: ``param.set "
+	"sandpaper_queue_timeout 5``"
 )
 
 /*lint -restore */
