@@ -92,13 +92,9 @@ PARAM_SIMPLE(
 	/* def */	"0",
 	/* units */	"cores",
 	/* descr */
-	"Sets the number of cores that Sandpaper assumes. Slots and the cpu "
-	"cost of a request depend on this number.\n"
-	"\nZero, the default, means all cores that this process may use. "
-	"Sandpaper takes them from the CPU affinity mask and the cgroup's "
-	"CPU quota.\n"
-	"\nSet a number if other programs need some of these cores.\n"
-	"\nExample: ``param.set sandpaper_cores 8``"
+	"Sets the number of cores that Sandpaper assumes. Slots and the cpu"
+	" cost of a request depend on this number.\n\nExample: ``param.set "
+	"sandpaper_cores 8``"
 )
 
 PARAM_SIMPLE(
@@ -131,11 +127,9 @@ PARAM_SIMPLE(
 	/* units */	"bytes",
 	/* descr */
 	"Sets the size of the largest packet on net, the link to the "
-	"clients. Sandpaper uses it to calculate the net cost of a response, "
-	"packet headers included.\n"
-	"\nChange it if the MTU of the client-side interface is not 1500 "
-	"bytes.\n"
-	"\nExample: ``param.set sandpaper_mtu 9000``"
+	"clients. Sandpaper uses it to calculate the net cost of a "
+	"response, packet headers included.\n\nExample: ``param.set "
+	"sandpaper_mtu 9000``"
 )
 
 PARAM_SIMPLE(
@@ -148,10 +142,7 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets how many bytes of each packet to a client are IP and TCP "
 	"headers. Sandpaper uses it to calculate the net cost of a "
-	"response.\n"
-	"\nChange it if packets have larger or smaller headers, such as "
-	"those of a tunnel.\n"
-	"\nExample: ``param.set sandpaper_header 66``"
+	"response.\n\nExample: ``param.set sandpaper_header 66``"
 )
 
 PARAM_SIMPLE(
@@ -201,11 +192,8 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets the weight of the newest measurement in a tenant's estimated "
 	"cost. The estimate is an exponentially weighted moving average. 1 "
-	"means that only the newest measurement counts.\n"
-	"\nLower the value if the costs of a tenant's requests vary at "
-	"random. The policy 2dfqe has an estimator of its own and ignores "
-	"this parameter.\n"
-	"\nExample: ``param.set sandpaper_alpha 0.5``"
+	"means that only the newest measurement counts.\n\nExample: "
+	"``param.set sandpaper_alpha 0.5``"
 )
 
 PARAM_SIMPLE(
