@@ -9,7 +9,9 @@ proven or new again. M is the largest cost over the weight of (new)."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,6 +33,7 @@ from sandpaper_sim.server import MS, SECOND, ThreadPool, pool
 from sandpaper_sim.workload import Constant, closed, generator, stream
 
 QUANTUM_MAX = 4 * MS            # U
+PAGE = Path(__file__).parents[2] / "doc" / "security.md"
 
 
 def fixed(ms: int) -> object:
@@ -88,6 +91,22 @@ def test_the_bound_by_hand() -> None:
     assert most_proven(PROOF + 10 * EVERY) <= FEW + 11
     assert most_proven(59, crowd=True) == 0
     assert most_proven(60, crowd=True) == 1
+
+
+def test_the_table_of_doc_security() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")]
+            for line in text.splitlines() if re.match(r"\| \d+ \| \d+ \|", line)]
+    assert [int(row[0]) for row in rows] == [8, 10, 60, 300, 600, 3600]
+    for row in rows:
+        s = int(row[0])
+        many, first = (most_proven(s, 1, tokens=1, crowd=True),
+                       most_proven(s, 1))
+        assert row[1:] == [
+            str(many), f"{1 / (1 + WEIGHT + many):.2g}",
+            str(first), f"{1 / (1 + WEIGHT + first):.2g}",
+            str(most_proven(s, 100, tokens=1, crowd=True)),
+            str(most_proven(s, 100))]
 
 
 @dataclass(frozen=True)

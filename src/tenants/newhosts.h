@@ -76,7 +76,7 @@ struct newhosts {
 
 /* All times are ns of one monotonic clock */
 void NEW_Init(struct newhosts *, int64_t now);
-/* The first request of all comes now */
+/* The first new Host of all comes now */
 void NEW_Start(struct newhosts *, int64_t now);
 /* A Host that no map names has its first request; it is NONE before */
 void NEW_Begin(struct newhosts *, struct newhost *, int64_t now);
