@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import paper
-from .abuses import ABUSES, KEPT
-from .abuses import TIMES as P99_TIMES
+from .abuses import ABUSES
 from .estimate import known, verdict
 from .lab import controls
 from .latency import LIMIT
@@ -254,21 +253,22 @@ def abuse_claims(report: Report) -> list[Claim]:
     """What a victim keeps."""
     found = []
     for r in ours(report):
-        limit = KEPT * r["fair"]
+        abuse = ABUSES[r["abuse"]]
+        limit = abuse.kept * r["fair"]
         found.append(claim(
             report, r["variant"], f"throughput that {r['victim']} keeps "
             f"under {r['abuse']}, of its throughput alone", RATIO,
             verdict(r["kept_ci"], limit), told=None,
             stock=stock(report, "kept"), ours=r["kept"],
             interval=r["kept_ci"], target=f"at least {limit:.2f}"))
-        if ABUSES[r["abuse"]].fifo:
+        if abuse.fifo:
             continue
         found.append(claim(
             report, r["variant"], f"p99 of {r['victim']} under {r['abuse']}, "
             "over its p99 alone, at half of its fair rate", TIMES,
-            at_most(r["p99_times_ci"], P99_TIMES), told=None,
+            at_most(r["p99_times_ci"], abuse.times), told=None,
             stock=stock(report, "p99_times"), ours=r["p99_times"],
-            interval=r["p99_times_ci"], target=f"at most {P99_TIMES:g} ×"))
+            interval=r["p99_times_ci"], target=f"at most {abuse.times:g} ×"))
     return found
 
 
