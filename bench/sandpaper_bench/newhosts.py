@@ -16,6 +16,8 @@ Each window is a closed loop, then, in `proven`, an open loop on
 QUICK_CONNECTIONS at 0.45 of the rate alone.  `kept` is throughput over the
 mean of the windows alone, which are before and after (A B B A); the last one
 over the first is the control.
+
+`--show FILE..` prints a table of results instead, as it is in doc/results.md.
 """
 
 from __future__ import annotations
@@ -384,6 +386,37 @@ def summary(turns: Sequence[dict[str, Any]]) -> dict[str, Any]:
             for name in (each[0] if each else {})}
 
 
+def rows(report: dict[str, Any]) -> list[list[str]]:
+    """Return the rows of a result in doc/results.md, without intervals."""
+    found = []
+    for variant, figures in report["summary"].items():
+        for name, kept in figures.items():
+            what, _, when = name.partition(" ")
+            if what != "kept":
+                continue
+            at = f" {when}" if when else ""
+
+            def figure(name: str, of: dict[str, Any] = figures) -> str:
+                return f"{of[name]['median']:.2f}" if name in of else ""
+
+            found.append([
+                report["case"], report["victim"], variant,
+                when or "in turns", f"{kept['median']:.2f}",
+                figure(f"p99 times{at}"), figure(f"open p99 times{at}"),
+                figure("control"), report["machine"]["source"]])
+    return found
+
+
+def show(files: Sequence[Path]) -> str:
+    """Return a table in Markdown of results that were written before."""
+    titles = ["case", "tenant", "varnishd", "when", "kept", "p99, closed loop",
+              "p99, open loop", "control", "commit"]
+    table = [titles, ["---"] * len(titles)]
+    for file in files:
+        table += rows(json.loads(file.read_text(encoding="utf-8")))
+    return "".join(f"| {' | '.join(row)} |\n" for row in table)
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     p = argparse.ArgumentParser(
@@ -496,7 +529,11 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one case; return the exit status."""
+    """Run one case, or show results; return the exit status."""
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["--show"]:
+        print(show([Path(name) for name in argv[1:]]), end="")
+        return 0
     args = parser().parse_args(argv)
     reaper = Reaper(-10)
     try:
