@@ -5,7 +5,7 @@
  *
  * A map belongs to a VCL, is filled in its vcl_init and never changes
  * after; the active VCL's map is in force, published before the VCL becomes
- * active.  Requests read it under a read lock; only `vcl.use`,
+ * active.  If the active VCL is a label, that is the VCL behind the label.  Requests read it under a read lock; only `vcl.use`,
  * `vcl.discard` and the calls in a `vcl_init` ever take it for writing.
  *
  * A group's tenant has the group's name in parentheses, which no Host is.
@@ -58,7 +58,9 @@ struct spd_map {
 static VTAILQ_HEAD(, spd_map) maps = VTAILQ_HEAD_INITIALIZER(maps);
 static struct spd_map *active;
 static _Atomic unsigned serial;		/* of the map in force */
-static pthread_rwlock_t maplock = PTHREAD_RWLOCK_INITIALIZER;
+/* A writer is not kept waiting by readers that come later */
+static pthread_rwlock_t maplock =
+    PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 /*--------------------------------------------------------------------*/
 
@@ -535,12 +537,7 @@ SPD_MapDrop(const struct vcl *vcl)
 		if (m->vcl == vcl)
 			break;
 	if (m != NULL) {
-		if (m == active) {
-			map_pin(m, 0);
-			map_regroup(m);
-			active = NULL;
-			serial++;
-		}
+		assert(m != active);	/* such a VCL cannot be discarded */
 		VTAILQ_REMOVE(&maps, m, list);
 	}
 	PTOK(pthread_rwlock_unlock(&maplock));

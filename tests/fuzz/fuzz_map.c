@@ -67,7 +67,7 @@ struct fuzz {
 static const struct vcl *
 vcl(unsigned i)
 {
-	static char address[VCLS];	/* nobody looks behind it */
+	static char address[VCLS + 1];	/* nobody looks behind it */
 
 	return ((const struct vcl *)(const void *)&address[i]);
 }
@@ -118,6 +118,7 @@ teardown(void)
 {
 	unsigned i;
 
+	SPD_VclUse(vcl(VCLS));		/* it has no map */
 	for (i = 0; i < VCLS; i++)
 		SPD_MapDrop(vcl(i));
 	Lck_Lock(&spd.mtx);
@@ -471,12 +472,10 @@ call_drop(struct fuzz *f)
 {
 	unsigned i = fuzz_below(&f->in, VCLS), before = spd_map_serial();
 
+	if (f->active == &f->map[i])
+		return;			/* Varnish refuses that */
 	SPD_MapDrop(vcl(i));
-	if (f->active == &f->map[i]) {
-		assert(spd_map_serial() != before);
-		f->active = NULL;
-	} else
-		assert(spd_map_serial() == before);
+	assert(spd_map_serial() == before);
 	memset(&f->map[i], 0, sizeof f->map[i]);
 }
 
