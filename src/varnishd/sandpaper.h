@@ -30,7 +30,9 @@
  * SPD_Write	like write(2), of an answer without VCL: a worker that parses
  *		does not wait
  * SPD_Writev	like writev(2), lending to slow readers only
- * SPD_Fetch*	a backend fetch, and whose it is
+ * SPD_FetchTask	like Pool_Task() for a backend fetch: not above its tenant's
+ *		limit, and counted until SPD_FetchEnd()
+ * SPD_FetchBegin	its thread begins, SPD_FetchEnd() ends
  * SPD_H2Session	an HTTP/2 session's thread begins (1) or ends (-1)
  * SPD_Herd	threads that a pool should have, given Varnish's minimum
  * SPD_VclUse	this VCL becomes the active one

@@ -823,21 +823,12 @@ SPD_ReqWait(const struct req *req)
  * most.  Past that it fails as if there were no thread, so that an origin
  * that is dead takes no more of them than that, and hits go on.
  *
- * busyobj's words: the tenant, its record's generation, and, once the fetch has
- * begun, whose fetches it counts for beside the tenant's: NULL, or (new).
+ * A fetch counts from the moment at which the limit is tested, also while it
+ * waits for a thread.  A tenant is not forgotten before its fetches end.
+ *
+ * busyobj's words: the tenant, or NULL: no request that met the gate; and who
+ * else the fetch counts for: NULL, or (new).
  */
-
-static struct spd_tenant *
-spd_fetcher(const struct busyobj *bo)
-{
-	struct spd_tenant *t = (void *)(uintptr_t)bo->sandpaper[0];
-
-	SPD_LOCKED();
-	if (t == NULL || TEN_OfHost(t)->generation != bo->sandpaper[1])
-		return (NULL);			/* forgotten since */
-	CHECK_OBJ(t, SPD_TENANT_MAGIC);
-	return (t);
-}
 
 /* A fetch and who waits for it are two threads: a quarter is half of them */
 static unsigned
@@ -851,89 +842,111 @@ spd_fetch_limit(void)
 	return (u);
 }
 
-void
-SPD_Fetch(struct busyobj *bo, const struct req *req)
+static struct spd_tenant *
+spd_fetcher(const struct req *req)
 {
 	const struct rel_node *n = (const void *)SPD_TOPREQ(req)->sandpaper;
-	struct spd_tenant *t;
 
-	memset(bo->sandpaper, 0, sizeof bo->sandpaper);
 	if (n->magic != REL_NODE_MAGIC || n->tenant == NULL)
-		return;
-	t = spd_tenant_rel(n->tenant);
-	bo->sandpaper[0] = (uintptr_t)t;
-	bo->sandpaper[1] = TEN_OfHost(t)->generation;
+		return (NULL);
+	return (spd_tenant_rel(n->tenant));
 }
 
-int
-SPD_FetchFull(struct busyobj *bo)
+/* 1: counted.  0: its tenant is at the limit */
+static int
+spd_fetch_count(struct busyobj *bo)
 {
+	struct spd_tenant *t = spd_fetcher(bo->req), *liable = NULL;
 	struct spd_excess e;
-	struct spd_tenant *t;
-	int full;
+	int full = 0;
 
-	if (spd.mode != SPD_ON)
-		return (0);
 	Lck_Lock(&spd.mtx);
-	t = spd_fetcher(bo);
-	full = t != NULL && spd_exceeds_new(&e, t,
-	    "fetches (see sandpaper_fetch_limit)", t->fetches,
-	    spd_new_liable(t)->fetches, spd_fetch_limit());
+	if (t != NULL) {
+		liable = spd_new_liable(t);
+		full = spd.mode == SPD_ON && spd_exceeds_new(&e, t,
+		    "fetches (see sandpaper_fetch_limit)", t->fetches,
+		    liable->fetches, spd_fetch_limit());
+	}
 	if (full) {
 		SPD_COUNT(t, refused, 1);
 		spd.vsc->refused++;
+	} else {
+		spd.fetches++;
+		if (t != NULL)
+			t->fetches++;
+		if (liable == t)
+			liable = NULL;
+		else
+			liable->fetches++;
+		bo->sandpaper[0] = (uintptr_t)t;
+		bo->sandpaper[1] = (uintptr_t)liable;
 	}
 	Lck_Unlock(&spd.mtx);
 	if (full)
 		spd_log_excess(bo->vsl, &e);
-	return (full);
+	return (!full);
+}
+
+/* Locked.  Whose fetch it was, or NULL */
+static struct spd_tenant *
+spd_fetch_uncount(const struct busyobj *bo)
+{
+	struct spd_tenant *t = (void *)(uintptr_t)bo->sandpaper[0];
+	struct spd_tenant *liable = (void *)(uintptr_t)bo->sandpaper[1];
+
+	SPD_LOCKED();
+	AN(spd.fetches);
+	spd.fetches--;
+	CHECK_OBJ_ORNULL(t, SPD_TENANT_MAGIC);
+	if (t != NULL) {
+		AN(t->fetches);
+		t->fetches--;
+	}
+	if (liable != NULL) {
+		AN(liable->fetches);
+		liable->fetches--;
+	}
+	return (t);
+}
+
+int
+SPD_FetchTask(struct pool *pp, struct busyobj *bo, struct pool_task *task,
+    enum task_prio prio)
+{
+
+	if (!spd_fetch_count(bo))
+		return (-1);
+	if (Pool_Task(pp, task, prio) == 0)
+		return (0);
+	Lck_Lock(&spd.mtx);
+	(void)spd_fetch_uncount(bo);
+	Lck_Unlock(&spd.mtx);
+	return (-1);
 }
 
 void
-SPD_FetchBegin(struct busyobj *bo)
+SPD_FetchBegin(void)
 {
-	struct spd_tenant *t, *liable;
 
 	(void)spd_lap(spd_self(), 1);
-	Lck_Lock(&spd.mtx);
-	spd.fetches++;
-	t = spd_fetcher(bo);
-	if (t != NULL) {
-		t->fetches++;
-		liable = spd_new_liable(t);
-		if (liable != t) {
-			liable->fetches++;
-			bo->sandpaper[2] = (uintptr_t)liable;
-		}
-	}
-	Lck_Unlock(&spd.mtx);
 }
 
 void
 SPD_FetchEnd(const struct busyobj *bo)
 {
-	struct spd_tenant *t, *liable = (void *)(uintptr_t)bo->sandpaper[2];
 	struct spd_worker *me = spd_self();
+	struct spd_tenant *t;
 	int64_t lap;
 
 	lap = spd_lap(me, 1) + spd.residual;
 	Lck_Lock(&spd.mtx);
-	AN(spd.fetches);
-	spd.fetches--;
 	spd.vsc->fetches++;
 	spd.lap_sum += me->laps;
 	me->laps = 0;
 	spd.nrequests++;
-	if (liable != NULL) {
-		AN(liable->fetches);
-		liable->fetches--;
-	}
-	t = spd_fetcher(bo);
-	if (t != NULL) {
-		AN(t->fetches);
-		t->fetches--;
+	t = spd_fetch_uncount(bo);
+	if (t != NULL)
 		spd_charge(t, lap, METER_Now());
-	}
 	Lck_Unlock(&spd.mtx);
 }
 

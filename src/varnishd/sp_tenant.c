@@ -50,7 +50,8 @@ spd_name(const struct spd_tenant *t)
 }
 
 /*
- * Nothing waits, runs or is owed, and no connection waits to be parsed.  A
+ * Nothing waits, runs, is fetched or owed, and no connection waits to be
+ * parsed.  A
  * Host that is proven stays so, however many others are invented, and a Host
  * with evidence keeps it.
  * (Connections that only remember it look at its generation.)
@@ -63,7 +64,7 @@ spd_tenant_idle(void *priv, struct ten_record *r)
 	AZ(priv);
 	SPD_LOCKED();
 	return (REL_TenantIdle(spd.rel, t->rel) && VTAILQ_EMPTY(&t->ready) &&
-	    t->writers == 0 && !spd_new_stays(t));
+	    t->writers == 0 && t->fetches == 0 && !spd_new_stays(t));
 }
 
 static void v_matchproto_(ten_life_f)
