@@ -23,6 +23,10 @@
 /* A request that met no complete bytes goes before its session waits */
 #define SPD_IDLE_REQ(wrk, req)	Req_Release(req)
 
+#ifdef NOT_IN_A_VMOD
+#include "vbh.h"
+#endif
+
 #else					/* 6.0 */
 
 #define SPD_TASK(x)		(&(x)->task)
@@ -73,6 +77,17 @@
 
 #ifdef NOT_IN_A_VMOD
 #include "vtim.h"
+
+/* The heap has another name */
+
+#include "binary_heap.h"
+#define vbh			binheap
+#define vbh_cmp_t		binheap_cmp_t
+#define vbh_update_t		binheap_update_t
+#define VBH_new			binheap_new
+#define VBH_insert		binheap_insert
+#define VBH_delete		binheap_delete
+#define VBH_root		binheap_root
 
 /* Locks: a time-out is a time of day, and 0 means none */
 

@@ -119,7 +119,8 @@ enum spd_conn_state {
 };
 
 struct spd_conn {
-	VTAILQ_ENTRY(spd_conn)	list;		/* a deadline list, or ready */
+	VTAILQ_ENTRY(spd_conn)	list;		/* READY: of its tenant's */
+	unsigned		idx;		/* PARKED: in the heap */
 	task_func_t		*func;		/* what to run when ready */
 	void			*priv;
 	struct sess		*sp;
@@ -142,8 +143,6 @@ struct spd_conn {
 	_Atomic uint8_t		left;		/* orders two uses */
 	uint32_t		serial;		/* of this use of the fd */
 };
-
-VTAILQ_HEAD(spd_conns, spd_conn);
 
 /*--------------------------------------------------------------------
  * A request: the releaser's node, 64 bytes in struct req
@@ -259,8 +258,6 @@ struct spd {
 	_Atomic(struct spd_worker *) owner[SPD_SLOTS_MAX];
 	VTAILQ_HEAD(, spd_tenant) readylist;
 	_Atomic unsigned	nready;
-	struct spd_conns	lingering;	/* by deadline */
-	struct spd_conns	partials;	/* by deadline */
 	_Atomic unsigned	nparked;
 	int64_t			lap_sum;	/* ns, raw laps of all workers */
 	uint64_t		nrequests;	/* and fetches */

@@ -48,10 +48,12 @@
 #define SPD_PARSE_RUN	8		/* connections parsed before a release */
 #define SPD_YIELD	500000		/* ns, well below a time slice */
 #define SPD_SUM_TURNS	32		/* requests between two summings */
+#define SPD_EXPIRE	16		/* connections in one hold of the lock */
 
 static struct spd_conn *_Atomic chunks[SPD_FDS_MAX / SPD_CHUNK];
 static struct spd_tenant spd_new;	/* connections without a tenant yet */
 static struct pool_task spd_summon_task[1];
+static struct vbh *deadlines;		/* of parked connections, locked */
 static task_func_t spd_lead;
 
 /*--------------------------------------------------------------------
@@ -192,28 +194,38 @@ spd_ready_pop(void)
 }
 
 /*--------------------------------------------------------------------
- * Parked: sorted by deadline.  The time-outs are few constants, so that a
- * new one goes to the end of its list.
+ * Parked: a heap, the earliest deadline at its root.  Clients choose when
+ * their bytes come, and so the order of deadlines: nothing is walked here.
  */
+
+static int v_matchproto_(vbh_cmp_t)
+spd_deadline_cmp(void *priv, const void *a, const void *b)
+{
+	const struct spd_conn *ca = a, *cb = b;
+
+	(void)priv;
+	return (ca->deadline < cb->deadline);
+}
+
+static void v_matchproto_(vbh_update_t)
+spd_deadline_update(void *priv, void *a, unsigned newidx)
+{
+	struct spd_conn *c = a;
+
+	(void)priv;
+	c->idx = newidx;
+}
 
 static void
 spd_park_locked(struct spd_conn *c, int64_t deadline, int partial)
 {
-	struct spd_conns *head = partial ? &spd.partials : &spd.lingering;
-	struct spd_conn *c2;
 
 	SPD_LOCKED();
 	c->deadline = deadline;
 	c->partial = (uint8_t)partial;
 	c->blocking = 1;
 	c->state = SPD_PARKED;
-	VTAILQ_FOREACH_REVERSE(c2, head, spd_conns, list)
-		if (c2->deadline <= deadline)
-			break;
-	if (c2 != NULL)
-		VTAILQ_INSERT_AFTER(head, c2, c, list);
-	else
-		VTAILQ_INSERT_HEAD(head, c, list);
+	VBH_insert(deadlines, c);
 	spd.nparked++;
 	spd.vsc->lingering = spd.nparked;
 }
@@ -224,10 +236,7 @@ spd_unpark_locked(struct spd_conn *c)
 
 	SPD_LOCKED();
 	assert(c->state == SPD_PARKED);
-	if (c->partial)
-		VTAILQ_REMOVE(&spd.partials, c, list);
-	else
-		VTAILQ_REMOVE(&spd.lingering, c, list);
+	VBH_delete(deadlines, c->idx);
 	c->state = SPD_BUSY;
 	AN(spd.nparked);
 	spd.nparked--;
@@ -636,31 +645,46 @@ spd_timer(int64_t when)
  * worker finds that out.
  */
 
+/* Locked: the next one whose deadline has passed, no longer parked, or NULL */
+static struct spd_conn *
+spd_expired(int64_t now)
+{
+	struct spd_conn *c;
+
+	SPD_LOCKED();
+	c = VBH_root(deadlines);
+	if (c == NULL || c->deadline > now)
+		return (NULL);
+	spd_unpark_locked(c);
+	return (c);
+}
+
 void
 spd_expire(struct worker *wrk, int64_t now)
 {
-	struct spd_conn *c;
-	int partial = 0, waited;
+	struct spd_conn *c, *idle[SPD_EXPIRE];
+	unsigned n, u, nidle;
+	int partial = 0;
 
 	do {
-		waited = 0;
+		nidle = 0;
 		Lck_Lock(&spd.mtx);
-		while ((c = VTAILQ_FIRST(&spd.partials)) != NULL &&
-		    c->deadline <= now) {
-			spd_unpark_locked(c);
+		for (n = 0; n < SPD_EXPIRE; n++) {
+			c = spd_expired(now);
+			if (c == NULL)
+				break;
+			if (!c->partial) {
+				idle[nidle++] = c;
+				continue;
+			}
 			c->expired = spd.mode != SPD_OFF;
 			spd_ready_push(c);
-			partial++;
-		}
-		c = VTAILQ_FIRST(&spd.lingering);
-		if (c != NULL && c->deadline <= now) {
-			spd_unpark_locked(c);
-			waited = 1;
+			partial = 1;
 		}
 		Lck_Unlock(&spd.mtx);
-		if (waited)
-			spd_to_waiter(wrk, c);
-	} while (waited);
+		for (u = 0; u < nidle; u++)
+			spd_to_waiter(wrk, idle[u]);
+	} while (n == SPD_EXPIRE);
 	if (partial)
 		spd_summon();
 }
@@ -900,8 +924,8 @@ spd_ready_init(void)
 	struct epoll_event ev;
 
 	VTAILQ_INIT(&spd.readylist);
-	VTAILQ_INIT(&spd.lingering);
-	VTAILQ_INIT(&spd.partials);
+	deadlines = VBH_new(NULL, spd_deadline_cmp, spd_deadline_update);
+	AN(deadlines);
 	INIT_OBJ(&spd_new, SPD_TENANT_MAGIC);
 	VTAILQ_INIT(&spd_new.ready);
 	spd.epoll = epoll_create1(EPOLL_CLOEXEC);
