@@ -254,6 +254,7 @@ struct spd {
 	uint64_t		refuse;		/* debug.sandpaper.fail */
 	int64_t			harvested;	/* ns, last look */
 	int64_t			timer_at;	/* ns, 0: not set */
+	unsigned		slots_max;	/* in the map: a multiple of 64 */
 	uint64_t		slots[SPD_SLOTS_MAX / 64];
 	_Atomic(struct spd_worker *) owner[SPD_SLOTS_MAX];
 	VTAILQ_HEAD(, spd_tenant) readylist;
@@ -278,6 +279,7 @@ extern pthread_key_t spd_key;
 struct spd_worker *spd_self(void);
 void spd_thread_ends(void *);
 int spd_take(void);				/* a slot's index, locked */
+void spd_retake(struct spd_worker *);		/* locked */
 void spd_own(struct spd_worker *, int slot);
 int spd_robbed(const struct spd_worker *);	/* locked */
 void spd_give(int slot);			/* locked */

@@ -549,6 +549,20 @@ cli_age(struct cli *cli, const char * const *av, void *priv)
 }
 
 static void v_matchproto_(cli_func_t)
+cli_slots(struct cli *cli, const char * const *av, void *priv)
+{
+	unsigned long n;
+
+	(void)priv;
+	if (cli_number(cli, av[2], 0, SPD_SLOTS_MAX, &n))
+		return;
+	Lck_Lock(&spd.mtx);
+	spd.slots_max = (unsigned)n;
+	Lck_Unlock(&spd.mtx);
+	spd_dispatch();
+}
+
+static void v_matchproto_(cli_func_t)
 cli_fail(struct cli *cli, const char * const *av, void *priv)
 {
 	uint64_t u = 1, refuse = 0;
@@ -576,6 +590,7 @@ static struct cli_proto spd_cmds[] = {
 	{ CLICMD_DEBUG_SANDPAPER_COST,		"d", cli_cost },
 	{ CLICMD_DEBUG_SANDPAPER_AGE,		"d", cli_age },
 	{ CLICMD_DEBUG_SANDPAPER_FAIL,		"d", cli_fail },
+	{ CLICMD_DEBUG_SANDPAPER_SLOTS,		"d", cli_slots },
 	{ NULL }
 };
 

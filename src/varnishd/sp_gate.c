@@ -106,6 +106,7 @@ spd_draw(struct spd_worker *me)
  * the keeper finds who runs, however many threads there are.
  */
 
+/* -1: there is none */
 int
 spd_take(void)
 {
@@ -113,7 +114,7 @@ spd_take(void)
 	int i;
 
 	SPD_LOCKED();
-	for (u = 0; u < SPD_SLOTS_MAX / 64; u++) {
+	for (u = 0; u < spd.slots_max / 64; u++) {
 		if (~spd.slots[u] == 0)
 			continue;
 		i = __builtin_ctzll(~spd.slots[u]);
@@ -122,7 +123,24 @@ spd_take(void)
 		spd.vsc->running = spd.running;
 		return ((int)u * 64 + i);
 	}
-	WRONG("Out of slots");
+	return (-1);
+}
+
+/*
+ * A request runs on in this worker, above W if need be.  If all slots that
+ * there can be are in use, it runs without one: it cannot wait here.
+ */
+void
+spd_retake(struct spd_worker *me)
+{
+	int slot;
+
+	SPD_LOCKED();
+	slot = spd_take();
+	if (slot >= 0)
+		spd_own(me, slot);
+	else
+		spd.vsc->slotless++;
 }
 
 /* It has been taken for this worker.  The lock is not needed */
@@ -250,6 +268,8 @@ spd_dispatch(void)
 		Lck_Lock(&spd.mtx);
 		while (n < SPD_BATCH && spd.running < spd.limit) {
 			slot = spd_take();
+			if (slot < 0)
+				break;
 			req[n] = spd_release(now, slot);
 			if (req[n] == NULL) {
 				spd_give(slot);
@@ -662,7 +682,7 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	} else if (me->slot < 0) {
 		/* From a waiting list: at once, even above W */
 		Lck_Lock(&spd.mtx);
-		spd_own(me, spd_take());
+		spd_retake(me);
 		Lck_Unlock(&spd.mtx);
 	}
 	me->charge = n->charge;

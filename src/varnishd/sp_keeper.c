@@ -615,6 +615,7 @@ SPD_Init(void)
 	spd.cores = 1;
 	spd.rate = SPD_RATE_UNKNOWN;
 	spd.limit = spd.vsc->slots = 1;
+	spd.slots_max = SPD_SLOTS_MAX;
 	spd.rel = REL_New(0, spd.limit, REL_OPT_ALL, spd_assert_held, NULL);
 	AN(spd.rel);
 	NIC_Init(spd.nic, kept != NULL ? kept->rate : 0,

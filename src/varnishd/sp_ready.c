@@ -757,6 +757,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 {
 	struct spd_conn *c;
 	struct req *req;
+	int slot;
 
 	SPD_LOCKED();
 	if (me->slot >= 0 && (spd_robbed(me) || spd.running > spd.limit))
@@ -771,8 +772,8 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		return (SPD_RUN);
 	}
 	if (me->slot < 0 && spd.running < spd.limit &&
-	    REL_Waiting(spd.rel) > 0)
-		spd_own(me, spd_take());
+	    REL_Waiting(spd.rel) > 0 && (slot = spd_take()) >= 0)
+		spd_own(me, slot);
 	if (me->slot >= 0) {
 		req = spd_release(now, me->slot);
 		if (req != NULL) {

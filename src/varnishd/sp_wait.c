@@ -90,7 +90,7 @@ SPD_Rejoin(void)
 	AN(spd.lent);
 	spd.lent--;
 	spd.vsc->lent = spd.lent;
-	spd_own(me, spd_take());
+	spd_retake(me);
 	me->lent = 0;
 	Lck_Unlock(&spd.mtx);
 	me->fresh = METER_Now();

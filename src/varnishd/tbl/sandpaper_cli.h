@@ -90,6 +90,15 @@ CLI_CMD(DEBUG_SANDPAPER_AGE,
 	1, 1
 )
 
+CLI_CMD(DEBUG_SANDPAPER_SLOTS,
+	"debug.sandpaper.slots",
+	"debug.sandpaper.slots <slots>",
+	"Set how many slots there can be in all.",
+	"  <slots> is a number from 0 to 16384. Multiples of 64 count. Requests"
+	" that run on after a wait run without a slot when none is left.",
+	1, 1
+)
+
 CLI_CMD(DEBUG_SANDPAPER_FAIL,
 	"debug.sandpaper.fail",
 	"debug.sandpaper.fail FS...",
