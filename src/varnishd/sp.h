@@ -211,6 +211,12 @@ spd_runs(struct spd_worker *me, struct rel_node *n)
  * All of it
  */
 
+enum spd_address {			/* a better one is larger */
+	SPD_ADDRESS_NONE = 0,
+	SPD_ADDRESS_LOOPBACK,
+	SPD_ADDRESS_OUTSIDE
+};
+
 struct spd {
 	unsigned		magic;
 #define SPD_MAGIC		0x5a9d9a9e
@@ -262,8 +268,8 @@ struct spd {
 	_Atomic unsigned	nparked;
 	int64_t			lap_sum;	/* ns, raw laps of all workers */
 	uint64_t		nrequests;	/* and fetches */
-	_Atomic int		ifaddr;		/* a client-side address is known */
-	struct sockaddr_storage	addr;
+	_Atomic enum spd_address address;	/* what addr is */
+	struct sockaddr_storage	addr;		/* ours, that a client has used */
 	unsigned		h2_sessions;
 	unsigned		fetches;
 	unsigned		writers;

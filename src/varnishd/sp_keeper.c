@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <net/if.h>
 #include <sys/mman.h>
 
 #include "sp.h"
@@ -41,6 +42,7 @@ static _Atomic unsigned threads;		/* a pool should have */
  */
 struct spd_kept {
 	uint64_t	rate;
+	char		name[IF_NAMESIZE];	/* of the interface */
 };
 static struct spd_kept *kept;
 
@@ -237,28 +239,61 @@ spd_nic_gauges(int64_t now)
 	spd.vsc->nic_closed_ns = (uint64_t)NIC_ClosedTime(spd.nic, now);
 }
 
+/* There is no link, or it is gone: the next client connection may say more */
+static void
+spd_no_link(int gone, int64_t now)
+{
+
+	Lck_Lock(&spd.mtx);
+	if (gone)
+		spd.address = SPD_ADDRESS_NONE;
+	spd.link_busy = spd.nic->rate > 0;	/* for all we know */
+	spd_nic_gauges(now);
+	Lck_Unlock(&spd.mtx);
+}
+
+/* The link is another interface now.  0: its speed is not known. */
+static void
+spd_new_link(const char *name, uint64_t speed)
+{
+	uint64_t rate = speed;
+
+	if (kept != NULL && kept->rate != 0 && !strcmp(kept->name, name))
+		rate = kept->rate;
+	Lck_Lock(&spd.mtx);
+	NIC_SetRate(spd.nic, rate);
+	spd_set_rate();
+	rate = NIC_Rate(spd.nic);
+	Lck_Unlock(&spd.mtx);
+	VSL(SLT_Debug, NO_VXID, "Sandpaper: net is the interface %s, its rate "
+	    "is %ju bits/s", name, (uintmax_t)rate);
+}
+
 static void
 spd_learn(int64_t now)
 {
 	static uint64_t speed, last_tx;
 	static int64_t last;
-	static char name[64];
+	static char name[IF_NAMESIZE];
 	struct sockaddr_storage ss;
-	uint64_t tx, backlog, rate, sent;
+	char before[IF_NAMESIZE];
+	uint64_t tx, backlog, sent;
 	double sent_rate;
 	int standing, known;
 
 	Lck_Lock(&spd.mtx);
-	known = spd.ifaddr;
+	known = spd.address != SPD_ADDRESS_NONE;
 	ss = spd.addr;
 	Lck_Unlock(&spd.mtx);
+	bprintf(before, "%s", name);
 	if (!known || spd_link(&ss, &tx, &backlog, &speed, name, sizeof name)) {
 		last = 0;
-		Lck_Lock(&spd.mtx);
-		spd.link_busy = spd.nic->rate > 0;	/* for all we know */
-		spd_nic_gauges(now);
-		Lck_Unlock(&spd.mtx);
+		spd_no_link(known, now);
 		return;
+	}
+	if (strcmp(name, before)) {
+		spd_new_link(name, speed);
+		last = 0;
 	}
 	if (last == 0 || now <= last) {
 		last = now;
@@ -273,23 +308,18 @@ spd_learn(int64_t now)
 	last_tx = tx;
 	last = now;
 	Lck_Lock(&spd.mtx);
-	if (spd.nic->rate == 0 && speed > 0)
-		NIC_SetRate(spd.nic, speed);
-	rate = spd.nic->rate;
 	if (NIC_Learn(spd.nic, tx, standing, now)) {
 		spd.vsc->nic_learned++;
-		if (kept != NULL)
+		if (kept != NULL) {
 			kept->rate = NIC_Rate(spd.nic);
+			bprintf(kept->name, "%s", name);
+		}
 	}
 	spd.link_busy = standing || (spd.nic->rate > 0 &&
 	    sent_rate >= SPD_BUSY * (double)spd.nic->rate);
 	spd_nic_gauges(now);
 	spd_set_rate();
 	Lck_Unlock(&spd.mtx);
-	if (rate == 0 && spd.nic->rate != 0)
-		VSL(SLT_Debug, NO_VXID, "Sandpaper: net is the interface "
-		    "%s, its rate is %ju bits/s", name,
-		    (uintmax_t)spd.nic->rate);
 }
 
 /*--------------------------------------------------------------------

@@ -6,8 +6,10 @@
  * network namespace that this process is in.
  *
  * The interface is the one that has the local address of the first client
- * connection.  A link without one (a Unix socket) is not known, and nothing
- * is held for it.
+ * connection from outside this machine.  Until there is one, loopback counts:
+ * a health check often comes first.  When the address leaves the machine, the
+ * next connection says which interface it is.  A link without one (a Unix
+ * socket) is not known, and nothing is held for it.
  */
 
 #include "config.h"
@@ -28,22 +30,39 @@
 
 #include "sp.h"
 
-/* The first client's local address says which interface it is */
+static int
+is_loopback(const struct sockaddr_storage *ss)
+{
+	const struct sockaddr_in *a4 = (const void *)ss;
+	const struct sockaddr_in6 *a6 = (const void *)ss;
+
+	if (ss->ss_family == AF_INET)
+		return (ntohl(a4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET);
+	return (IN6_IS_ADDR_LOOPBACK(&a6->sin6_addr) ||
+	    (IN6_IS_ADDR_V4MAPPED(&a6->sin6_addr) &&
+	    a6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET));
+}
+
+/* A client has connected: which of our addresses is it? */
 void
 spd_link_seen(const struct sess *sp)
 {
 	struct sockaddr_storage ss;
 	socklen_t l = sizeof ss;
+	enum spd_address is;
 
-	if (spd.ifaddr || sp->fd < 0)
+	if (spd.address == SPD_ADDRESS_OUTSIDE || sp->fd < 0)
 		return;
 	memset(&ss, 0, sizeof ss);
 	if (getsockname(sp->fd, (void *)&ss, &l) ||
 	    (ss.ss_family != AF_INET && ss.ss_family != AF_INET6))
 		return;
+	is = is_loopback(&ss) ? SPD_ADDRESS_LOOPBACK : SPD_ADDRESS_OUTSIDE;
 	Lck_Lock(&spd.mtx);
-	spd.addr = ss;
-	spd.ifaddr = 1;
+	if (is > spd.address) {
+		spd.addr = ss;
+		spd.address = is;
+	}
 	Lck_Unlock(&spd.mtx);
 }
 
@@ -219,9 +238,14 @@ spd_link(const struct sockaddr_storage *ss, uint64_t *tx_bytes,
 {
 	static int s = -1;
 	static unsigned index;
+	static struct sockaddr_storage of;
 	struct timeval tv = { 0, 100000 };
 	struct link_seen seen;
 
+	if (memcmp(&of, ss, sizeof of)) {
+		of = *ss;
+		index = 0;
+	}
 	if (index == 0) {
 		index = link_find(ss, name, len);
 		if (index == 0)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Which interface is net: that of a client from outside this machine.
+
+A health check over loopback often comes first, and an address can move.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(TOP / "bench"))
+
+from sandpaper_bench.reaper import Reaper  # noqa: E402
+from sandpaper_bench.testbed import may_make_namespaces, run  # noqa: E402
+
+ROOT = os.environ.get("VARNISH_ROOT", "")
+TIMEOUT = 60  # seconds
+PORT = 8080
+CLIENT = f"""
+import socket, sys
+s = socket.create_connection((sys.argv[1], {PORT}), {TIMEOUT})
+s.sendall(b"GET / HTTP/1.1\\r\\nHost: a.example\\r\\n\\r\\n")
+print(s.recv(12).decode(), flush=True)
+"""
+VCL = """vcl 4.1;
+backend default none;
+sub vcl_recv { return (synth(200)); }
+"""
+
+
+@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
+@unittest.skipUnless(may_make_namespaces(), "needs root, for namespaces")
+class Link(unittest.TestCase):
+    """Two interfaces and loopback."""
+
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(
+            tempfile.TemporaryDirectory(prefix="link.")))
+        self.reaper = Reaper()
+        self.addCleanup(self.reaper.close)
+        self.proxy, self.client = (
+            f"spl{os.getpid()}-{name}" for name in "pc")
+        for name in (self.proxy, self.client):
+            self.reaper.netns(name)
+            run("ip", "netns", "add", name)
+            run("ip", "-n", name, "link", "set", "lo", "up")
+        for number, device in enumerate(("one", "two")):
+            run("ip", "-n", self.proxy, "link", "add", device, "type", "veth",
+                "peer", "name", device, "netns", self.client)
+            for name, host in ((self.proxy, 1), (self.client, 2)):
+                run("ip", "-n", name, "addr", "add",
+                    f"10.79.{number}.{host}/24", "dev", device)
+                run("ip", "-n", name, "link", "set", device, "up")
+        self.varnishd()
+
+    def varnishd(self) -> None:
+        """Start it; return when it answers."""
+        vcl = self.folder / "vcl"
+        vcl.write_text(VCL)
+        process = self.reaper.popen([
+            "ip", "netns", "exec", self.proxy, f"{ROOT}/sbin/varnishd", "-F",
+            "-j", "none", "-n", f"{self.folder}/n", "-f", str(vcl), "-a",
+            f"0.0.0.0:{PORT}", "-p", "vsl_mask=+Debug"])
+        self.addCleanup(self.reaper.end, process)
+        end = time.monotonic() + TIMEOUT
+        while subprocess.run(
+                [f"{ROOT}/bin/varnishadm", "-n", f"{self.folder}/n",
+                 "-t", str(TIMEOUT), "ping"], check=False, timeout=TIMEOUT,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL).returncode:
+            self.assertLess(time.monotonic(), end, "varnishd does not start")
+
+    def ask(self, where: str, address: str) -> None:
+        """Send one request, on a connection of its own."""
+        said = subprocess.run(
+            ["ip", "netns", "exec", where, sys.executable, "-c", CLIENT,
+             address], check=True, text=True, timeout=TIMEOUT,
+            stdout=subprocess.PIPE).stdout
+        self.assertEqual(said, "HTTP/1.1 200\n")
+
+    def log(self) -> list[str]:
+        """Return the interfaces that were net, in order."""
+        said = subprocess.run(
+            [f"{ROOT}/bin/varnishlog", "-n", f"{self.folder}/n", "-d", "-g",
+             "raw", "-i", "Debug"], check=True, text=True, timeout=TIMEOUT,
+            stdout=subprocess.PIPE).stdout
+        words = "net is the interface "
+        return [line.partition(words)[2].partition(",")[0]
+                for line in said.splitlines() if words in line]
+
+    def await_log(self, *interfaces: str) -> None:
+        """Wait until these were net."""
+        end = time.monotonic() + TIMEOUT
+        while self.log() != list(interfaces):
+            self.assertLess(time.monotonic(), end,
+                            f"{self.log()} and not {list(interfaces)}")
+            time.sleep(0.05)
+
+    def test_loopback_counts_only_at_first(self) -> None:
+        self.ask(self.proxy, "127.0.0.1")
+        self.await_log("lo")
+        self.ask(self.client, "10.79.0.1")
+        self.await_log("lo", "one")
+        # What comes later changes nothing, while the address stays
+        self.ask(self.proxy, "127.0.0.1")
+        self.ask(self.client, "10.79.1.1")
+        run("ip", "-n", self.proxy, "link", "del", "one")
+        end = time.monotonic() + TIMEOUT
+        while self.log() != ["lo", "one", "two"]:
+            self.assertLess(time.monotonic(), end, str(self.log()))
+            self.ask(self.client, "10.79.1.1")
+
+
+if __name__ == "__main__":
+    unittest.main()
