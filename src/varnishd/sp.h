@@ -347,7 +347,12 @@ void spd_new_keep(int64_t now);
 /* sp_map.c */
 size_t spd_map_name(const char *host, size_t, char *name);
 unsigned spd_map_serial(void);
-unsigned spd_map_tenants(struct spd_tenant ***, unsigned *);
+struct spd_mapped {			/* a tenant of the map in force */
+	struct spd_tenant	*tenant;
+	uint32_t		generation;	/* of its record */
+	char			name[TEN_NAME_MAX + 1];
+};
+unsigned spd_map_tenants(struct spd_mapped **, unsigned *);
 
 /* sp_stat.c */
 void spd_stat(void);

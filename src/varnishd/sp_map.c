@@ -160,9 +160,10 @@ spd_map_serial(void)
 }
 
 unsigned
-spd_map_tenants(struct spd_tenant ***tenant, unsigned *n)
+spd_map_tenants(struct spd_mapped **tenant, unsigned *n)
 {
 	struct map_tenant *t;
+	struct spd_mapped *to;
 	unsigned found = 0, space = 1, now;
 
 	PTOK(pthread_rwlock_rdlock(&maplock));
@@ -172,9 +173,14 @@ spd_map_tenants(struct spd_tenant ***tenant, unsigned *n)
 	*tenant = calloc(space, sizeof **tenant);
 	AN(*tenant);
 	if (active != NULL)
-		VSTAILQ_FOREACH(t, &active->tenants, list)
-			if (t->pinned != NULL)
-				(*tenant)[found++] = t->pinned;
+		VSTAILQ_FOREACH(t, &active->tenants, list) {
+			if (t->pinned == NULL)
+				continue;
+			to = &(*tenant)[found++];
+			to->tenant = t->pinned;
+			to->generation = TEN_OfHost(t->pinned)->generation;
+			bprintf(to->name, "%s", t->name);
+		}
 	*n = found;
 	now = serial;
 	PTOK(pthread_rwlock_unlock(&maplock));

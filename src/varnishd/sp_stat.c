@@ -24,8 +24,7 @@
 #define SPD_STAT_COPIES	1000		/* tenants copied at a time */
 
 struct stat_row {
-	struct spd_tenant	*tenant;
-	uint32_t		generation;	/* of its record */
+	struct spd_mapped	of;
 	struct VSC_sandpaper_tenant *vsc;
 	struct vsc_seg		*seg;
 };
@@ -68,9 +67,8 @@ stat_drop(void)
 }
 
 static void
-stat_make(struct spd_tenant **tenant, unsigned n)
+stat_make(const struct spd_mapped *tenant, unsigned n)
 {
-	char name[TEN_NAME_MAX + 1];
 	unsigned u;
 
 	row = calloc(n, sizeof *row);
@@ -81,13 +79,9 @@ stat_make(struct spd_tenant **tenant, unsigned n)
 	vsc_unlock();
 	AN(cluster);
 	for (u = 0; u < n; u++) {
-		Lck_Lock(&spd.mtx);
-		row[u].tenant = tenant[u];
-		row[u].generation = TEN_OfHost(tenant[u])->generation;
-		(void)strcpy(name, spd_name(tenant[u]));
-		Lck_Unlock(&spd.mtx);
+		row[u].of = tenant[u];
 		row[u].vsc = VSC_sandpaper_tenant_New(cluster, &row[u].seg,
-		    "%s", name);
+		    "%s", tenant[u].name);
 		AN(row[u].vsc);
 	}
 	rows = n;
@@ -97,11 +91,11 @@ stat_make(struct spd_tenant **tenant, unsigned n)
 static void
 stat_copy(const struct stat_row *r)
 {
-	struct spd_tenant *t = r->tenant;
+	struct spd_tenant *t = r->of.tenant;
 	struct rel_tenant_stat st;
 
 	SPD_LOCKED();
-	if (!(r->generation & 1) || TEN_OfHost(t)->generation != r->generation)
+	if (TEN_OfHost(t)->generation != r->of.generation)
 		return;
 	REL_TenantStat(spd.rel, t->rel, &st);
 	r->vsc->waiting = st.waiting;
@@ -121,7 +115,7 @@ stat_copy(const struct stat_row *r)
 void
 spd_stat(void)
 {
-	struct spd_tenant **tenant;
+	struct spd_mapped *tenant;
 	unsigned n;
 
 	if (serial != spd_map_serial() && stat_descriptors()) {

@@ -208,6 +208,9 @@ spd_send(int fd, const struct iovec *iov, int n, size_t done, int flags)
 	for (; n > 0 && done >= iov->iov_len; iov++, n--)
 		done -= iov->iov_len;
 	assert(n > 0);
+	/* The kernel would hold bytes back for more that never come */
+	while (n > 1 && iov[n - 1].iov_len == 0)
+		n--;
 	flags |= MSG_NOSIGNAL;
 	if (done > 0)
 		return (send(fd, (const char *)iov->iov_base + done,

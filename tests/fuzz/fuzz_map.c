@@ -507,7 +507,7 @@ judge_record(const struct fuzz *f, struct ten_record *r, int pinned)
 static void
 judge(const struct fuzz *f)
 {
-	struct spd_tenant **pinned;
+	struct spd_mapped *pinned;
 	struct ten_record *r;
 	unsigned n, i, j, found = 0;
 
@@ -515,9 +515,10 @@ judge(const struct fuzz *f)
 	assert(n <= (f->active == NULL ? 0 : f->active->ntenant));
 	Lck_Lock(&spd.mtx);
 	for (i = 0; (r = TEN_At(spd.tenants, i)) != NULL; i++) {
-		for (j = 0; j < n && pinned[j] != TEN_Host(r); j++)
+		for (j = 0; j < n && pinned[j].tenant != TEN_Host(r); j++)
 			continue;
 		found += j < n;
+		assert(j == n || strcmp(pinned[j].name, r->name) == 0);
 		judge_record(f, r, j < n);
 	}
 	Lck_Unlock(&spd.mtx);
