@@ -34,6 +34,7 @@
  *		limit, and counted until SPD_FetchEnd()
  * SPD_FetchBegin	its thread begins, SPD_FetchEnd() ends
  * SPD_H2Session	an HTTP/2 session's thread begins (1) or ends (-1)
+ * SPD_Pool	a pool of threads begins (1) or ends (0)
  * SPD_Herd	threads that a pool should have, given Varnish's minimum
  * SPD_VclUse	this VCL becomes the active one
  */

@@ -254,7 +254,7 @@ struct spd {
 	unsigned		lent;
 	unsigned		parsers;
 	int			leader;		/* a worker sleeps in epoll_wait */
-	int			summoned;	/* a task to get one is under way */
+	int			summoned;	/* a call for one is under way */
 	int			frozen;
 	unsigned		steps;
 	uint64_t		refuse;		/* debug.sandpaper.fail */
@@ -303,11 +303,15 @@ struct spd_conn *spd_ready_pop(void);		/* locked */
 void spd_ready_push(struct spd_conn *);		/* locked */
 void spd_harvest(int timeout_ms);
 void spd_expire(struct worker *, int64_t now);
-void spd_summon(void);
 int spd_leaderless(void);
 void spd_parsed(void);
 int spd_unwatched(void);
 void spd_timer(int64_t when);			/* locked */
+
+/* sp_thread.c */
+void spd_summon(void);				/* a worker, once */
+void spd_run(struct req *);			/* it is granted */
+struct pool_task *spd_stranded(void);		/* locked */
 
 /* sp_tenant.c */
 void spd_tenants_init(void);

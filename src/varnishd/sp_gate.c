@@ -282,8 +282,7 @@ spd_dispatch(void)
 		/* A release has its slot: it must never be refused, and not
 		 * wait behind requests that have none. */
 		for (u = 0; u < n; u++)
-			AZ(Pool_Task(req[u]->sp->pool, SPD_TASK(req[u]),
-			    TASK_QUEUE_RUSH));
+			spd_run(req[u]);
 	} while (n == SPD_BATCH);
 }
 

@@ -52,9 +52,7 @@
 
 static struct spd_conn *_Atomic chunks[SPD_FDS_MAX / SPD_CHUNK];
 static struct spd_tenant spd_new;	/* connections without a tenant yet */
-static struct pool_task spd_summon_task[1];
 static struct vbh *deadlines;		/* of parked connections, locked */
-static task_func_t spd_lead;
 
 /*--------------------------------------------------------------------
  * The connection on a file descriptor
@@ -689,38 +687,6 @@ spd_expire(struct worker *wrk, int64_t now)
 		spd_summon();
 }
 
-/*--------------------------------------------------------------------
- * A worker to parse, or to lead
- */
-
-void
-spd_summon(void)
-{
-	int summon;
-
-	Lck_Lock(&spd.mtx);
-	summon = !spd.summoned;
-	spd.summoned = 1;
-	Lck_Unlock(&spd.mtx);
-	if (!summon)
-		return;
-	spd_summon_task->func = spd_lead;
-	spd_summon_task->priv = NULL;
-	AZ(Pool_Task_Any(spd_summon_task, TASK_QUEUE_RUSH));
-}
-
-static void v_matchproto_(task_func_t)
-spd_lead(struct worker *wrk, void *priv)
-{
-
-	AZ(priv);
-	Lck_Lock(&spd.mtx);
-	AN(spd.summoned);
-	spd.summoned = 0;
-	Lck_Unlock(&spd.mtx);
-	SPD_Next(wrk);
-}
-
 /* Sleep on the epoll set.  Locked, returns unlocked. */
 static void
 spd_sleep(struct worker *wrk)
@@ -755,11 +721,21 @@ enum spd_next {
 static enum spd_next
 spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 {
+	struct pool_task *task;
 	struct spd_conn *c;
 	struct req *req;
 	int slot;
 
 	SPD_LOCKED();
+	task = spd_stranded();
+	if (task != NULL) {
+		if (me->slot >= 0)
+			spd_give_mine(me);	/* it has its own */
+		SPD_TASK(wrk)->func = task->func;
+		SPD_TASK(wrk)->priv = task->priv;
+		me->parsed = 0;
+		return (SPD_RUN);
+	}
 	if (me->slot >= 0 && (spd_robbed(me) || spd.running > spd.limit))
 		spd_give_mine(me);	/* somebody rejoined, or W shrank */
 	if (spd.parsers < spd.parsers_max && me->parsed < SPD_PARSE_RUN &&

@@ -71,7 +71,8 @@ class Link(unittest.TestCase):
         self.addCleanup(self.reaper.end, process)
         end = time.monotonic() + TIMEOUT
         while subprocess.run(
-                [f"{ROOT}/bin/varnishadm", "-n", f"{self.folder}/n",
+                ["ip", "netns", "exec", self.proxy,
+                 f"{ROOT}/bin/varnishadm", "-n", f"{self.folder}/n",
                  "-t", str(TIMEOUT), "ping"], check=False, timeout=TIMEOUT,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL).returncode:

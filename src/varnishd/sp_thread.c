@@ -1,0 +1,171 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Threads: which one runs a task.
+ *
+ * Varnish's threads are in pools, and a pool can be full while others have
+ * idle threads: sessions that keep a thread for long, such as pipes, come to
+ * one pool by chance.  What Sandpaper wants to run can run in any pool.  So it
+ * goes to an idle thread, of the session's pool if there is one.
+ *
+ * When no pool has an idle thread, nothing waits in a single pool's queue:
+ *  - a granted request waits in `stranded`, with its slot.  The next worker
+ *    that is free in any pool runs it;
+ *  - a call for a worker waits in the queues of all pools.  That also tells
+ *    the herders to make threads.
+ */
+
+#include "config.h"
+
+#include "sp.h"
+
+#define SPD_POOLS	64
+
+struct spd_pool {
+	_Atomic(struct pool *)	pool;		/* NULL: it ends */
+	struct pool_task	task;
+	int			called;		/* locked: task is queued */
+};
+
+static struct spd_pool pools[SPD_POOLS];
+static _Atomic unsigned npools;
+static _Atomic unsigned turn;		/* pools are asked in turn */
+static VTAILQ_HEAD(, pool_task) stranded = VTAILQ_HEAD_INITIALIZER(stranded);
+
+/* Varnish's herder of pools made this one, or ends it.  Only that thread writes
+ * the list, and the first pools come before spd.mtx is there. */
+void
+SPD_Pool(struct pool *pp, int begins)
+{
+	unsigned u, n = npools;
+
+	for (u = 0; u < n && pools[u].pool != (begins ? NULL : pp); u++)
+		continue;
+	if (begins && u < SPD_POOLS) {
+		pools[u].pool = pp;
+		npools = vmax(n, u + 1);
+	} else if (!begins && u < n)
+		pools[u].pool = NULL;
+}
+
+/*
+ * May it have an idle thread?  Varnish writes both under the pool's lock, and
+ * WRK_TaskIdle() looks again.
+ */
+static int __attribute__((no_sanitize("thread")))
+may_be_idle(const struct pool *pp)
+{
+
+	return (pp != NULL && pp->nidle > 0 && !pp->die);
+}
+
+/* An idle thread runs this task, whose memory is the caller's again; -1: no
+ * thread is idle */
+static int
+spd_run_idle(struct pool *first, const struct pool_task *task)
+{
+	unsigned u, n = npools, from;
+	struct pool *pp;
+
+	if (may_be_idle(first) && WRK_TaskIdle(first, task) == 0)
+		return (0);
+	from = turn++;
+	for (u = 0; u < n; u++) {
+		pp = pools[(from + u) % n].pool;
+		if (pp != first && may_be_idle(pp) &&
+		    WRK_TaskIdle(pp, task) == 0)
+			return (0);
+	}
+	return (-1);
+}
+
+/*--------------------------------------------------------------------
+ * A worker to parse, to lead, or to run what is stranded
+ */
+
+static void v_matchproto_(task_func_t)
+spd_come(struct worker *wrk, void *priv)
+{
+	struct spd_pool *p = priv;
+
+	Lck_Lock(&spd.mtx);
+	spd.summoned = 0;
+	if (p != NULL)
+		p->called = 0;
+	Lck_Unlock(&spd.mtx);
+	SPD_Next(wrk);
+}
+
+/* Whichever pool has a free thread first */
+static void
+spd_call_all(void)
+{
+	unsigned u, called = 0;
+	struct pool *pp;
+	int call;
+
+	for (u = 0; u < npools; u++) {
+		pp = pools[u].pool;
+		if (pp == NULL)
+			continue;
+		Lck_Lock(&spd.mtx);
+		call = !pools[u].called;
+		pools[u].called = 1;
+		Lck_Unlock(&spd.mtx);
+		called++;
+		if (!call)
+			continue;
+		pools[u].task.func = spd_come;
+		pools[u].task.priv = &pools[u];
+		AZ(Pool_Task(pp, &pools[u].task, TASK_QUEUE_RUSH));
+	}
+	if (called > 0)
+		return;
+	Lck_Lock(&spd.mtx);
+	spd.summoned = 0;		/* no pool yet: the keeper tries again */
+	Lck_Unlock(&spd.mtx);
+}
+
+void
+spd_summon(void)
+{
+	const struct pool_task task = { .func = spd_come };
+	int summon;
+
+	Lck_Lock(&spd.mtx);
+	summon = !spd.summoned;
+	spd.summoned = 1;
+	Lck_Unlock(&spd.mtx);
+	if (summon && spd_run_idle(NULL, &task))
+		spd_call_all();
+}
+
+/*--------------------------------------------------------------------
+ * A granted request
+ */
+
+void
+spd_run(struct req *req)
+{
+	struct pool_task *task = SPD_TASK(req);
+
+	if (spd_run_idle(req->sp->pool, task) == 0)
+		return;				/* it may be gone by now */
+	Lck_Lock(&spd.mtx);
+	VTAILQ_INSERT_TAIL(&stranded, task, list);
+	spd.vsc->stranded++;
+	Lck_Unlock(&spd.mtx);
+	spd_call_all();
+}
+
+/* Locked.  One that no thread has taken, or NULL */
+struct pool_task *
+spd_stranded(void)
+{
+	struct pool_task *task = VTAILQ_FIRST(&stranded);
+
+	SPD_LOCKED();
+	if (task != NULL)
+		VTAILQ_REMOVE(&stranded, task, list);
+	return (task);
+}
