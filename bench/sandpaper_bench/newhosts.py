@@ -408,12 +408,17 @@ def rows(report: dict[str, Any]) -> list[list[str]]:
 
 
 def show(files: Sequence[Path]) -> str:
-    """Return a table in Markdown of results that were written before."""
+    """Return a table in Markdown of results that were written before.
+
+    Those of a machine that others used at the time are left out.
+    """
     titles = ["case", "tenant", "varnishd", "when", "kept", "p99, closed loop",
               "p99, open loop", "control", "commit"]
     table = [titles, ["---"] * len(titles)]
     for file in files:
-        table += rows(json.loads(file.read_text(encoding="utf-8")))
+        report = json.loads(file.read_text(encoding="utf-8"))
+        if not report["machine"].get("note"):
+            table += rows(report)
     return "".join(f"| {' | '.join(row)} |\n" for row in table)
 
 
