@@ -6,22 +6,13 @@ A health check over loopback often comes first, and an address can move.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
-from pathlib import Path
 
-TOP = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(TOP / "bench"))
+from namespaces import ROOT, TIMEOUT, Namespaces, run
 
-from sandpaper_bench.reaper import Reaper  # noqa: E402
-from sandpaper_bench.testbed import may_make_namespaces, run  # noqa: E402
-
-ROOT = os.environ.get("VARNISH_ROOT", "")
-TIMEOUT = 60  # seconds
 PORT = 8080
 CLIENT = f"""
 import socket, sys
@@ -35,22 +26,12 @@ sub vcl_recv { return (synth(200)); }
 """
 
 
-@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
-@unittest.skipUnless(may_make_namespaces(), "needs root, for namespaces")
-class Link(unittest.TestCase):
+class Link(Namespaces):
     """Two interfaces and loopback."""
 
     def setUp(self) -> None:
-        self.folder = Path(self.enterContext(
-            tempfile.TemporaryDirectory(prefix="link.")))
-        self.reaper = Reaper()
-        self.addCleanup(self.reaper.close)
-        self.proxy, self.client = (
-            f"spl{os.getpid()}-{name}" for name in "pc")
-        for name in (self.proxy, self.client):
-            self.reaper.netns(name)
-            run("ip", "netns", "add", name)
-            run("ip", "-n", name, "link", "set", "lo", "up")
+        super().setUp()
+        self.proxy, self.client = self.namespaces("p", "c")
         for number, device in enumerate(("one", "two")):
             run("ip", "-n", self.proxy, "link", "add", device, "type", "veth",
                 "peer", "name", device, "netns", self.client)
@@ -58,25 +39,8 @@ class Link(unittest.TestCase):
                 run("ip", "-n", name, "addr", "add",
                     f"10.79.{number}.{host}/24", "dev", device)
                 run("ip", "-n", name, "link", "set", device, "up")
-        self.varnishd()
-
-    def varnishd(self) -> None:
-        """Start it; return when it answers."""
-        vcl = self.folder / "vcl"
-        vcl.write_text(VCL)
-        process = self.reaper.popen([
-            "ip", "netns", "exec", self.proxy, f"{ROOT}/sbin/varnishd", "-F",
-            "-j", "none", "-n", f"{self.folder}/n", "-f", str(vcl), "-a",
-            f"0.0.0.0:{PORT}", "-p", "vsl_mask=+Debug"])
-        self.addCleanup(self.reaper.end, process)
-        end = time.monotonic() + TIMEOUT
-        while subprocess.run(
-                ["ip", "netns", "exec", self.proxy,
-                 f"{ROOT}/bin/varnishadm", "-n", f"{self.folder}/n",
-                 "-t", str(TIMEOUT), "ping"], check=False, timeout=TIMEOUT,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL).returncode:
-            self.assertLess(time.monotonic(), end, "varnishd does not start")
+        self.varnishd(self.proxy, VCL, "-a", f"0.0.0.0:{PORT}",
+                      "-p", "vsl_mask=+Debug")
 
     def ask(self, where: str, address: str) -> None:
         """Send one request, on a connection of its own."""

@@ -7,24 +7,14 @@ client. Varnishd's own link is not what is slow.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
-from pathlib import Path
 
-TOP = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(TOP / "bench"))
+from namespaces import TIMEOUT, Namespaces, run
 
-from sandpaper_bench.reaper import Reaper  # noqa: E402
-from sandpaper_bench.testbed import may_make_namespaces, run  # noqa: E402
-
-ROOT = os.environ.get("VARNISH_ROOT", "")
 SIZE = 20_000_000  # bytes: more than sockets and router hold
 SECONDS = 40  # that the client's way takes for it
-TIMEOUT = 60  # seconds
 PORT = 8080
 SO_RCVBUFFORCE = 33  # Python has no name for it
 
@@ -58,22 +48,13 @@ sub vcl_synth {
 """
 
 
-@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
-@unittest.skipUnless(may_make_namespaces(), "needs root, for namespaces")
-class SlowPath(unittest.TestCase):
+class SlowPath(Namespaces):
     """One slot, and one client that is slow."""
 
     def setUp(self) -> None:
-        self.folder = Path(self.enterContext(
-            tempfile.TemporaryDirectory(prefix="path.")))
-        self.reaper = Reaper()
-        self.addCleanup(self.reaper.close)
-        self.proxy, self.router, self.client = (
-            f"spp{os.getpid()}-{name}" for name in "prc")
-        for name in (self.proxy, self.router, self.client):
-            self.reaper.netns(name)
-            run("ip", "netns", "add", name)
-            run("ip", "-n", name, "link", "set", "lo", "up")
+        super().setUp()
+        self.proxy, self.router, self.client = self.namespaces(
+            "p", "r", "c")
         self.join(self.proxy, "10.78.0.1", self.router, "10.78.0.2")
         self.join(self.client, "10.78.1.1", self.router, "10.78.1.2")
         run("ip", "-n", self.proxy, "route", "add", "default", "via",
@@ -96,33 +77,12 @@ class SlowPath(unittest.TestCase):
             run("ip", "-n", name, "addr", "add", f"{ip}/24", "dev", dev)
             run("ip", "-n", name, "link", "set", dev, "up")
 
-    def start(self, where: str, *command: str) -> subprocess.Popen[str]:
-        """Start a command in a namespace; it ends with the test."""
-        process = self.reaper.popen(["ip", "netns", "exec", where, *command])
-        self.addCleanup(self.reaper.end, process)
-        return process
-
-    def varnishd(self) -> None:
-        """Start it with one slot; return when it answers."""
-        page, vcl = self.folder / "page", self.folder / "vcl"
-        page.write_bytes(b"x" * SIZE)
-        vcl.write_text(VCL % page)
-        self.start(
-            self.proxy, f"{ROOT}/sbin/varnishd", "-F", "-j", "none",
-            "-n", f"{self.folder}/n", "-f", str(vcl), "-a",
-            f"10.78.0.1:{PORT}", "-p", "sandpaper_cores=1",
-            "-p", "sandpaper_workers_per_core=1")
-        end = time.monotonic() + TIMEOUT
-        while subprocess.run(
-                ["ip", "netns", "exec", self.proxy,
-                 f"{ROOT}/bin/varnishadm", "-n", f"{self.folder}/n",
-                 "-t", str(TIMEOUT), "ping"], check=False, timeout=TIMEOUT,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL).returncode:
-            self.assertLess(time.monotonic(), end, "varnishd does not start")
-
     def test_others_are_served_meanwhile(self) -> None:
-        self.varnishd()
+        page = self.folder / "page"
+        page.write_bytes(b"x" * SIZE)
+        self.varnishd(self.proxy, VCL % page, "-a", f"10.78.0.1:{PORT}",
+                      "-p", "sandpaper_cores=1",
+                      "-p", "sandpaper_workers_per_core=1")
         slow = self.start(self.client, sys.executable, "-c", CLIENT)
         assert slow.stdout is not None
         self.assertEqual(slow.stdout.readline(), "began\n")
