@@ -220,7 +220,8 @@ def add_arguments(p: argparse.ArgumentParser) -> None:
                    help="the tenant is an open loop: it sends requests at the "
                    "recorded times")
     p.add_argument("--cores", type=whole(1, 65535), metavar="N",
-                   help="cores (default: as many as the busiest second needs)")
+                   help="cores (default: as many as the busiest ten seconds "
+                   "need)")
     p.add_argument("--workers", type=whole(1, 65535), metavar="N",
                    help=f"slots (default: {PER_CORE} per core)")
     p.add_argument("--link", choices=LINKS, default="held",
