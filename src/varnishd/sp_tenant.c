@@ -51,9 +51,8 @@ spd_name(const struct spd_tenant *t)
 
 /*
  * Nothing waits, runs, is fetched or owed, and no connection waits to be
- * parsed.  A
- * Host that is proven stays so, however many others are invented, and a Host
- * with evidence keeps it.
+ * parsed.  A Host that is proven stays so, however many others are invented,
+ * and a Host with evidence keeps it.
  * (Connections that only remember it look at its generation.)
  */
 static int v_matchproto_(ten_idle_f)
