@@ -104,6 +104,10 @@ spd_call_all(void)
 	struct pool *pp;
 	int call;
 
+	Lck_Lock(&spd.mtx);
+	if (spd.leader)
+		spd_timer(METER_Now());	/* it sleeps, and is free */
+	Lck_Unlock(&spd.mtx);
 	for (u = 0; u < npools; u++) {
 		pp = pools[u].pool;
 		if (pp == NULL)
