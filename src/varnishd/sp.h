@@ -281,6 +281,10 @@ extern pthread_key_t spd_key;
 
 #define SPD_LOCKED()	Lck_AssertHeld(&spd.mtx)
 
+/* Every SPD_PAUSE steps of a long loop under the lock, others may have it */
+#define SPD_PAUSE	32
+void spd_pause(unsigned step);			/* locked, before and after */
+
 /* sp_gate.c */
 struct spd_worker *spd_self(void);
 void spd_thread_ends(void *);

@@ -112,8 +112,10 @@ snap(struct snapshot *s)
 	s->backlog = NIC_Backlog(spd.nic, now);
 	s->closed_ns = NIC_ClosedTime(spd.nic, now);
 	for (u = 0; s->rows < space &&
-	    (rec = TEN_At(spd.tenants, u)) != NULL; u++)
+	    (rec = TEN_At(spd.tenants, u)) != NULL; u++) {
 		snap_row(&s->row[s->rows++], TEN_Host(rec), now);
+		spd_pause(u);
+	}
 	Lck_Unlock(&spd.mtx);
 	qsort(s->row, s->rows, sizeof *s->row, row_cmp);
 }

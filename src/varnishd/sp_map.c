@@ -5,8 +5,9 @@
  *
  * A map belongs to a VCL, is filled in its vcl_init and never changes
  * after; the active VCL's map is in force, published before the VCL becomes
- * active.  If the active VCL is a label, that is the VCL behind the label.  Requests read it under a read lock; only `vcl.use`,
- * `vcl.discard` and the calls in a `vcl_init` ever take it for writing.
+ * active.  If the active VCL is a label, that is the VCL behind the label.
+ * Requests read it under a read lock; only `vcl.use`, `vcl.discard` and the
+ * calls in a `vcl_init` ever take it for writing.
  *
  * A group's tenant has the group's name in parentheses, which no Host is.
  *
@@ -459,11 +460,13 @@ map_pin(const struct spd_map *m, int pin)
 {
 	struct map_tenant *mt;
 	struct spd_tenant *t;
+	unsigned step = 0;
 
 	if (m == NULL)
 		return;
 	Lck_Lock(&spd.mtx);
 	VSTAILQ_FOREACH(mt, &m->tenants, list) {
+		spd_pause(step++);
 		t = spd_tenant_check(NULL, mt->name, mt->len);
 		mt->pinned = NULL;
 		if (strcmp(spd_name(t), mt->name))
@@ -481,9 +484,11 @@ map_pin(const struct spd_map *m, int pin)
 		t->group = NULL;
 	}
 	/* In the order of the calls a group may come after its members */
-	VSTAILQ_FOREACH(mt, &m->tenants, list)
+	VSTAILQ_FOREACH(mt, &m->tenants, list) {
+		spd_pause(step++);
 		if (mt->pinned != NULL && mt->group != NULL)
 			mt->pinned->group = mt->group->pinned;
+	}
 	Lck_Unlock(&spd.mtx);
 }
 
@@ -494,11 +499,13 @@ map_regroup(const struct spd_map *m)
 {
 	struct map_tenant *mt;
 	struct spd_tenant *t;
+	unsigned step = 0;
 
 	if (m == NULL)
 		return;
 	Lck_Lock(&spd.mtx);
 	VSTAILQ_FOREACH(mt, &m->tenants, list) {
+		spd_pause(step++);
 		t = spd_tenant_find(mt->name, mt->len);
 		if (t == NULL)
 			continue;

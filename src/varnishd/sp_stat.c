@@ -21,7 +21,7 @@
 #include "common/vsmw.h"
 #include "VSC_sandpaper_tenant.h"
 
-#define SPD_STAT_COPIES	1000		/* tenants copied at a time */
+#define SPD_STAT_COPIES	1000		/* tenants, in one look of the keeper */
 
 struct stat_row {
 	struct spd_mapped	of;
@@ -127,6 +127,7 @@ spd_stat(void)
 	}
 	Lck_Lock(&spd.mtx);
 	for (n = 0; n < rows && n < SPD_STAT_COPIES; n++) {
+		spd_pause(n);
 		stat_copy(&row[next]);
 		next = (next + 1) % rows;
 	}

@@ -32,6 +32,17 @@ spd_own_size(void)
 	return ((sizeof(struct spd_tenant) + 63) & ~(size_t)63);
 }
 
+void
+spd_pause(unsigned step)
+{
+
+	SPD_LOCKED();
+	if (step % SPD_PAUSE != SPD_PAUSE - 1)
+		return;
+	Lck_Unlock(&spd.mtx);
+	Lck_Lock(&spd.mtx);
+}
+
 struct spd_tenant *
 spd_tenant_rel(struct rel_tenant *rel)
 {
