@@ -48,6 +48,7 @@
 #define SPD_PARSE_RUN	8		/* connections parsed before a release */
 #define SPD_YIELD	500000		/* ns, well below a time slice */
 #define SPD_SUM_TURNS	32		/* requests between two summings */
+#define SPD_YEAR	3e7		/* s: longer is not parked */
 #define SPD_EXPIRE	16		/* connections in one hold of the lock */
 
 static struct spd_conn *_Atomic chunks[SPD_FDS_MAX / SPD_CHUNK];
@@ -241,6 +242,14 @@ spd_unpark_locked(struct spd_conn *c)
 	spd.vsc->lingering = spd.nparked;
 }
 
+/* How long a connection without a part of a request is parked, s */
+static double
+spd_linger(const struct sess *sp)
+{
+
+	return (vmin(SPD_LINGER(sp), SESS_TMO(sp, timeout_idle)));
+}
+
 /* 1: parked.  0: bytes came meanwhile */
 static int
 spd_park(struct spd_conn *c, double timeout, int partial)
@@ -252,7 +261,7 @@ spd_park(struct spd_conn *c, double timeout, int partial)
 		spd_arm(c);
 	if (!c->armed)
 		return (0);
-	deadline = METER_Now() + (int64_t)(timeout * 1e9);
+	deadline = METER_Now() + (int64_t)(vmin(timeout, SPD_YEAR) * 1e9);
 	Lck_Lock(&spd.mtx);
 	parked = !c->pending;
 	c->pending = 0;
@@ -305,6 +314,23 @@ spd_end_parsing(struct spd_worker *me)
 	Lck_Unlock(&spd.mtx);
 }
 
+/* The slot of its last request, if it has it still: no request needs it */
+static void
+spd_give_unused(void)
+{
+	struct spd_worker *me = &spd_me;
+	int waiting;
+
+	if (me->slot < 0 || me->node != NULL)
+		return;
+	Lck_Lock(&spd.mtx);
+	spd_give_mine(me);
+	waiting = REL_Waiting(spd.rel) > 0;
+	Lck_Unlock(&spd.mtx);
+	if (waiting)
+		spd_dispatch();
+}
+
 /*
  * The same, though it goes on with that connection: it waits for the rest
  * as stock does, or runs the request.
@@ -316,6 +342,7 @@ spd_parsed(void)
 	if (!spd_me.parsing)
 		return;
 	spd_end_parsing(&spd_me);
+	spd_give_unused();
 	if (spd.nready > 0)
 		spd_summon();
 }
@@ -365,8 +392,7 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 				return (0);
 			c->drained = 1;
 		}
-		timeout = hs == HTC_S_EMPTY ?
-		    vmin(SPD_LINGER(sp), SESS_TMO(sp, timeout_idle)) :
+		timeout = hs == HTC_S_EMPTY ? spd_linger(sp) :
 		    SESS_TMO(sp, timeout_idle);
 		timeout += sp->t_idle - VTIM_real();
 		timeout = vmax(timeout, 0.);
@@ -502,7 +528,7 @@ SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 		c->priv = task.priv;
 		if (spd_many_idle())
 			spd_to_waiter(wrk, c);
-		else if (!spd_park(c, SPD_LINGER(sp), 0)) {
+		else if (!spd_park(c, spd_linger(sp), 0)) {
 			/* The bytes are here already */
 			Lck_Lock(&spd.mtx);
 			spd_ready_push(c);
@@ -537,6 +563,10 @@ SPD_Ready(struct sess *sp, struct pool_task *tp)
 	c->func = tp->func;
 	c->priv = tp->priv;
 	c->drained = 0;
+	/* Left from a time before Sandpaper was off.  The socket of a waiter's
+	 * connection is not in blocking mode. */
+	c->blocking = c->partial = c->expired = 0;
+	c->t_first = 0.;
 	spd_ready_push(c);
 	Lck_Unlock(&spd.mtx);
 	spd_summon();
