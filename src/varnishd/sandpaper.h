@@ -21,6 +21,7 @@
  * SPD_Done	the request is answered: its cost is known
  * SPD_Next	the worker is free: it parses, or runs the next release
  * SPD_Pipe	the worker is about to pipe: its slot goes back
+ * SPD_Piped	so many bytes went to the client, since the pipe began
  * SPD_Rejoin	it has piped: the slot is retaken at once, even above W
  * SPD_CondWait	like Lck_CondWait(), lending after a millisecond
  * SPD_CondWaitWindow	the same, for an h2 window to open: ETIMEDOUT at once

@@ -68,6 +68,7 @@ struct spd_tenant {
 	_Atomic int64_t		cpu_next;	/* its value, to read unlocked */
 	struct est		wire;		/* bytes on the wire */
 	int64_t			lead;		/* ns, see COST_Dominant() */
+	int64_t			owed;		/* ns of CPU, see spd_charge() */
 	int64_t			fixed[REL__RESOURCES];	/* ns, debug; 0: none */
 
 	VTAILQ_HEAD(, spd_conn)	ready;		/* connections with bytes */
@@ -190,6 +191,14 @@ struct spd_worker {
 	_Atomic int64_t		began;		/* ns, METER_Now() */
 	int64_t			unmeasured;	/* ns charged since the last lap */
 	int64_t			laps;		/* ns, not yet in lap_sum */
+	/* Its CPU time that is no request's, see sp_charge.c */
+	struct spd_tenant	*payer;		/* or NULL */
+	uint32_t		payer_generation;
+	unsigned		turn_drawn;	/* this turn is measured */
+	int64_t			owed, unowned;	/* ns: the payer's, nobody's */
+	/* A pipe, to its client: bytes, of these charged; ns charged */
+	uint64_t		pipe_out, piped;
+	int64_t			piped_cpu, piped_net, piped_at;
 	int64_t			fresh;		/* ns, when it last got the core */
 	int64_t			blocked;	/* ns, in this request's writes */
 	uint64_t		rnd;
@@ -297,6 +306,19 @@ void spd_give_mine(struct spd_worker *);	/* locked */
 struct req *spd_req_of(struct rel_node *);
 struct req *spd_release(int64_t now, int slot);	/* locked; NULL: none now */
 void spd_dispatch(void);
+
+/* sp_charge.c */
+int64_t spd_lap(struct spd_worker *, int wanted);
+int spd_drawn(struct spd_worker *);
+void spd_unowned(struct spd_worker *);
+void spd_owe(struct spd_worker *);
+int64_t spd_take_owed(struct spd_worker *);
+/* All of them locked */
+void spd_charge(struct spd_tenant *, int64_t cpu, int64_t now);
+void spd_pay(struct spd_tenant *, int64_t now);
+void spd_sum_laps(struct spd_worker *);
+void spd_pays(struct spd_worker *, struct spd_tenant *);
+void spd_turn_to(struct spd_worker *, struct spd_tenant *, int64_t now);
 
 /* sp_ready.c */
 void spd_ready_init(void);

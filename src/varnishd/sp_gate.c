@@ -77,29 +77,6 @@ spd_thread_ends(void *priv)
 	FINI_OBJ(me);
 }
 
-/* CPU since the last lap, ns; -1: not measured, the lap goes on */
-static int64_t
-spd_lap(struct spd_worker *me, int wanted)
-{
-	int64_t lap;
-
-	lap = METER_LapIf(me->meter, wanted);
-	if (lap > 0)
-		me->laps += lap;
-	return (lap);
-}
-
-/* xorshift64*: a draw that nobody can foresee without our memory */
-static double
-spd_draw(struct spd_worker *me)
-{
-
-	me->rnd ^= me->rnd >> 12;
-	me->rnd ^= me->rnd << 25;
-	me->rnd ^= me->rnd >> 27;
-	return ((double)((me->rnd * 2685821657736338717ULL) >> 11) * 0x1p-53);
-}
-
 /*--------------------------------------------------------------------
  * Slots.  A slot is taken, for a worker that is to have it, or by it, and then
  * owned by it until it is given back.  An owner does not end: through its slot
@@ -399,17 +376,6 @@ spd_refusal(struct spd_tenant *t, int64_t now)
 	return (wait);
 }
 
-/* CPU time, ns, that is no request's */
-static void
-spd_charge(struct spd_tenant *t, int64_t cpu, int64_t now)
-{
-
-	SPD_LOCKED();
-	SPD_COUNT(t, cpu_ns, cpu);
-	REL_Charge(spd.rel, t->rel,
-	    COST_Dominant(&t->lead, cpu / spd.cores, 0), now);
-}
-
 /* Refused: why; *wait: how long a stream's client waits to be told so, ns */
 static enum spd_in
 spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
@@ -419,26 +385,25 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	struct rel_node *n = SPD_NODE(req);
 	struct spd_tenant *t;
 	char name[TEN_NAME_MAX + 1];
-	int64_t now, lap;
+	int64_t now, cpu;
 	size_t l;
 	int full;
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	INIT_OBJ(n, REL_NODE_MAGIC);
 	SPD_CPU(n) = 0;
-	if (!METER_Cheap(me->meter) && spd_draw(me) < spd.sample)
+	if (!METER_Cheap(me->meter) && spd_drawn(me))
 		flags |= SPD_F_DRAWN;
-	lap = spd_lap(me, 0);
-	if (lap > 0)
-		SPD_CPU(n) = (uint32_t)vmin_t(int64_t, lap >> 4, UINT32_MAX);
+	cpu = vmax_t(int64_t, 0, spd_lap(me, 0)) + spd_take_owed(me);
+	SPD_CPU(n) = (uint32_t)vmin_t(int64_t, cpu >> 4, UINT32_MAX);
 	l = spd_tenant_name(req, name);
 	t = spd_tenant_find(name, l);
 
 	now = METER_Now();
 	Lck_Lock(&spd.mtx);
 	t = spd_tenant_check(t, name, l);
-	spd.lap_sum += me->laps;
-	me->laps = 0;
+	spd_sum_laps(me);
+	spd_pays(me, t);
 	full = spd_queue_full(t, e);
 	if (spd.refuse) {
 		full = full || ((spd.refuse & 1) &&
@@ -451,8 +416,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		spd.vsc->refused++;
 		if (wait != NULL)
 			*wait = spd_refusal(t, now);
-		if (lap > 0)
-			spd_charge(t, lap, now);
+		spd_charge(t, cpu, now);
 		Lck_Unlock(&spd.mtx);
 		return (SPD_IN_FULL);
 	}
@@ -542,13 +506,17 @@ SPD_Stream(struct worker *wrk, struct req *req, enum task_prio prio)
 	return (0);
 }
 
-/* It waits, but its client is gone, or it has waited for too long */
+/* It waits, but its client is gone, or it has waited for too long.  What its
+ * parsing took is charged. */
 void
 spd_take_out(struct rel_node *n, int64_t now)
 {
 
-	Lck_AssertHeld(&spd.mtx);
+	struct spd_tenant *t = spd_tenant_rel(n->tenant);
+
+	SPD_LOCKED();
 	REL_Cancel(spd.rel, n, now);
+	spd_charge(t, (int64_t)SPD_CPU(n) << 4, now);
 	spd.vsc->cancelled++;
 	spd.vsc->waiting = REL_Waiting(spd.rel);
 }
@@ -575,22 +543,15 @@ SPD_Cancel(struct req *req)
  */
 
 static int
-spd_client_gone(struct req *req)
+spd_client_gone(const struct req *req, struct spd_conn *conn)
 {
-	struct rel_node *n = SPD_NODE(req);
-	struct spd_conn *conn;
 	struct pollfd pfd;
 	int armed, gone;
 
-	if (SPD_FLAGS(n) & SPD_F_H2)
+	if (conn == NULL)
 		return (0);
-	conn = spd_conn(req->sp);
-	AN(conn);
-	Lck_Lock(&spd.mtx);
-	conn->state = SPD_BUSY;
 	gone = conn->hup;
 	armed = conn->armed;
-	Lck_Unlock(&spd.mtx);
 	spd_conn_leave(conn);
 	if (!gone && !armed) {
 		/* It has a body: the epoll set did not tell */
@@ -607,15 +568,18 @@ static int
 spd_bury(struct spd_worker *me, struct req *req)
 {
 	struct rel_node *n = SPD_NODE(req);
+	struct spd_tenant *t;
+	int64_t now = METER_Now();
 
 	Lck_Lock(&spd.mtx);
 	if (n->state == REL_RUNNING) {
-		/* Released before the reset was seen: it costs nothing */
-		SPD_COUNT(spd_tenant_rel(n->tenant), gone, 1);
+		/* Released before the reset was seen: only its parsing costs */
+		t = spd_tenant_rel(n->tenant);
+		SPD_COUNT(t, gone, 1);
 		(void)NIC_Correct(spd.nic, SPD_FLAGS(n) >> SPD_COUNTED_SHIFT,
-		    0, METER_Now());
-		REL_Complete(spd.rel, n, 0, REL_SCALE_ONE,
-		    METER_Now());
+		    0, now);
+		REL_Complete(spd.rel, n, 0, REL_SCALE_ONE, now);
+		spd_charge(t, (int64_t)SPD_CPU(n) << 4, now);
 		spd.vsc->cancelled++;
 	}
 	spd_runs(me, NULL);
@@ -652,6 +616,8 @@ SPD_Begin(struct worker *wrk, struct req *req)
 {
 	struct rel_node *n = SPD_NODE(req);
 	struct spd_worker *me;
+	struct spd_conn *conn = NULL;
+	int granted;
 	vtim_real t;
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
@@ -664,7 +630,11 @@ SPD_Begin(struct worker *wrk, struct req *req)
 		return (spd_late(wrk, req));
 	assert(n->state == REL_RUNNING);
 	me->began = METER_Now();
-	if (SPD_FLAGS(n) & SPD_F_GRANTED) {
+	me->blocked = 0;
+	me->piped = me->pipe_out = 0;
+	me->piped_cpu = me->piped_net = 0;
+	granted = (SPD_FLAGS(n) & SPD_F_GRANTED) != 0;
+	if (granted) {
 		SPD_FLAGS(n) &= ~SPD_F_GRANTED;
 		if (me->slot < 0) {
 			spd_own(me, n->slot);
@@ -672,21 +642,28 @@ SPD_Begin(struct worker *wrk, struct req *req)
 		}
 		assert(me->slot == n->slot);
 		SPD_WAIT(n) = vmax_t(int64_t, 0, me->began - n->arrival);
-		if (spd_client_gone(req))
+		if (!(SPD_FLAGS(n) & SPD_F_H2)) {
+			conn = spd_conn(req->sp);
+			AN(conn);
+		}
+	}
+	Lck_Lock(&spd.mtx);
+	me->charge = n->charge;
+	spd_turn_to(me, spd_tenant_rel(n->tenant), me->began);
+	if (conn != NULL)
+		conn->state = SPD_BUSY;
+	if (me->slot < 0)
+		spd_retake(me);		/* from a waiting list: even above W */
+	Lck_Unlock(&spd.mtx);
+	if (granted) {
+		if (spd_client_gone(req, conn))
 			return (spd_bury(me, req));
 		t = VTIM_real();
 		spd_timestamp(req, "Enqueue",
 		    vmax(req->t_prev, t - (double)SPD_WAIT(n) * 1e-9));
 		spd_timestamp(req, "Release", vmax(req->t_prev, t));
-	} else if (me->slot < 0) {
-		/* From a waiting list: at once, even above W */
-		Lck_Lock(&spd.mtx);
-		spd_retake(me);
-		Lck_Unlock(&spd.mtx);
 	}
-	me->charge = n->charge;
 	spd_runs(me, n);
-	me->blocked = 0;
 	if (SPD_FLAGS(n) & SPD_F_DRAWN)
 		(void)spd_lap(me, 1);
 	return (0);
@@ -755,12 +732,13 @@ SPD_Done(struct worker *wrk, struct req *req)
 	dear = now - me->began > 4 * k * spd.cores;
 	lap = spd_lap(me, drawn || dear);
 	measured = lap >= 0;
-	bytes = req->acct.resp_hdrbytes + req->acct.resp_bodybytes;
+	bytes = req->acct.resp_hdrbytes + req->acct.resp_bodybytes +
+	    me->pipe_out - me->piped;
 	wire = COST_Wire(bytes, cache_param->sandpaper_mtu,
 	    cache_param->sandpaper_header);
 
 	if (measured) {
-		cpu = lap + spd.residual;
+		cpu = lap + spd.residual + spd_take_owed(me);
 		if (METER_Cheap(me->meter) || drawn)
 			cpu += (int64_t)SPD_CPU(n) << 4;
 		if (!drawn)
@@ -772,14 +750,13 @@ SPD_Done(struct worker *wrk, struct req *req)
 	}
 	net = (int64_t)((double)wire * 8e9 / (double)spd.rate);
 	v[0] = SPD_WAIT(n);
-	v[1] = cpu;
-	v[2] = net;
+	v[1] = cpu + me->piped_cpu;
+	v[2] = net + me->piped_net;
 	v[3] = k;
-	spd_log(req, t, v, bytes, measured);
+	spd_log(req, t, v, bytes + me->piped, measured);
 
 	Lck_Lock(&spd.mtx);
-	spd.lap_sum += me->laps;
-	me->laps = 0;
+	spd_sum_laps(me);
 	spd.nrequests++;
 	if (!(SPD_FLAGS(n) & SPD_F_SLOW))
 		(void)NIC_Correct(spd.nic,
@@ -791,6 +768,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 	/* Only what a draw alone has measured stands for others */
 	REL_Complete(spd.rel, n, cost, measured && !dear && bound == REL_CPU ?
 	    spd_scale(SPD_FLAGS(n)) : REL_SCALE_ONE, now);
+	spd_pay(t, now);
 	if (measured) {
 		EST_Sample(spd.estimator, &t->cpu, cpu, spd.alpha);
 		EST_MeanSample(&spd.mean_cpu, cpu);
@@ -946,8 +924,10 @@ SPD_FetchTask(struct pool *pp, struct busyobj *bo, struct pool_task *task,
 void
 SPD_FetchBegin(void)
 {
+	struct spd_worker *me = spd_self();
 
-	(void)spd_lap(spd_self(), 1);
+	spd_unowned(me);
+	(void)spd_lap(me, 1);
 }
 
 void
@@ -960,8 +940,7 @@ SPD_FetchEnd(const struct busyobj *bo)
 	lap = spd_lap(me, 1) + spd.residual;
 	Lck_Lock(&spd.mtx);
 	spd.vsc->fetches++;
-	spd.lap_sum += me->laps;
-	me->laps = 0;
+	spd_sum_laps(me);
 	spd.nrequests++;
 	t = spd_fetch_uncount(bo);
 	if (t != NULL)

@@ -761,6 +761,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	if (task != NULL) {
 		if (me->slot >= 0)
 			spd_give_mine(me);	/* it has its own */
+		spd_turn_to(me, NULL, now);
 		SPD_TASK(wrk)->func = task->func;
 		SPD_TASK(wrk)->priv = task->priv;
 		me->parsed = 0;
@@ -773,6 +774,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		spd.parsers++;
 		me->parsing = 1;
 		me->parsed++;
+		spd_turn_to(me, c->tenant, now);
 		SPD_TASK(wrk)->func = c->func;
 		SPD_TASK(wrk)->priv = c->priv;
 		return (SPD_RUN);
@@ -784,6 +786,8 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		req = spd_release(now, me->slot);
 		if (req != NULL) {
 			SPD_NODE(req)->slot = (uint16_t)me->slot;
+			spd_turn_to(me,
+			    spd_tenant_rel(SPD_NODE(req)->tenant), now);
 			SPD_TASK(wrk)->func = SPD_TASK(req)->func;
 			SPD_TASK(wrk)->priv = SPD_TASK(req)->priv;
 			me->parsed = 0;
@@ -796,6 +800,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		return (spd_pick(wrk, me, now));
 	}
 	me->parsed = 0;
+	spd_turn_to(me, NULL, now);
 	return (spd.leader || spd.running >= spd.limit ? SPD_IDLE : SPD_SLEEP);
 }
 
@@ -808,6 +813,7 @@ spd_leave(struct spd_worker *me)
 	Lck_Lock(&spd.mtx);
 	if (me->slot >= 0)
 		spd_give_mine(me);
+	spd_turn_to(me, NULL, METER_Now());
 	me->parsed = 0;
 	summon = spd_unwatched() && spd.mode != SPD_OFF;
 	waiting = REL_Waiting(spd.rel) > 0;
@@ -865,6 +871,7 @@ SPD_Next(struct worker *wrk)
 	me = spd_self();
 	spd_runs(me, NULL);
 	wrk->stats->summs++;
+	spd_owe(me);
 	spd_end_parsing(me);
 	if (SPD_TASK(wrk)->func != NULL) {
 		/* An HTTP/2 session, or a debugging transport */
@@ -894,6 +901,7 @@ SPD_Next(struct worker *wrk)
 			spd.harvested = now;
 			Lck_Unlock(&spd.mtx);
 			spd_harvest(0);
+			spd_unowned(me);
 			continue;
 		}
 		next = spd_pick(wrk, me, now);
@@ -907,14 +915,21 @@ SPD_Next(struct worker *wrk)
 			looked = 1;
 			Lck_Unlock(&spd.mtx);
 			spd_harvest(0);
+			spd_unowned(me);
 			continue;
 		}
 		if (next == SPD_SLEEP) {
 			spd_sleep(wrk);		/* unlocks */
+			spd_unowned(me);
 			looked = 1;
 			continue;
 		}
 		Lck_Unlock(&spd.mtx);
+		if (next == SPD_RUN && me->parsing &&
+		    !METER_Cheap(me->meter) && spd_drawn(me)) {
+			(void)spd_lap(me, 1);
+			me->turn_drawn = 1;
+		}
 		if (next == SPD_RUN && waiting)
 			spd_dispatch();
 		if (next == SPD_RUN && lead)

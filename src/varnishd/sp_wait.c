@@ -35,6 +35,8 @@
 #define SPD_LOOK	(SPD_LOOK_MS * 1000000)	/* ns */
 #define SPD_BLOCKED	1000000000	/* ns, of a request's writes */
 #define SPD_WRITERS	8U	/* a tenant may have, however few threads are */
+#define SPD_PIPE_BYTES	65536		/* of a pipe, between two charges */
+#define SPD_PIPE_NS	100000000	/* the same, when it flows slowly */
 #define SPD_ACK_MS	200		/* no ACK for so long: it won't come */
 
 static int
@@ -77,6 +79,49 @@ SPD_Pipe(const struct req *req)
 	if (c != NULL)
 		spd_disarm(c);
 	spd_lend();
+	if (!METER_Cheap(spd_me.meter))
+		(void)spd_lap(&spd_me, 1);
+	spd_me.piped_at = METER_Now();
+}
+
+/*
+ * A pipe may last for days.  So it is charged as it flows: bytes that went to
+ * the client, and CPU time.  SPD_Done() charges the rest.
+ */
+void
+SPD_Piped(const struct req *req, uint64_t out)
+{
+	struct spd_worker *me = &spd_me;
+	struct spd_tenant *t;
+	int64_t now, cpu, net;
+	uint64_t wire;
+
+	if (me->magic != SPD_WORKER_MAGIC || me->node == NULL ||
+	    spd_req_of(me->node) != req)
+		return;
+	me->pipe_out = out;
+	now = METER_Now();
+	if (out - me->piped < SPD_PIPE_BYTES &&
+	    now - me->piped_at < SPD_PIPE_NS)
+		return;
+	me->piped_at = now;
+	cpu = vmax_t(int64_t, 0, spd_lap(me, 1));
+	wire = COST_Wire(out - me->piped, cache_param->sandpaper_mtu,
+	    cache_param->sandpaper_header);
+	net = (int64_t)((double)wire * 8e9 / (double)spd.rate);
+	t = spd_tenant_rel(me->node->tenant);
+	Lck_Lock(&spd.mtx);
+	spd_sum_laps(me);
+	SPD_COUNT(t, cpu_ns, cpu);
+	SPD_COUNT(t, bytes, out - me->piped);
+	(void)NIC_Release(spd.nic, (uint32_t)vmin_t(uint64_t, wire,
+	    UINT32_MAX >> SPD_COUNTED_SHIFT), now);
+	REL_Charge(spd.rel, t->rel,
+	    COST_Dominant(&t->lead, cpu / spd.cores, net), now);
+	Lck_Unlock(&spd.mtx);
+	me->piped = out;
+	me->piped_cpu += cpu;
+	me->piped_net += net;
 }
 
 void
