@@ -120,7 +120,8 @@ enum spd_conn_state {
 };
 
 struct spd_conn {
-	VTAILQ_ENTRY(spd_conn)	list;		/* READY: of its tenant's */
+	VTAILQ_ENTRY(spd_conn)	list;		/* READY: of its tenant's;
+						 * PARKED, partial: of all */
 	unsigned		idx;		/* PARKED: in the heap */
 	task_func_t		*func;		/* what to run when ready */
 	void			*priv;
@@ -140,6 +141,8 @@ struct spd_conn {
 	_Atomic uint8_t		hup;		/* the client has reset it */
 	_Atomic uint8_t		fin;		/* the client sends no more */
 	uint8_t			blocking;	/* resumed: the socket is that */
+	void			*part;		/* of a request, see sp_part.c */
+	size_t			part_len;
 	/* from here on, kept when the fd is used again */
 	_Atomic uint8_t		left;		/* orders two uses */
 	uint32_t		serial;		/* of this use of the fd */
@@ -333,6 +336,12 @@ int spd_leaderless(void);
 void spd_parsed(void);
 int spd_unwatched(void);
 void spd_timer(int64_t when);			/* locked */
+
+/* sp_part.c */
+void spd_part_limit(void);
+void spd_part_parked(struct spd_conn *, int parked);	/* locked */
+struct spd_conn *spd_part_excess(void);		/* locked */
+int spd_part_keep(struct worker *, struct spd_conn *);
 
 /* sp_thread.c */
 void spd_summon(void);				/* a worker, once */

@@ -549,6 +549,7 @@ spd_second(int64_t now)
 	struct poolmgr_snapshot s;
 	int64_t cpu;
 
+	spd_part_limit();
 	cpu = METER_Process();
 	memset(&s, 0, sizeof s);
 	Lck_Lock(&spd.mtx);

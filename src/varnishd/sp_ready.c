@@ -119,16 +119,20 @@ spd_conn_leave(struct spd_conn *c)
 	atomic_store_explicit(&c->left, 1, memory_order_release);
 }
 
-static void
+/* 1: it is in the epoll set */
+static int
 spd_arm(struct spd_conn *c)
 {
 	struct epoll_event ev;
 
+	if (c->armed)
+		return (1);
 	ev.events = EPOLLIN | EPOLLRDHUP | EPOLLET;
 	ev.data.u64 = (uint64_t)c->serial << 32 | (unsigned)c->fd;
 	if (epoll_ctl(spd.epoll, EPOLL_CTL_ADD, c->fd, &ev) == 0 ||
 	    errno == EEXIST)
 		c->armed = 1;
+	return (c->armed);
 }
 
 void
@@ -225,6 +229,8 @@ spd_park_locked(struct spd_conn *c, int64_t deadline, int partial)
 	c->blocking = 1;
 	c->state = SPD_PARKED;
 	VBH_insert(deadlines, c);
+	if (c->partial)
+		spd_part_parked(c, 1);
 	spd.nparked++;
 	spd.vsc->lingering = spd.nparked;
 }
@@ -236,6 +242,8 @@ spd_unpark_locked(struct spd_conn *c)
 	SPD_LOCKED();
 	assert(c->state == SPD_PARKED);
 	VBH_delete(deadlines, c->idx);
+	if (c->partial)
+		spd_part_parked(c, 0);
 	c->state = SPD_BUSY;
 	AN(spd.nparked);
 	spd.nparked--;
@@ -250,16 +258,28 @@ spd_linger(const struct sess *sp)
 	return (vmin(SPD_LINGER(sp), SESS_TMO(sp, timeout_idle)));
 }
 
+/* Its worker reads the end of the stream, and closes it */
+static void
+spd_hang_up(struct spd_conn *c)
+{
+
+	(void)shutdown(c->fd, SHUT_RDWR);
+	Lck_Lock(&spd.mtx);
+	c->drained = 0;
+	spd_ready_push(c);
+	Lck_Unlock(&spd.mtx);
+	spd_summon();
+}
+
 /* 1: parked.  0: bytes came meanwhile */
 static int
 spd_park(struct spd_conn *c, double timeout, int partial)
 {
+	struct spd_conn *excess = NULL;
 	int64_t deadline;
 	int parked;
 
-	if (!c->armed)
-		spd_arm(c);
-	if (!c->armed)
+	if (!spd_arm(c))
 		return (0);
 	deadline = METER_Now() + (int64_t)(vmin(timeout, SPD_YEAR) * 1e9);
 	Lck_Lock(&spd.mtx);
@@ -269,7 +289,13 @@ spd_park(struct spd_conn *c, double timeout, int partial)
 		spd_park_locked(c, deadline, partial);
 	else
 		c->drained = 0;
+	if (parked && partial)
+		excess = spd_part_excess();
+	if (excess != NULL)
+		spd_unpark_locked(excess);
 	Lck_Unlock(&spd.mtx);
+	if (excess != NULL)
+		spd_hang_up(excess);
 	return (parked);
 }
 
@@ -351,6 +377,19 @@ spd_parsed(void)
  * HTTP/1 wants a request: take what the socket has, wait without a thread
  */
 
+/* Its request is back in the pool */
+static void
+spd_park_part(struct spd_conn *c, double timeout)
+{
+
+	if (spd_park(c, timeout, 1))
+		return;
+	Lck_Lock(&spd.mtx);
+	spd_ready_push(c);
+	Lck_Unlock(&spd.mtx);
+	spd_summon();
+}
+
 static int
 spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
     struct spd_conn *c)
@@ -402,6 +441,11 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 		}
 		if (hs == HTC_S_MORE && c->t_first == 0.)
 			c->t_first = VTIM_real();
+		if (hs == HTC_S_MORE && spd_many_idle() && spd_arm(c) &&
+		    spd_part_keep(wrk, c)) {
+			spd_park_part(c, timeout);
+			return (1);
+		}
 		if (spd_park(c, timeout, hs == HTC_S_MORE))
 			return (1);
 		if (!c->armed) {
