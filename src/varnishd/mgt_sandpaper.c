@@ -3,7 +3,7 @@
  *
  * Setting our parameters, in the manager.  What the child gets is numbers
  * and fixed arrays.  A bad value is answered with what is allowed, and
- * changes nothing.  And our line of `varnishd -V`.
+ * changes nothing.  And our lines of `varnishd -V`.
  */
 
 #include "config.h"
@@ -26,6 +26,8 @@ mgt_sandpaper_version(void)
 {
 
 	(void)fprintf(stderr, "security patches: %s\n", SPD_SECURITY_PATCHES);
+	(void)fprintf(stderr, "closed by Sandpaper: %s\n",
+	    SANDPAPER_FIXES[0] != '\0' ? SANDPAPER_FIXES : "none");
 }
 
 static void

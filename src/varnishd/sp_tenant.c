@@ -159,7 +159,7 @@ spd_estimate(struct spd_tenant *t)
 static size_t
 spd_host(const struct req *req, char *name)
 {
-	const char *h, *e;
+	const char *h, *e, *p;
 	size_t l = 0;
 
 	/* Names in parentheses are ours */
@@ -167,10 +167,13 @@ spd_host(const struct req *req, char *name)
 		memcpy(name, SPD_NOHOST, sizeof SPD_NOHOST);
 		return (sizeof SPD_NOHOST - 1);
 	}
-	e = *h == '[' ? strchr(h, ']') : NULL;
-	e = strchr(e != NULL ? e : h, ':');
-	if (e == NULL)
-		e = strchr(h, '\0');
+	/* Without a port, which is digits.  Some read a:80@b as a, some as b:
+	 * it is neither one's */
+	e = p = strchr(h, '\0');
+	while (p > h && isdigit((unsigned char)p[-1]))
+		p--;
+	if (p > h && p[-1] == ':')
+		e = p - 1;
 	for (; h < e && l < TEN_NAME_MAX; h++)
 		name[l++] = (char)tolower((unsigned char)*h);
 	if (l > 1 && name[l - 1] == '.')

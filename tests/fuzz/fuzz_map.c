@@ -253,16 +253,17 @@ expected(const struct map *m, const char *name)
 static void
 normal(const char *host, char *name)
 {
-	const char *end, *bracket;
+	const char *colon;
 	size_t len;
 
 	while (*host == ' ' || *host == '\t')
 		host++;
 	if (*host == '(')		/* such names are Sandpaper's own */
 		host = "";
-	bracket = *host == '[' ? strchr(host, ']') : NULL;
-	end = strchr(bracket == NULL ? host : bracket, ':');
-	len = end == NULL ? strlen(host) : (size_t)(end - host);
+	len = strlen(host);
+	colon = strrchr(host, ':');	/* a port is digits to the end */
+	if (colon != NULL && colon[1 + strspn(colon + 1, "0123456789")] == '\0')
+		len = (size_t)(colon - host);
 	if (len > TEN_NAME_MAX)
 		len = TEN_NAME_MAX;
 	if (len > 1 && host[len - 1] == '.')
