@@ -22,7 +22,7 @@ CONSTANTS = (
     "REL_OPT_SETTLE", "REL_OPT_KEEP_DEBT", "REL_OPT_CAP", "REL_OPT_CLOSED",
     "REL_OPT_REJOIN", "REL_OPT_LIMITS", "REL_OPT_ALL", "REL_OPT_PAPER",
     "REL_WEIGHT_ONE", "REL_WEIGHT_MAX", "REL_SCALE_ONE", "REL_PART_ONE",
-    "REL_COST_MAX", "REL_FLOWS", "REL_FLOWS_MAX", "NIC_BACKLOG",
+    "REL_COST_MAX", "ACC_DEAR", "REL_FLOWS", "REL_FLOWS_MAX", "NIC_BACKLOG",
     "NEW_WINDOW", "NEW_PROOF", "NEW_FEW", "NEW_AGE", "NEW_EVERY", "NEW_IDLE")
 # The headers of src/tenants say releaser/..
 FOLDERS = [TOP / "src" / "releaser", TOP / "src" / "perfctr",
@@ -53,7 +53,7 @@ def build(archive: Path, into: Path) -> Path:
     ffi.cdef(declarations(HERE / "glue.h") +
              "".join(f"#define {name} ...\n" for name in CONSTANTS))
     ffi.set_source(
-        MODULE, '#include "glue.h"\n#include "newhosts.h"\n#include "nic.h"\n'
+        MODULE, '#include "account.h"\n#include "glue.h"\n#include "newhosts.h"\n#include "nic.h"\n'
         '#include "policy.h"\n',
         sources=[str(HERE / "glue.c")],
         include_dirs=[str(d) for d in (HERE, *FOLDERS)],

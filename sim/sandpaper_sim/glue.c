@@ -10,22 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cost.h"
+#include "account.h"
 #include "glue.h"
 #include "list.h"
 #include "newhosts.h"
 #include "releaser.h"
 
-struct estimators {
-	struct est		est[REL__RESOURCES];
-};
-
 struct tenant {
 	struct rel_tenant	*rel;
-	struct estimators	*of;		/* a class */
+	struct account		account;
+	struct acc_key		*keys;		/* a class has one */
 	unsigned		classes;
-	int64_t			told[REL__RESOURCES];	/* ns, to the releaser */
-	int64_t			lead;		/* with sim_by_tenant() */
+	int			begun;		/* the releaser has an estimate */
 	struct newhost		host;
 	int			good;		/* its answers are evidence */
 	int32_t			number;
@@ -48,11 +44,9 @@ struct request {
 struct sim {
 	struct sim_answer	answer;
 	struct rel		*rel;
-	unsigned		estimator;
-	unsigned		oracle;		/* that it is */
-	int			by_tenant;
-	uint32_t		alpha;
-	struct est_mean		mean[REL__RESOURCES];
+	struct acc_costs	costs;
+	int			oracle;		/* the estimator */
+	int			by_request;
 	struct tenant		**tenants;	/* newhosts links them */
 	int32_t			ntenants;
 	struct newhosts		newhosts;
@@ -99,9 +93,9 @@ sim_new(const char *policy, unsigned slots, unsigned options,
 		free(s);
 		return (NULL);
 	}
-	s->estimator = (unsigned)e;
+	s->costs.estimator = (unsigned)e;
 	s->oracle = strcmp(estimator, "oracle") == 0;
-	s->alpha = alpha;
+	s->costs.alpha = alpha;
 	s->keep = keep;
 	s->free = -1;
 	return (s);
@@ -127,7 +121,7 @@ static void
 free_tenant(struct tenant *t)
 {
 	free(t->rel);
-	free(t->of);
+	free(t->keys);
 	free(t);
 }
 
@@ -160,9 +154,9 @@ sim_round(struct sim *s, int64_t ns)
 }
 
 void
-sim_by_tenant(struct sim *s)
+sim_by_request(struct sim *s)
 {
-	s->by_tenant = 1;
+	s->by_request = 1;
 }
 
 void
@@ -211,9 +205,9 @@ new_tenant(unsigned classes)
 	if (t == NULL)
 		return (NULL);
 	t->classes = classes;
-	t->of = calloc(classes, sizeof *t->of);
+	t->keys = calloc(classes, sizeof *t->keys);
 	t->rel = aligned_alloc(64, size);
-	if (t->of != NULL && t->rel != NULL)
+	if (t->keys != NULL && t->rel != NULL)
 		return (t);
 	free_tenant(t);
 	return (NULL);
@@ -260,7 +254,11 @@ sim_group(struct sim *s, int32_t t, int32_t group, int64_t now)
 void
 sim_charge(struct sim *s, int32_t t, int64_t cost, int64_t now)
 {
-	REL_Charge(s->rel, tenant_of(s, t)->rel, cost, now);
+	struct tenant *x = tenant_of(s, t);
+
+	if (!s->by_request)
+		cost = ACC_Charge(&x->account, cost, 0);
+	REL_Charge(s->rel, x->rel, cost, now);
 }
 
 void
@@ -277,57 +275,41 @@ sim_stat(const struct sim *s, int32_t t, struct sim_stat *st)
 	st->charged = r.charged;
 }
 
-static enum rel_resource
-dominant(const struct tenant *t)
+/* Does the estimate depend on which request is the first? */
+static int
+varies(const struct sim *s, const struct tenant *t)
 {
-	return (t->lead > 0 ? REL_NET : REL_CPU);
+	return (s->oracle || t->classes > 1);
 }
 
-/* The estimate for this request is its tenant's: it is the first to go */
+/* What the next request costs: as `q`, which is the first to go */
 static void
-tell(struct sim *s, struct tenant *t, const struct request *q)
+estimate(struct sim *s, struct tenant *t, const struct request *q)
 {
-	struct est *e = t->of[q->class].est;
+	struct acc_key *key = &t->keys[q->class];
 	int64_t ns[REL__RESOURCES];
 	unsigned r;
 
 	for (r = 0; r < REL__RESOURCES; r++) {
 		if (s->oracle)
-			EST_Sample(s->estimator, &e[r], q->cost[r], s->alpha);
-		ns[r] = EST_Value(&e[r], &s->mean[r]);
+			EST_Sample(s->costs.estimator, &key->est[r],
+			    q->cost[r], s->costs.alpha);
+		ns[r] = ACC_Value(&s->costs, key, r);
 	}
-	if (t->lead != 0) {
-		r = dominant(t);
-		if (ns[!r] > ns[r])
-			ns[!r] = ns[r];
-	}
-	if (memcmp(ns, t->told, sizeof ns) == 0)
-		return;
-	memcpy(t->told, ns, sizeof ns);
+	if (!s->by_request)
+		ACC_Next(&t->account, ns);
 	REL_SetEstimate(s->rel, t->rel, ns);
+	t->begun = 1;
 }
 
+/* Another request may be the first */
 static void
-tell_first(struct sim *s, struct tenant *t)
+estimate_first(struct sim *s, struct tenant *t)
 {
 	const struct rel_node *n = REL_TenantFirst(t->rel);
 
-	if (n != NULL)
-		tell(s, t, LIST_OF(n, const struct request, node));
-}
-
-static void
-learn(struct sim *s, struct tenant *t, const struct request *q)
-{
-	struct est *e = t->of[q->class].est;
-	unsigned r;
-
-	if (s->oracle)
-		return;
-	for (r = 0; r < REL__RESOURCES; r++) {
-		EST_Sample(s->estimator, &e[r], q->cost[r], s->alpha);
-		EST_MeanSample(&s->mean[r], q->cost[r]);
-	}
+	if (n != NULL && varies(s, t))
+		estimate(s, t, LIST_OF(n, const struct request, node));
 }
 
 /*--------------------------------------------------------------------
@@ -373,9 +355,9 @@ sim_another_host(struct sim *s, int32_t tenant, int good, int64_t now)
 	join(s, t, NULL, now);
 	REL_TenantFini(s->rel, t->rel);
 	t->rel = REL_TenantInit(s->rel, t->rel, REL_WEIGHT_ONE);
-	memset(t->of, 0, t->classes * sizeof *t->of);
-	memset(t->told, 0, sizeof t->told);
-	t->lead = 0;
+	memset(t->keys, 0, t->classes * sizeof *t->keys);
+	memset(&t->account, 0, sizeof t->account);
+	t->begun = 0;
 	sim_host(s, tenant, good, now);
 	return (1);
 }
@@ -452,8 +434,8 @@ sim_enqueue(struct sim *s, int32_t tenant, unsigned class, int64_t cpu,
 	q->class = class;
 	q->cost[REL_CPU] = cpu;
 	q->cost[REL_NET] = net;
-	if (REL_TenantWaiting(t->rel) == 0)
-		tell(s, t, q);
+	if (!t->begun || (varies(s, t) && REL_TenantWaiting(t->rel) == 0))
+		estimate(s, t, q);
 	REL_Enqueue(s->rel, t->rel, &q->node, now);
 	return (q->number);
 }
@@ -480,7 +462,7 @@ sim_dequeue(struct sim *s, unsigned slot, unsigned closed, int64_t now)
 	s->answer.cpu = q->cost[REL_CPU];
 	s->answer.net = q->cost[REL_NET];
 	s->answer.charge = n->charge;
-	tell_first(s, tenant_of(s, q->tenant));
+	estimate_first(s, tenant_of(s, q->tenant));
 	return (q->number);
 }
 
@@ -493,7 +475,11 @@ sim_progress(struct sim *s, int32_t request, unsigned resource, int64_t now)
 void
 sim_refresh(struct sim *s, int32_t request, int64_t cost, int64_t now)
 {
-	REL_Refresh(s->rel, &request_of(s, request)->node, cost, now);
+	struct request *q = request_of(s, request);
+
+	if (!s->by_request)
+		cost = ACC_SoFar(&tenant_of(s, q->tenant)->account, cost);
+	REL_Refresh(s->rel, &q->node, cost, now);
 }
 
 static struct sim_record
@@ -536,14 +522,42 @@ give_back(struct sim *s, struct request *q)
 	s->free = q->number;
 }
 
-static int64_t
-dominant_cost(const struct sim *s, struct tenant *t, const struct request *q)
+/* Figure 8, line 10; a request that was not measured is not settled */
+static void
+settle_by_request(struct sim *s, struct request *q, uint32_t scale, int64_t now)
 {
-	if (s->by_tenant)
-		return (COST_Dominant(&t->lead, q->cost[REL_CPU],
-		    q->cost[REL_NET]));
-	return (q->cost[REL_NET] > q->cost[REL_CPU] ?
-	    q->cost[REL_NET] : q->cost[REL_CPU]);
+	int64_t cost = q->cost[REL_NET] > q->cost[REL_CPU] ?
+	    q->cost[REL_NET] : q->cost[REL_CPU];
+
+	REL_Complete(s->rel, &q->node, scale == 0 ? -1 : cost, scale, now);
+}
+
+static void
+settle(struct sim *s, struct tenant *t, struct request *q, uint32_t scale,
+    int64_t now)
+{
+	int64_t cost, cpu = q->cost[REL_CPU];
+
+	if (scale == 0) {
+		scale = REL_SCALE_ONE;
+		if (!s->oracle)
+			cpu = ACC_Value(&s->costs, &t->keys[q->class], REL_CPU);
+	}
+	cost = ACC_Settle(&t->account, cpu, q->cost[REL_NET]);
+	REL_Complete(s->rel, &q->node, cost, ACC_Scale(&t->account, scale),
+	    now);
+}
+
+static void
+learn(struct sim *s, struct tenant *t, const struct request *q, int measured)
+{
+	struct acc_key *key = &t->keys[q->class];
+
+	if (s->oracle)
+		return;
+	if (measured)
+		ACC_Sample(&s->costs, key, REL_CPU, q->cost[REL_CPU]);
+	ACC_Sample(&s->costs, key, REL_NET, q->cost[REL_NET]);
 }
 
 void
@@ -551,17 +565,20 @@ sim_complete(struct sim *s, int32_t request, uint32_t scale, int64_t now)
 {
 	struct request *q = request_of(s, request);
 	struct tenant *t = tenant_of(s, q->tenant);
-	int64_t cost = dominant_cost(s, t, q);
 
 	if (s->keep)
 		record(s, q, now);
-	REL_Complete(s->rel, &q->node, scale == 0 ? -1 : cost, scale, now);
+	if (s->by_request)
+		settle_by_request(s, q, scale, now);
+	else
+		settle(s, t, q, scale, now);
 	if (s->new_group != NULL)
 		NEW_Answer(&s->newhosts, &t->host, t->good, now);
-	if (scale != 0) {
-		learn(s, t, q);
-		tell_first(s, t);
-	}
+	learn(s, t, q, scale != 0);
+	if (varies(s, t))
+		estimate_first(s, t);
+	else
+		estimate(s, t, q);
 	give_back(s, q);
 }
 
@@ -571,7 +588,7 @@ sim_cancel(struct sim *s, int32_t request, int64_t now)
 	struct request *q = request_of(s, request);
 
 	REL_Cancel(s->rel, &q->node, now);
-	tell_first(s, tenant_of(s, q->tenant));
+	estimate_first(s, tenant_of(s, q->tenant));
 	give_back(s, q);
 }
 

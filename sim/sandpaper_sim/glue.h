@@ -5,9 +5,10 @@
  * with tenants, requests and slots as numbers.  It plays the part that
  * varnishd's gate has, and decides nothing: who goes next is the policy's.
  *
+ * Costs and estimates are those of perfctr/account.c, as in varnishd.
  * A tenant's requests are of one or more classes (2DFQ's APIs), each with an
- * estimator a resource.  What the releaser is told is the estimate for the
- * tenant's first waiting request.  "oracle" is told the cost of that.
+ * estimator for each resource.  With several, the releaser has the estimate for
+ * the tenant's first waiting request.  With "oracle" it has that one's cost.
  *
  * All times and costs are ns.  Lines with # are not for cffi.
  */
@@ -62,10 +63,9 @@ struct sim *sim_new(const char *policy, unsigned slots, unsigned options,
     const char *estimator, uint32_t alpha, int keep);
 void sim_free(struct sim *);
 void sim_round(struct sim *, int64_t ns);	/* REL_SetRound() */
-/* Charge what a request cost of the resource that its tenant uses most in the
- * mean, as varnishd does, not of that which it used most itself (the paper's
- * Figure 8, line 10) */
-void sim_by_tenant(struct sim *);
+/* Charge a request's own larger cost (the paper's Figure 8, line 10).  Without
+ * this call, what it adds to the larger sum of its tenant, as varnishd does */
+void sim_by_request(struct sim *);
 void sim_flows(struct sim *, unsigned alpha);	/* REL_SetFlows() */
 int sim_set_policy(struct sim *, const char *policy, int64_t now);
 int sim_synchronised(const struct sim *);
@@ -104,6 +104,7 @@ enum {
 int32_t sim_dequeue(struct sim *, unsigned slot, unsigned closed, int64_t now);
 void sim_progress(struct sim *, int32_t request, unsigned resource,
     int64_t now);
+/* cost: its CPU time so far, ns */
 void sim_refresh(struct sim *, int32_t request, int64_t cost, int64_t now);
 /* scale, Q16: as in REL_Complete(); 0: its cost was not measured */
 void sim_complete(struct sim *, int32_t request, uint32_t scale, int64_t now);

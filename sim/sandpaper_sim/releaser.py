@@ -24,6 +24,8 @@ ALL, PAPER = lib.REL_OPT_ALL, lib.REL_OPT_PAPER  # Sandpaper's Figure 8 as it is
 WEIGHT_ONE, WEIGHT_MAX = lib.REL_WEIGHT_ONE, lib.REL_WEIGHT_MAX
 SCALE_ONE, PART_ONE = lib.REL_SCALE_ONE, lib.REL_PART_ONE
 COST_MAX = lib.REL_COST_MAX     # ns, of one request
+DEAR = lib.ACC_DEAR             # times its charge: always measured
+ROUND = 4_000_000               # ns, the default of sandpaper_round
 FLOWS, FLOWS_MAX = lib.REL_FLOWS, lib.REL_FLOWS_MAX     # of mr3-vf
 WINDOW, PROOF, FEW, AGE, EVERY, IDLE = (        # of newhosts.h; s, FEW: Hosts
     lib.NEW_WINDOW, lib.NEW_PROOF, lib.NEW_FEW, lib.NEW_AGE, lib.NEW_EVERY,
@@ -99,7 +101,7 @@ def policy(name: str) -> Policy:
 
 
 KNOWN = Estimator("oracle")
-SANDPAPER = Estimator("ewma", 0.9)      # Sandpaper, section 6
+SANDPAPER = Estimator("ewma", 0.9)      # Sandpaper, section 6; varnishd's
 MOVING = Estimator("ewma", 0.01)        # 2DFQ, section 6.2: alpha = 0.99
 PESSIMISTIC = Estimator("decaying-max", 0.99)   # 2DFQ, section 5
 
@@ -108,11 +110,13 @@ class Releaser:
     """Tenants' requests wait here; a policy says which goes next.
 
     estimator: None for the policy's own, or Sandpaper's. keep: requests
-    that are done are recorded."""
+    that are done are recorded. Costs, estimates and rounds are those of
+    varnishd. paper: a request is charged its own larger cost (Sandpaper,
+    Figure 8, line 10), and rounds have no minimum."""
 
     def __init__(self, name: str, slots: int, *, options: int = ALL,
                  estimator: Estimator | None = None,
-                 keep: bool = True) -> None:
+                 keep: bool = True, paper: bool = False) -> None:
         found = policy(name)
         if not 1 <= slots <= 65535:
             raise ValueError(f"slots {slots} is not allowed: use 1 to 65535")
@@ -125,6 +129,10 @@ class Releaser:
         if sim == ffi.NULL:
             raise MemoryError
         self.sim = ffi.gc(sim, lib.sim_free)
+        if paper:
+            lib.sim_by_request(sim)
+        else:
+            lib.sim_round(sim, ROUND)
         self.answer = lib.sim_answer(sim)
         self.tenants = 0
 
@@ -153,11 +161,11 @@ class Releaser:
         lib.sim_progress(self.sim, request, resource, now)
 
     def refresh(self, request: int, cost: int, now: int) -> None:
-        """It has cost so much so far, ns."""
+        """It has used so much CPU time so far, ns."""
         lib.sim_refresh(self.sim, request, cost, now)
 
     def complete(self, request: int, now: int, scale: int = SCALE_ONE) -> None:
-        """It is done; scale 0: its cost was not measured."""
+        """It is done; scale 0: its CPU time was not measured."""
         lib.sim_complete(self.sim, request, scale, now)
 
     def cancel(self, request: int, now: int) -> None:
@@ -165,7 +173,7 @@ class Releaser:
         lib.sim_cancel(self.sim, request, now)
 
     def charge(self, tenant: int, cost: int, now: int) -> None:
-        """A cost outside of any request, ns."""
+        """CPU time outside of any request, ns."""
         lib.sim_charge(self.sim, tenant, cost, now)
 
     def set_policy(self, name: str, now: int) -> None:
@@ -194,12 +202,6 @@ class Releaser:
 
         A group is a tenant that never asks for anything itself."""
         lib.sim_group(self.sim, tenant, group, now)
-
-    def charge_by_tenant(self) -> None:
-        """The dominant resource is the tenant's, as in varnishd.
-
-        Else it is the request's (Sandpaper, Figure 8, line 10)."""
-        lib.sim_by_tenant(self.sim)
 
     def adopt(self, group: int, now: int) -> None:
         """Hosts that no map names begin as members of this group."""

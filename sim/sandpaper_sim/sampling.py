@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .releaser import SCALE_ONE, Releaser
-
-ALWAYS = 4                      # times k: measured in any case
+from .releaser import DEAR, SCALE_ONE, Releaser
 
 
 class Sampled(Releaser):
@@ -40,7 +38,7 @@ class Sampled(Releaser):
         if request >= 0:
             a = self.answer
             c = max(a.cpu, a.net)
-            self._always[request] = c > ALWAYS * a.charge
+            self._always[request] = c > DEAR * a.charge
             if not self._always[request]:
                 self.variance[a.tenant] = self.variance.get(a.tenant, 0) + \
                     (c - a.charge)**2 * (1 / self._p - 1)

@@ -79,7 +79,6 @@ class Serves:
         """One, at time 0. fetch: see Proxy."""
         rel = Releaser(policy, self.workers, options=self.options,
                        estimator=self.estimator, keep=keep)
-        rel.charge_by_tenant()
         if not self.cores:
             return ThreadPool(Environment(0), rel, self.refresh)
         return Proxy(Environment(0), rel, self.cores,

@@ -418,14 +418,10 @@ class Proxy(Server):
         self._wake()
 
     def _running(self) -> list[tuple[int, int]]:
-        """By the larger of what it has got of the CPU and of the link."""
-        v, now, c = self.cores.advance(), self.env.now, self.cores.cores
-        so_far = []
-        for request, job in self._jobs.items():
-            cpu = (min(v, job.ends) - job.began) // Cores.FINE // c
-            net = now - job.link_began if job.link_began >= 0 else 0
-            so_far.append((request, max(cpu, net)))
-        return so_far
+        """By what it has got of the CPU: varnishd looks at nothing else."""
+        v, c = self.cores.advance(), self.cores.cores
+        return [(request, (min(v, job.ends) - job.began) // Cores.FINE // c)
+                for request, job in self._jobs.items()]
 
     def spells(self, resource: int) -> list[Spell]:
         """Of all jobs on a resource; what has not ended yet ends never."""

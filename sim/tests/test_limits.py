@@ -99,10 +99,8 @@ def test_the_hold_leaves_the_cpu_alone() -> None:
 def test_what_a_tenant_is_charged_for() -> None:
     """Requests that need the CPU or the link, and one tenant of them."""
     charged = []
-    for by_tenant in (False, True):
-        server = proxy("mr3-rs", 1, 1)
-        if by_tenant:
-            server.releaser.charge_by_tenant()
+    for paper in (True, False):
+        server = proxy("mr3-rs", 1, 1, paper=paper)
         tenant = server.tenant()
         trace(server, [(k * MS, tenant, *((100 * US, 200 * US) if k % 2 else
                                           (300 * US, 100 * US)))

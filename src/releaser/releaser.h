@@ -30,13 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The resources that a request is charged for (paper, section 3.2) */
-enum rel_resource {
-	REL_CPU,
-	REL_NET,
-	REL__RESOURCES
-};
-#define REL_MASK(r)	(1U << (r))
+#include "resource.h"
 
 enum rel_state {
 	REL_IDLE = 0,
@@ -105,9 +99,6 @@ struct rel_node {
 
 /* A part of all that a resource can do, in fixed point */
 #define REL_PART_ONE	65536U
-
-/* A settlement factor of 1/p in fixed point: see REL_Complete() */
-#define REL_SCALE_ONE		65536U
 
 typedef void rel_assert_f(void *priv);	/* "the lock is held" */
 

@@ -35,7 +35,7 @@
 
 #include "varnishd/compat.h"
 
-#include "perfctr/cost.h"
+#include "perfctr/account.h"
 #include "perfctr/meter.h"
 #include "perfctr/nic.h"
 #include "poolmgr/poolmgr.h"
@@ -64,10 +64,9 @@ struct spd_tenant {
 	struct rel_tenant	*rel;
 	struct spd_tenant	*group;		/* whose member it is, or NULL */
 	struct newhost		newhost;	/* NONE: a map names it */
-	struct est		cpu;		/* ns of CPU */
-	_Atomic int64_t		cpu_next;	/* its value, to read unlocked */
-	struct est		wire;		/* bytes on the wire */
-	int64_t			lead;		/* ns, see COST_Dominant() */
+	struct account		account;
+	struct acc_key		key;		/* ns of CPU; bytes on the wire */
+	_Atomic int64_t		cpu_next;	/* ns, to read unlocked */
 	int64_t			owed;		/* ns of CPU, see spd_charge() */
 	int64_t			fixed[REL__RESOURCES];	/* ns, debug; 0: none */
 
@@ -251,16 +250,13 @@ struct spd {
 
 	/* Under the lock */
 	struct lock		mtx;
-	unsigned		estimator;	/* of cost.h */
-	uint32_t		alpha;		/* its, Q16 */
 	struct rel		*rel;
 	struct ten_table	*tenants;
 	struct spd_tenant	*new_group;	/* (new), or NULL: no such rule */
 	struct nic		nic[1];
 	const struct spd_tenant	*asked;		/* who did last */
 	int64_t			shared;		/* ns, others have: until */
-	struct est_mean		mean_cpu;
-	struct est_mean		mean_wire;
+	struct acc_costs	costs;
 	unsigned		limit;		/* slots; more in `observe` */
 	_Atomic unsigned	running;	/* slots taken */
 	unsigned		lent;
@@ -356,7 +352,6 @@ struct spd_tenant *spd_tenant_check(struct spd_tenant *, const char *,
     size_t);					/* locked */
 struct spd_tenant *spd_tenant_rel(struct rel_tenant *);
 void spd_estimate(struct spd_tenant *);		/* locked */
-enum rel_resource spd_dominant(const struct spd_tenant *);	/* locked */
 const char *spd_name(const struct spd_tenant *);
 unsigned spd_queue_limit(const struct spd_tenant *);
 int spd_exceeds(struct spd_excess *, const struct spd_tenant *,

@@ -69,7 +69,7 @@ spd_pay(struct spd_tenant *t, int64_t now)
 	SPD_LOCKED();
 	if (t->owed > 0 && t->fixed[REL_CPU] + t->fixed[REL_NET] == 0)
 		REL_Charge(spd.rel, t->rel,
-		    COST_Dominant(&t->lead, t->owed / spd.cores, 0), now);
+		    ACC_Charge(&t->account, t->owed / spd.cores, 0), now);
 	t->owed = 0;
 }
 

@@ -216,7 +216,7 @@ spd_release(int64_t now, int slot)
 		spd.steps--;
 	t = spd_tenant_rel(node->tenant);
 	counted = NIC_Release(spd.nic,
-	    (uint32_t)vmin_t(int64_t, EST_Value(&t->wire, &spd.mean_wire),
+	    (uint32_t)vmin_t(int64_t, ACC_Value(&spd.costs, &t->key, REL_NET),
 	    UINT32_MAX >> SPD_COUNTED_SHIFT), now);
 	SPD_FLAGS(node) = (SPD_FLAGS(node) & ((1U << SPD_COUNTED_SHIFT) - 1)) |
 	    SPD_F_GRANTED | counted << SPD_COUNTED_SHIFT;
@@ -718,7 +718,6 @@ SPD_Done(struct worker *wrk, struct req *req)
 	struct spd_tenant *t;
 	int64_t now, lap, cpu, net, cost, k, v[4];
 	uint64_t bytes, wire;
-	enum rel_resource bound;
 	int measured, drawn, dear;
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
@@ -729,7 +728,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 	k = me->charge;
 	now = METER_Now();
 	drawn = (SPD_FLAGS(n) & SPD_F_DRAWN) != 0;
-	dear = now - me->began > 4 * k * spd.cores;
+	dear = now - me->began > ACC_DEAR * k * spd.cores;
 	lap = spd_lap(me, drawn || dear);
 	measured = lap >= 0;
 	bytes = req->acct.resp_hdrbytes + req->acct.resp_bodybytes +
@@ -761,20 +760,16 @@ SPD_Done(struct worker *wrk, struct req *req)
 	if (!(SPD_FLAGS(n) & SPD_F_SLOW))
 		(void)NIC_Correct(spd.nic,
 		    SPD_FLAGS(n) >> SPD_COUNTED_SHIFT, wire, now);
-	cost = COST_Dominant(&t->lead, cpu / spd.cores, net);
-	bound = spd_dominant(t);
+	cost = ACC_Settle(&t->account, cpu / spd.cores, net);
 	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
 		cost = vmax(t->fixed[REL_CPU], t->fixed[REL_NET]);
 	/* Only what a draw alone has measured stands for others */
-	REL_Complete(spd.rel, n, cost, measured && !dear && bound == REL_CPU ?
-	    spd_scale(SPD_FLAGS(n)) : REL_SCALE_ONE, now);
+	REL_Complete(spd.rel, n, cost, ACC_Scale(&t->account, measured &&
+	    !dear ? spd_scale(SPD_FLAGS(n)) : REL_SCALE_ONE), now);
 	spd_pay(t, now);
-	if (measured) {
-		EST_Sample(spd.estimator, &t->cpu, cpu, spd.alpha);
-		EST_MeanSample(&spd.mean_cpu, cpu);
-	}
-	EST_Sample(spd.estimator, &t->wire, (int64_t)wire, spd.alpha);
-	EST_MeanSample(&spd.mean_wire, (int64_t)wire);
+	if (measured)
+		ACC_Sample(&spd.costs, &t->key, REL_CPU, cpu);
+	ACC_Sample(&spd.costs, &t->key, REL_NET, (int64_t)wire);
 	SPD_COUNT(t, requests, 1);
 	spd_new_answer(t, (SPD_FLAGS(n) & SPD_F_GOOD) != 0, now);
 	spd_estimate(t);

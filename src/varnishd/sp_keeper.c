@@ -159,8 +159,8 @@ spd_costs(unsigned policy)
 		estimator = "ewma";
 		alpha = (uint32_t)(cache_param->sandpaper_alpha * 65536 + .5);
 	}
-	spd.estimator = (unsigned)EST_ByName(estimator);
-	spd.alpha = alpha;
+	spd.costs.estimator = (unsigned)EST_ByName(estimator);
+	spd.costs.alpha = alpha;
 	spd.sample = cache_param->sandpaper_sample;
 	if (bound != cache_param->sandpaper_nic_rate) {
 		bound = cache_param->sandpaper_nic_rate;
@@ -370,13 +370,13 @@ static void
 spd_refresh(const struct spd_worker *w, int64_t cpu, int64_t now)
 {
 	struct rel_node *n = w->node;
-	int64_t before, lead, cost;
+	int64_t before, cost;
 
 	SPD_LOCKED();
 	if (n == NULL || cpu < 0 || w->looked_began != w->began)
 		return;
-	lead = spd_tenant_rel(n->tenant)->lead;
-	cost = COST_Dominant(&lead, (cpu - w->first_cpu) / spd.cores, 0);
+	cost = ACC_SoFar(&spd_tenant_rel(n->tenant)->account,
+	    (cpu - w->first_cpu) / spd.cores);
 	before = n->charge;
 	REL_Refresh(spd.rel, n, cost, now);
 	spd.vsc->refreshed += n->charge != before;

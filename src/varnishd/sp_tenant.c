@@ -19,8 +19,6 @@
 
 #include "vrnd.h"
 
-#define SPD_TURNED	2	/* times as much of the other resource: it has */
-
 /*--------------------------------------------------------------------
  * A tenant's record: ours, then the releaser's
  */
@@ -105,48 +103,24 @@ spd_tenant_died(void *priv, struct ten_record *r)
 }
 
 /*--------------------------------------------------------------------
- * A tenant's dominant resource is the one that it uses most in all (Ghodsi
- * et al., DRF), so sums decide, not single requests: the mean of each
- * request's larger cost is more than the larger of the mean costs, and a
- * tenant whose two costs are close would pay for the noise in them.
- */
-
-enum rel_resource
-spd_dominant(const struct spd_tenant *t)
-{
-
-	SPD_LOCKED();
-	return (t->lead > 0 ? REL_NET : REL_CPU);
-}
-
-/*--------------------------------------------------------------------
  * What its next request will cost: the releaser wants to know.  The CPU is
- * divided by the cores, bytes by the rate that the link has now.
- *
- * Who is held while the link is closed is whose next request is for the link:
- * a tenant that turns from one resource to the other has sent large answers
- * before its sums say so.
+ * divided by the cores, bytes by the rate that the link has now.  Which of the
+ * two counts is account.c's.
  */
 
 void
 spd_estimate(struct spd_tenant *t)
 {
 	int64_t e[REL__RESOURCES], cpu;
-	enum rel_resource d;
 	double wire;
 
 	SPD_LOCKED();
-	cpu = EST_Value(&t->cpu, &spd.mean_cpu);
+	cpu = ACC_Value(&spd.costs, &t->key, REL_CPU);
 	atomic_store_explicit(&t->cpu_next, cpu, memory_order_relaxed);
 	e[REL_CPU] = cpu / spd.cores;
-	wire = (double)EST_Value(&t->wire, &spd.mean_wire);
+	wire = (double)ACC_Value(&spd.costs, &t->key, REL_NET);
 	e[REL_NET] = (int64_t)(wire * 8e9 / (double)spd.rate);
-	if (t->requests > 0) {
-		d = spd_dominant(t);
-		if (e[!d] / SPD_TURNED > e[d])
-			d = !d;
-		e[!d] = vmin(e[!d], e[d]);
-	}
+	ACC_Next(&t->account, e);
 	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
 		memcpy(e, t->fixed, sizeof e);
 	REL_SetEstimate(spd.rel, t->rel, e);

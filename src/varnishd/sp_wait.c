@@ -117,7 +117,7 @@ SPD_Piped(const struct req *req, uint64_t out)
 	(void)NIC_Release(spd.nic, (uint32_t)vmin_t(uint64_t, wire,
 	    UINT32_MAX >> SPD_COUNTED_SHIFT), now);
 	REL_Charge(spd.rel, t->rel,
-	    COST_Dominant(&t->lead, cpu / spd.cores, net), now);
+	    ACC_Charge(&t->account, cpu / spd.cores, net), now);
 	Lck_Unlock(&spd.mtx);
 	me->piped = out;
 	me->piped_cpu += cpu;

@@ -6,8 +6,8 @@
  * a line a policy: its name and the hash of its decisions.
  *
  * Four threads; a request occupies one for its cpu ns.  Weights are 1/2, 1 and
- * 2 in turn.  Costs are estimated by the policy's own estimator, or the paper's,
- * and refreshed every 10 ms.  What happens at one instant happens before the
+ * 2 in turn.  Costs and estimates are account.c's, by the policy's own estimator
+ * or the paper's; rounds are varnishd's.  Costs are refreshed every 10 ms.  What happens at one instant happens before the
  * idle threads, in order, ask for their next request.  A decision is (time,
  * thread, tenant).
  */
@@ -22,13 +22,14 @@
 
 #include <cmocka.h>
 
-#include "perfctr/cost.h"
+#include "perfctr/account.h"
 #include "policy.h"
 
 #define REQUESTS	4000
 #define TENANTS		12
 #define THREADS		4
 #define REFRESH		INT64_C(10000000)	/* ns */
+#define ROUND		4000000		/* ns, sandpaper_round's default */
 #define FNV_PRIME	UINT64_C(0x100000001b3)
 #define FNV_BASIS	UINT64_C(0xcbf29ce484222325)
 
@@ -41,11 +42,11 @@ struct request {
 
 struct run {
 	struct rel		*rel;
-	unsigned		estimator;
-	uint32_t		alpha;
+	struct acc_costs	costs;
 	struct rel_tenant	*tenant[TENANTS];
-	struct est		est[TENANTS][REL__RESOURCES];
-	struct est_mean		mean[REL__RESOURCES];
+	struct acc_key		key[TENANTS];
+	struct account		account[TENANTS];
+	int			begun[TENANTS];
 	struct request		*on[THREADS];
 	int64_t			began[THREADS];
 	uint64_t		hash;
@@ -89,13 +90,14 @@ read_arrivals(void)
 }
 
 static void
-tell(struct run *r, unsigned t)
+estimate(struct run *r, unsigned t)
 {
 	int64_t ns[REL__RESOURCES];
 	unsigned i;
 
 	for (i = 0; i < REL__RESOURCES; i++)
-		ns[i] = EST_Value(&r->est[t][i], &r->mean[i]);
+		ns[i] = ACC_Value(&r->costs, &r->key[t], i);
+	ACC_Next(&r->account[t], ns);
 	REL_SetEstimate(r->rel, r->tenant[t], ns);
 }
 
@@ -103,8 +105,9 @@ static void
 arrive(struct run *r, struct request *q, int64_t now)
 {
 	memset(&q->node, 0, sizeof q->node);
-	if (REL_TenantWaiting(r->tenant[q->tenant]) == 0)
-		tell(r, q->tenant);
+	if (!r->begun[q->tenant])
+		estimate(r, q->tenant);
+	r->begun[q->tenant] = 1;
 	REL_Enqueue(r->rel, r->tenant[q->tenant], &q->node, now);
 }
 
@@ -112,20 +115,16 @@ static void
 end(struct run *r, unsigned thread, int64_t now)
 {
 	struct request *q = r->on[thread];
-	int64_t cost = q->cost[REL_CPU];
+	struct account *a = &r->account[q->tenant];
+	int64_t cost;
 	unsigned i;
 
 	r->on[thread] = NULL;
-	if (q->cost[REL_NET] > cost)
-		cost = q->cost[REL_NET];
-	REL_Complete(r->rel, &q->node, cost, REL_SCALE_ONE, now);
-	for (i = 0; i < REL__RESOURCES; i++) {
-		EST_Sample(r->estimator, &r->est[q->tenant][i], q->cost[i],
-		    r->alpha);
-		EST_MeanSample(&r->mean[i], q->cost[i]);
-	}
-	if (REL_TenantWaiting(r->tenant[q->tenant]) > 0)
-		tell(r, q->tenant);
+	cost = ACC_Settle(a, q->cost[REL_CPU], q->cost[REL_NET]);
+	REL_Complete(r->rel, &q->node, cost, ACC_Scale(a, REL_SCALE_ONE), now);
+	for (i = 0; i < REL__RESOURCES; i++)
+		ACC_Sample(&r->costs, &r->key[q->tenant], i, q->cost[i]);
+	estimate(r, q->tenant);
 }
 
 /* Bytes, the least significant first (FNV-1a) */
@@ -153,8 +152,6 @@ ask(struct run *r, unsigned thread, int64_t now)
 	hash(r, (uint64_t)now);
 	hash(r, thread);
 	hash(r, q->tenant);
-	if (REL_TenantWaiting(r->tenant[q->tenant]) > 0)
-		tell(r, q->tenant);
 }
 
 /* The next instant at which something happens */
@@ -200,7 +197,9 @@ go(struct run *r)
 			for (i = 0; i < THREADS; i++)
 				if (r->on[i] != NULL)
 					REL_Refresh(r->rel, &r->on[i]->node,
-					    now - r->began[i], now);
+					    ACC_SoFar(&r->account[
+					    r->on[i]->tenant],
+					    now - r->began[i]), now);
 			tick += REFRESH;
 			things++;
 		}
@@ -221,14 +220,15 @@ begin(struct run *r, unsigned policy)
 
 	memset(r, 0, sizeof *r);
 	r->hash = FNV_BASIS;
-	own = REL_PolicyEstimator(policy, &r->alpha);
+	own = REL_PolicyEstimator(policy, &r->costs.alpha);
 	if (own == NULL) {
 		own = "ewma";
-		r->alpha = 58982;		/* 0.9 */
+		r->costs.alpha = 58982;		/* 0.9 */
 	}
-	r->estimator = (unsigned)EST_ByName(own);
+	r->costs.estimator = (unsigned)EST_ByName(own);
 	r->rel = REL_New(policy, THREADS, REL_OPT_ALL, NULL, NULL);
 	assert_non_null(r->rel);
+	REL_SetRound(r->rel, ROUND);
 	for (t = 0; t < TENANTS; t++)
 		r->tenant[t] = REL_TenantInit(r->rel, aligned_alloc(64,
 		    (REL_TenantSize() + 63) & ~(size_t)63), weight[t % 3]);

@@ -43,7 +43,8 @@ def simulate(rate: int, latency: int, miss: float, seed: int,
     def fetch(_: int) -> int:
         return next(delays) if draw.random() < miss else 0
 
-    server = proxy("mr3-rs", WORKERS, CORES, fetch=fetch, keep=False)
+    server = proxy("mr3-rs", WORKERS, CORES, fetch=fetch, keep=False,
+                   paper=True)
     poisson(server, server.tenant(), rate,
             stream(Constant(CPU), generator(seed)),
             generator(seed, *name, "arrivals"))

@@ -69,7 +69,7 @@ def serve(pair: tuple[str, str], workers: int, *, policy: str = "mr3-rs",
           options: int, seed: int, until: int, flows: int = 0) -> Proxy:
     """More connections than workers, each customer. flows: mr3-vf's alpha."""
     server = proxy(policy, workers, CORES, estimator=estimator,
-                   options=options)
+                   options=options, paper=True)
     if flows:
         server.releaser.set_flows(flows)
     for customer in pair:

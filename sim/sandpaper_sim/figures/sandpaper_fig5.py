@@ -24,7 +24,8 @@ MR3 = {"cores": ["P...P...P...", "Q.  Q.  Q.  "], "link": "  Q.P Q.P Q."}
 
 def serve(policy: str) -> Proxy:
     """The first 12 us."""
-    server = proxy(policy, WORKERS, CORES, queue=True, estimator=KNOWN)
+    server = proxy(policy, WORKERS, CORES, queue=True, estimator=KNOWN,
+                   paper=True)
     for _ in DEMANDS:
         server.tenant()
 

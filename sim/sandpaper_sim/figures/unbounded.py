@@ -33,7 +33,7 @@ def simulate(policy: str, queue: bool, until: int) -> dict[str, Any]:
     """The empirical bound of [0, t], for some t."""
     # mr3 needs more than W requests under way: synchronisation alone bounds.
     server = proxy(policy, WORKERS, CORES, queue=queue, estimator=KNOWN,
-                   options=PAPER)
+                   options=PAPER, paper=True)
     for cpu, net in DEMANDS.values():
         closed(server, server.tenant(), until // (100 * US),
                stream(Constant(cpu * US), generator(0)),

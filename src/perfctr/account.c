@@ -1,0 +1,58 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A tenant's cost account: see account.h.
+ */
+
+#include "account.h"
+
+int64_t
+ACC_Settle(struct account *a, int64_t cpu, int64_t net)
+{
+
+	a->settled = 1;
+	return (COST_Dominant(&a->lead, cpu, net));
+}
+
+int64_t
+ACC_Charge(struct account *a, int64_t cpu, int64_t net)
+{
+
+	return (COST_Dominant(&a->lead, cpu, net));
+}
+
+/* The sums change when the request is done */
+int64_t
+ACC_SoFar(const struct account *a, int64_t cpu)
+{
+	int64_t lead = a->lead;
+
+	return (COST_Dominant(&lead, cpu, 0));
+}
+
+/* Bytes are always measured, so only CPU time stands for that of others */
+uint32_t
+ACC_Scale(const struct account *a, uint32_t drawn)
+{
+
+	return (ACC_Leading(a) == REL_CPU ? drawn : REL_SCALE_ONE);
+}
+
+/*
+ * While a resource is closed, the releaser holds tenants whose next request
+ * needs it most.  A tenant that turns from one resource to the other has sent
+ * large answers before its sums say so: ACC_TURNED times as much is a turn.
+ */
+void
+ACC_Next(const struct account *a, int64_t ns[REL__RESOURCES])
+{
+	enum rel_resource d;
+
+	if (!a->settled)
+		return;
+	d = ACC_Leading(a);
+	if (ns[!d] / ACC_TURNED > ns[d])
+		d = !d;
+	if (ns[!d] > ns[d])
+		ns[!d] = ns[d];
+}
