@@ -82,8 +82,10 @@ class Report:
             print(indent("\n".join(p.said.splitlines()[-TAIL:]), "  | "))
         print()
         for s in dict.fromkeys(p.set for p in self.parts):
-            print(f"{s}: " + self.totals([
-                p for p in self.parts if p.set == s]))
+            parts = [p for p in self.parts if p.set == s]
+            n = len(split(parts)[0])
+            print(f"{s}: {self.totals(parts)}"
+                  + (f", {n} not applicable" if n else ""))
         print(f"all of it took {seconds:.0f} s")
         print(self.totals(self.parts), flush=True)
         return 1 if bad else 0

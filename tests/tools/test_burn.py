@@ -15,7 +15,12 @@ import std;
 backend be { .host = "127.0.0.1"; .port = "9"; }
 sub vcl_recv {
 	if (req.url == "/burn") { std.syslog(0, "burn"); }
+	if (req.url == "/fetch") { return (pass); }
 	return (synth(200));
+}
+sub vcl_backend_fetch {
+	std.syslog(0, "burn");
+	return (abandon);
 }
 """
 
@@ -24,21 +29,21 @@ sub vcl_recv {
 class Burn(Preloaded):
     """Tenant a.example burns, b.example does not."""
 
-    def start(self, slots: int) -> None:
+    def start(self, slots: int, url: str = "/burn") -> None:
         """Start varnishd; return when a.example burns."""
         self.varnishd("burn", "-f", self.vcl(VCL), "-p", "sandpaper_cores=1",
                       "-p", "sandpaper_new_hosts=tenant",
                       "-p", f"sandpaper_workers_per_core={slots}",
                       BURN_MS=f"{BURNT * 1e3:.0f}", BURN_NOW=str(self.now),
                       BURN_GO=str(self.go))
-        self.burner = self.ask("a.example", "/burn")
+        self.burner = self.ask("a.example", url)
         self.now.read_text()
 
-    def end(self) -> float:
+    def end(self, status: int = 200) -> float:
         """Let it end; return how many seconds it has burnt."""
         self.go.write_text("x")
         burnt = int(self.now.read_text()) * 1e-9
-        self.assertEqual(self.status(self.burner), 200)
+        self.assertEqual(self.status(self.burner), status)
         return burnt
 
     def test_others_are_answered_meanwhile(self) -> None:
@@ -54,6 +59,15 @@ class Burn(Preloaded):
         self.assertEqual(self.status(self.ask("b.example")), 200)
         burnt = self.end()
         self.await_counter("SANDPAPER.completed", 2)
+        self.assertGreaterEqual(self.tenant("a.example")["cpu_s"], burnt)
+        self.assertLess(self.tenant("a.example")["cpu_s"], burnt + SLACK)
+        self.assertLess(self.tenant("b.example")["cpu_s"], SLACK)
+
+    def test_its_tenant_is_charged_for_a_fetch(self) -> None:
+        self.start(2, "/fetch")
+        self.assertEqual(self.status(self.ask("b.example")), 200)
+        burnt = self.end(status=503)
+        self.await_counter("SANDPAPER.fetches", 1)
         self.assertGreaterEqual(self.tenant("a.example")["cpu_s"], burnt)
         self.assertLess(self.tenant("a.example")["cpu_s"], burnt + SLACK)
         self.assertLess(self.tenant("b.example")["cpu_s"], SLACK)

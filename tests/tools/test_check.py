@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.machinery
 import io
 import json
 import os
@@ -189,13 +190,119 @@ finally:
         self.assertEqual(note.read_text(), "tidy")
 
 
+class Unit(unittest.TestCase):
+    """What cmocka says of its tests."""
+
+    def test_skips(self) -> None:
+        check = importlib.machinery.SourceFileLoader(
+            "check", str(TOP / "tools" / "check")).load_module()
+        said = ("[ RUN      ] test_a\nnot applicable: no PMU\n"
+                "[  SKIPPED ] test_a\n[ RUN      ] test_b\nnoise\n"
+                "[       OK ] test_b\n[ RUN      ] test_c\n"
+                "[  SKIPPED ] test_c\n[  PASSED  ] 1 test(s).\n"
+                "[  SKIPPED ] 2 test(s), listed below:\n"
+                "[  SKIPPED ] test_a\n[  SKIPPED ] test_c\n")
+        self.assertEqual(check.skips(said), {
+            "test_a": "not applicable: no PMU",
+            "test_c": "the test gives no reason"})
+
+
+class Counts(Folder):
+    """tools/count-tests knows how many tests there were."""
+
+    def count(self, *options: str) -> tuple[int, list[str]]:
+        done = subprocess.run(
+            [TOP / "tools" / "count-tests", "--logs", self.dir, "--wanted",
+             self.dir / "counts", *options], check=False, timeout=TIMEOUT,
+            stdout=subprocess.PIPE, text=True)
+        return done.returncode, done.stdout.splitlines()
+
+    def setUp(self) -> None:
+        super().setUp()
+        (self.dir / "ci-check.log").write_text(
+            "unit: 5 passed, 1 failed, 2 skipped, 1 not applicable\n"
+            "vtc: 4 passed, 0 failed, 0 skipped\n"
+            "9 passed, 1 failed, 2 skipped\n")
+        (self.dir / "ci-fuzz.log").write_text("5 passed, 0 failed\n")
+        self.wanted = self.dir / "counts"
+
+    def test_as_many_as_wanted(self) -> None:
+        self.wanted.write_text("# why\nunit 9\nfuzz 5\n")
+        self.assertEqual(self.count(), (0, [
+            "unit: 9 tests wanted, 9 found", "fuzz: 5 tests wanted, 5 found"]))
+
+    def test_fewer(self) -> None:
+        self.wanted.write_text("vtc 5\nupstream 1\n")
+        self.assertEqual(self.count(), (1, [
+            "vtc: 5 tests wanted, 4 found: FEWER",
+            "upstream: 1 tests wanted, 0 found: FEWER"]))
+
+    def test_update(self) -> None:
+        self.wanted.write_text("# why\nvtc 9\nupstream 7\n")
+        self.count("--update")
+        self.assertEqual(self.wanted.read_text(),
+                         "# why\nvtc 4\nupstream 7\nunit 9\nfuzz 5\n")
+
+
+class All(Folder):
+    """tools/check-all goes on, and keeps a record."""
+
+    def run_parts(self, *parts: tuple[str, str]) -> int:
+        file = self.dir / "parts"
+        file.write_text(json.dumps(parts))
+        return subprocess.run(
+            [sys.executable, TOP / "tools" / "check-all", "--parts", file,
+             "--out", self.dir], check=False, timeout=TIMEOUT,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT).returncode
+
+    def results(self) -> list[tuple[str, str]]:
+        return [(r["what"], r["result"]) for r in
+                json.loads((self.dir / "record.json").read_text())]
+
+    def test_a_failed_part_stops_nothing(self) -> None:
+        self.assertEqual(self.run_parts(
+            ("one", "echo 1 passed, 2 failed, 0 skipped; exit 1"),
+            ("two", "exit 3"), ("three", "echo 3 passed, 0 failed; exit 2"),
+            ("four", "echo 4 passed, 0 failed"), ("five", "")), 1)
+        self.assertEqual(self.results(), [
+            ("one", "1 passed, 2 failed, 0 skipped"), ("two", "failed"),
+            ("three", "3 passed, 0 failed, exit status 2"),
+            ("four", "4 passed, 0 failed"),
+            ("five", "not run: VARNISH_SRC_60 names no source of Varnish "
+             "6.0")])
+        record = json.loads((self.dir / "record.json").read_text())
+        self.assertTrue(all(set(r) == {
+            "what", "command", "commit", "changes", "dirty", "date", "result"}
+            for r in record))
+
+    def test_it_goes_on_after_an_interruption(self) -> None:
+        ran, stop = self.dir / "ran", self.dir / "stop"
+        parts = (("good", f"echo good >>{ran}"),
+                 ("bad", f"echo bad >>{ran}; exit 1"),
+                 ("long", f"[ -e {stop} ] || kill -INT $PPID; "
+                  f"echo long >>{ran}; [ -e {stop} ]"))
+        self.assertNotEqual(self.run_parts(*parts), 0)
+        self.assertEqual(self.results(), [("good", "passed"),
+                                          ("bad", "failed")])
+        stop.touch()
+        ran.unlink()
+        self.assertEqual(self.run_parts(*parts), 1)
+        # What has passed is not run again
+        self.assertEqual(ran.read_text(), "bad\nlong\n")
+        self.assertEqual(dict(self.results()), {
+            "good": "passed", "bad": "failed", "long": "passed"})
+
+
 class Ci(Folder):
     """.ci/run with a make that says what it is to say."""
 
-    def run_ci(self, **says: str) -> tuple[int, list[str]]:
+    def run_ci(self, counts: str = "fuzz 2\n", **says: str
+               ) -> tuple[int, list[str]]:
         top, words, path = (self.dir / n for n in ("top", "says", "bin"))
-        for folder in (top / ".ci", words, path):
+        for folder in (top / ".ci", top / "tools", top / "tests", words, path):
             folder.mkdir(parents=True)
+        shutil.copy(TOP / "tools" / "count-tests", top / "tools")
+        (top / "tests" / "counts.txt").write_text(counts)
         shutil.copy(TOP / ".ci" / "run", top / ".ci" / "run")
         for name, text in says.items():
             (words / name.replace("_", ".")).write_text(text + "\n")
@@ -218,6 +325,13 @@ class Ci(Folder):
             **self.REST)
         self.assertEqual((status, said[-1]), (0, "17 passed, 0 failed"))
         self.assertIn("a table", said)
+
+    def test_fewer_tests_than_wanted_is_a_failure(self) -> None:
+        status, said = self.run_ci(
+            "fuzz 3\n", demo="a table", check="9 passed, 0 failed, 0 skipped",
+            **self.REST)
+        self.assertEqual((status, said[-1]), (1, "17 passed, 1 failed"))
+        self.assertIn("fuzz: 3 tests wanted, 2 found: FEWER", said)
 
     def test_a_skipped_test_is_a_failure(self) -> None:
         status, said = self.run_ci(

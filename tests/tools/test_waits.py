@@ -14,6 +14,10 @@ from preloaded import HERE, ROOT, TIMEOUT, Preloaded
 
 IDLE_MAX = 2000  # connections that keep their request, see sp_ready.c
 OTHERS = 100  # requests of workers, parsers and acceptors, at most
+VCL = """vcl 4.1;
+backend none none;
+sub vcl_recv { return (synth(200)); }
+"""
 
 
 @unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
@@ -75,6 +79,28 @@ class Waits(Preloaded):
             self.assertEqual(
                 client.communicate("\n", timeout=TIMEOUT)[0],
                 "4 of 4 bytes\n")
+
+    def test_a_tenant_with_bytes_to_parse_is_not_forgotten(self) -> None:
+        most, on = 5, self.folder / "on"
+        self.varnishd(
+            "held_recv", "-f", self.vcl(VCL),
+            "-p", "sandpaper_new_hosts=tenant", "-p", "sandpaper_cores=1",
+            "-p", f"sandpaper_tenants_max={most}", HELD_ON=str(on),
+            HELD_GO=str(self.go))
+        clients = [self.ask("a.example") for _ in range(10)]
+        for client in clients:
+            self.assertEqual(self.status(client), 200)
+        on.touch()
+        for client in clients:
+            self.send(client, "a.example")
+        self.await_counter("SANDPAPER.ready", 5)
+        for n in range(2 * most):  # each needs room
+            self.cli(f"debug.sandpaper.cost new{n}.example 1 0")
+        self.assertEqual(self.tenant("a.example")["requests"], len(clients))
+        with self.go.open("wb"):
+            for client in clients:
+                self.assertEqual(self.status(client), 200)
+        self.assert_alive()
 
     def test_those_that_wait_to_be_parsed_keep_no_request(self) -> None:
         many = IDLE_MAX + 1000

@@ -81,6 +81,23 @@ pin(void **state)
 	return (sched_setaffinity(0, sizeof one, &one));
 }
 
+/* tools/check shows what is printed before a skip as its reason */
+static void
+no_events(void)
+{
+
+	print_message("not applicable: the kernel refuses perf events\n");
+	skip();
+}
+
+static void
+no_rseq(void)
+{
+
+	print_message("not applicable: no restartable sequences, or no TSC\n");
+	skip();
+}
+
 static void
 choose(struct meter_source *src, const char *spec)
 {
@@ -238,7 +255,7 @@ test_task_clock(void **state)
 	(void)state;
 	choose(&src, "task-clock");
 	if (src.kind != METER_EVENT)
-		skip();		/* perf_event_open is refused here */
+		no_events();
 	memset(&attr, 0, sizeof attr);
 	attr.size = sizeof attr;
 	attr.type = PERF_TYPE_SOFTWARE;
@@ -289,7 +306,7 @@ test_page_faults(void **state)
 	(void)state;
 	choose(&src, "page-faults");
 	if (src.kind != METER_EVENT)
-		skip();
+		no_events();
 	p = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE,
 	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(p != MAP_FAILED);
@@ -318,7 +335,7 @@ test_no_descriptor(void **state)
 	(void)state;
 	choose(&src, "task-clock");
 	if (src.kind != METER_EVENT)
-		skip();
+		no_events();
 	src.type = UINT32_MAX;		/* no such PMU */
 	METER_Open(&m, &src);
 	assert_int_equal(m.fd, -1);
@@ -545,7 +562,7 @@ test_rseq_alone(void **state)
 
 	(void)state;
 	if (!rseq_source(&src))
-		skip();
+		no_rseq();
 	METER_Open(&m, &src);
 	assert_int_equal(METER_Cheap(&m), 1);
 	laps_undisturbed(&m, &s, 50000000);
@@ -564,7 +581,7 @@ test_rseq_preempted(void **state)
 
 	(void)state;
 	if (!rseq_source(&src))
-		skip();
+		no_rseq();
 	other_start(&o, hog);
 	METER_Open(&m, &src);
 	laps_undisturbed(&m, &s, 100000000);
@@ -589,7 +606,7 @@ test_rseq_waiting(void **state)
 
 	(void)state;
 	if (!rseq_source(&src))
-		skip();
+		no_rseq();
 	memset(&s, 0, sizeof s);
 	other_start(&o, answerer);
 	METER_Open(&m, &src);
@@ -628,7 +645,7 @@ test_rseq_blind(void **state)
 
 	(void)state;
 	if (!rseq_source(&src))
-		skip();
+		no_rseq();
 	rs = (volatile struct rseq *)(void *)
 	    ((char *)__builtin_thread_pointer() + __rseq_offset);
 	memset(&s, 0, sizeof s);

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a request is charged: costs are set by the test."""
+
+from __future__ import annotations
+
+import socket
+import unittest
+
+from preloaded import ROOT, TIMEOUT, Preloaded
+
+# Where a measurement takes a system call, only some requests are measured
+NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+SECOND = 1_000_000  # us, as debug.sandpaper.cost takes them
+CORES = 4
+TRIES = 64  # one in two is measured
+VCL = """vcl 4.1;
+backend origin { .host = "127.0.0.1"; .port = "%d"; }
+sub vcl_recv {
+	if (req.url == "/held") { return (pass); }
+	if (req.url == "/work") {
+		set req.http.x = "0123456789abcdefghij";
+WORK	}
+	return (synth(200));
+}
+""".replace("WORK", "\t\tset req.http.x = req.http.x + req.http.x;\n" * 6
+            + '\t\tset req.http.y = regsuball(req.http.x, "[a-j]", "-");\n'
+            * 50)
+
+
+@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
+class Charges(Preloaded):
+    """Requests wait for an origin that is the test."""
+
+    def start(self, *options: str, **env: str) -> None:
+        """Start varnishd with the policy whose accounts are simplest."""
+        self.origin = self.enterContext(
+            socket.create_server(("127.0.0.1", 0)))
+        self.origin.settimeout(TIMEOUT)
+        self.varnishd(
+            "", "-f", self.vcl(VCL % self.origin.getsockname()[1]),
+            "-p", "sandpaper_new_hosts=tenant",
+            "-p", f"sandpaper_cores={CORES}",
+            "-p", "workspace_client=1m", "-p", "sandpaper_policy=sfq",
+            *options, **env)
+
+    def cost(self, tenant: str, us: int) -> None:
+        """Set what a tenant's requests cost."""
+        self.cli(f"debug.sandpaper.cost {tenant} {us} 0")
+
+    def held(self, host: str) -> tuple[socket.socket, socket.socket]:
+        """Return a client, and the origin's end of its request."""
+        client = self.ask(host, "/held")
+        peer, _ = self.origin.accept()
+        self.enterContext(peer)
+        return client, peer
+
+    def end(self, client: socket.socket, peer: socket.socket) -> None:
+        """Answer it."""
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"
+                     b"Connection: close\r\n\r\n")
+        self.assertEqual(self.status(client), 200)
+
+    def account(self, tenant: str) -> int:
+        """Return its account, in us, without fetches and the like."""
+        us: int = round(self.tenant(tenant)["account_s"] * 10) * SECOND // 10
+        return us
+
+    def settled(self, after: int) -> tuple[int, str]:
+        """Return the account after a request, and how that was measured.
+
+        It costs 1 s when it is released, `after` at its end.
+        """
+        self.cost("a.example", SECOND)
+        done = self.counter("SANDPAPER.completed")
+        client, peer = self.held("a.example")
+        self.cost("a.example", after)
+        self.end(client, peer)
+        self.await_counter("SANDPAPER.completed", done + 1)
+        record = self.log("-g", "raw", "-i", "Sandpaper")[-1].split()
+        return self.account("a.example"), record[-1]
+
+    def busy(self, *options: str, **env: str) -> int:
+        """Start it; return the account after a request as dear as thought."""
+        self.start(*options, **env)
+        for tenant in ("a.example", "b.example"):
+            self.cost(tenant, SECOND)
+            self.held(tenant)  # who has no request has no account
+        return self.settled(SECOND)[0]
+
+    def test_completion_settles(self) -> None:
+        account = self.busy()
+        self.assertEqual(self.settled(5 * SECOND)[0], account + 4 * SECOND)
+
+    def test_what_is_measured_stands_for_others(self) -> None:
+        account = self.busy("-p", "sandpaper_sample=0.5", "-p",
+                            "sandpaper_counter=thread-clock", **NO_RSEQ)
+        seen = set()
+        for _ in range(TRIES):
+            settled, measured = self.settled(2 * SECOND)
+            # What it cost more, and that twice: for one that is not measured
+            more = {"e": SECOND, "m": 2 * SECOND}[measured]
+            self.assertEqual(settled, account + more)
+            seen.add(measured)
+            if len(seen) == 2:
+                return
+        self.fail(f"of {TRIES} requests all were '{seen}'")
+
+    def test_cpu_is_divided_by_the_cores(self) -> None:
+        self.start("-p", "sandpaper_sample=1")
+        self.assertEqual(self.status(self.ask("a.example")), 200)
+        self.await_counter("SANDPAPER.completed", 1)
+        a = self.tenant("a.example")
+        self.assertEqual(round(a["estimate_cpu_s"] * 1e9),
+                         round(a["cpu_s"] * 1e9) // CORES)
+
+    def test_what_is_settled_is_divided_by_the_cores(self) -> None:
+        account = self.busy("-p", "sandpaper_sample=1")
+        self.cost("a.example", 0)  # from now on what it really costs
+        before = self.tenant("a.example")
+        self.assertEqual(self.status(self.ask("a.example", "/work")), 200)
+        self.await_counter("SANDPAPER.completed", 2)
+        after = self.tenant("a.example")
+        cpu = after["cpu_s"] - before["cpu_s"]
+        charged = after["account_s"] - (account / SECOND - 1)
+        self.assertGreater(charged, cpu / CORES / 2)
+        self.assertLess(charged, cpu / CORES * 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
