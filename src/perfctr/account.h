@@ -83,7 +83,8 @@ ACC_Sample(struct acc_costs *c, struct acc_key *k, enum rel_resource r,
 
 /*
  * The dominant cost, ns: of a request that is done; of what is no
- * request's, or a part of one; of a request that runs on, for the CPU time that it has used.
+ * request's, or a part of one; of a request that runs on, for the CPU time that
+ * it has used.
  */
 int64_t ACC_Settle(struct account *, int64_t cpu, int64_t net);
 int64_t ACC_Charge(struct account *, int64_t cpu, int64_t net);
