@@ -53,7 +53,8 @@ def build(archive: Path, into: Path) -> Path:
     ffi.cdef(declarations(HERE / "glue.h") +
              "".join(f"#define {name} ...\n" for name in CONSTANTS))
     ffi.set_source(
-        MODULE, '#include "account.h"\n#include "glue.h"\n#include "newhosts.h"\n#include "nic.h"\n'
+        MODULE, '#include "account.h"\n#include "glue.h"\n'
+        '#include "newhosts.h"\n#include "nic.h"\n'
         '#include "policy.h"\n',
         sources=[str(HERE / "glue.c")],
         include_dirs=[str(d) for d in (HERE, *FOLDERS)],

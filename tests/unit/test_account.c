@@ -153,7 +153,7 @@ test_turned(void **priv)
 	assert_next(&a, 202, 100, 202, 100);
 }
 
-/* Each resource and each kind of request has its estimate; one mean a resource */
+/* Each resource and kind of request has its estimate, each resource one mean */
 static void
 test_samples(void **priv)
 {

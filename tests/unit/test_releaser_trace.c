@@ -6,10 +6,10 @@
  * a line a policy: its name and the hash of its decisions.
  *
  * Four threads; a request occupies one for its cpu ns.  Weights are 1/2, 1 and
- * 2 in turn.  Costs and estimates are account.c's, by the policy's own estimator
- * or the paper's; rounds are varnishd's.  Costs are refreshed every 10 ms.  What happens at one instant happens before the
- * idle threads, in order, ask for their next request.  A decision is (time,
- * thread, tenant).
+ * 2 in turn.  Costs and estimates are account.c's, by the policy's own
+ * estimator or the paper's; rounds are varnishd's.  Costs are refreshed every
+ * 10 ms.  What happens at one instant happens before the idle threads, in
+ * order, ask for their next request.  A decision is (time, thread, tenant).
  */
 
 #include <inttypes.h>
