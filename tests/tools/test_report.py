@@ -16,10 +16,10 @@ from pathlib import Path
 from unittest.mock import MagicMock, patch
 
 from report_samples import (
-    Anyone,
     SampleLab,
     abuse_turn,
     alone_turn,
+    equal_window,
     latency_turn,
     line,
     look,
@@ -169,7 +169,7 @@ class Progress(unittest.TestCase):
             lab.varnish = MagicMock()  # type: ignore[method-assign]
             lab.load = MagicMock()
             lab.measure = MagicMock(  # type: ignore[method-assign]
-                return_value=Anyone())
+                side_effect=equal_window)
             with (contextlib.ExitStack() as stack, self.subTest(name),
                   contextlib.redirect_stderr(io.StringIO()) as said):
                 for what, turn in TURNS.items():
