@@ -605,22 +605,32 @@ NOT_OF_WINDOWS = ("anew", "command", "experiment", "json", "record", "pairs",
 
 
 def make_head(
-    job: Job, args: argparse.Namespace, bed: Testbed, source: dict[str, Any]
+    name: str, args: argparse.Namespace, bed: Testbed,
+    source: dict[str, Any], variants: Sequence[Variant],
 ) -> dict[str, Any]:
     """Return what has to be the same when an experiment is continued."""
     machine = bed.describe()
     for moves in ("load_average_at_start", "congestion_control"):
         machine.pop(moves, None)
     return {
-        "experiment": job.name,
+        "experiment": name,
         "code": {k: source[k] for k in ("code", "changes")},
         "machine": machine,
-        "programs": {v.name: digest(v.program)
-                     for v in job_variants(job, args, bed)},
+        "programs": {v.name: digest(v.program) for v in variants},
         "options": {k: relative(str(v)) if isinstance(v, Path) else v
                     for k, v in vars(args).items()
                     if k not in NOT_OF_WINDOWS},
     }
+
+
+def journal_path(
+    args: argparse.Namespace, folder: Path | None, name: str
+) -> Path | None:
+    """Return where a journal is; --anew begins it again."""
+    path = folder and folder / f"{name}{journal.SUFFIX}"
+    if path and args.anew:
+        path.unlink(missing_ok=True)
+    return path
 
 
 def make_journals(
@@ -630,12 +640,11 @@ def make_journals(
     """Return each job's journal; an error if one is of another run."""
     source, found = code(), []
     for job in jobs:
-        path = folder and folder / f"{job.name}{journal.SUFFIX}"
-        if path and args.anew:
-            path.unlink(missing_ok=True)
         found.append(Journal(
-            make_head(job, args, bed, source), path, {
-                "source": source, "command": args.command}))
+            make_head(job.name, args, bed, source,
+                      job_variants(job, args, bed)),
+            journal_path(args, folder, job.name),
+            {"source": source, "command": args.command}))
     return found
 
 

@@ -491,11 +491,8 @@ class Continuing(unittest.TestCase):
         def head(*words: str) -> dict[str, Any]:
             args = parser().parse_args(list(words))
             args.command = " ".join(words)
-            job = MagicMock()
-            job.name = "pairs"
-            with patch("sandpaper_bench.cli.digest", return_value="0"):
-                return make_head(job, args, where, {"code": "a",
-                                                    "changes": None})
+            return make_head("pairs", args, where,
+                             {"code": "a", "changes": None}, [])
 
         first = head("pairs")
         for same in ("pairs --json x --record y", "all",
