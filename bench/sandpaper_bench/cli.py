@@ -23,6 +23,7 @@ from .abuses import ABUSES
 from .customers import (
     CUSTOMERS,
     MADE_UP_PAIRS,
+    NOOP,
     PAIRS,
     check_names,
     publisher,
@@ -73,7 +74,6 @@ LONG = ("workers", "utilization", "flash-crowd", "random-hosts",
 # What stock has not
 OURS = {"workers": "slots", "fetch": "slots", "utilization": "policies",
         "policies": "policies", SOAK: "counters"}
-NOOP = "k0"
 STOCK = "stock"
 SWITCHES = {"sandpaper": "on", "off": "off", "observe": "observe"}
 
