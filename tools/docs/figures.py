@@ -36,7 +36,7 @@ INLINE = re.compile(r"<!-- figure: (?P<words>[^>]*?) -->(?P<old>.*?)"
                     r"<!-- end -->", re.DOTALL)
 MARKED = re.compile(rf"\b([0-9a-f]{{7,}}(?:-dirty)?){OLD}")
 # Not a version such as 7.7: those name a row, and stand in the first cell
-FIGURE = re.compile(r"\d\.\d|\d (?:ms|us|s|MB|%|requests/s)\b")
+FIGURE = re.compile(r"\d\.\d|\d (?:%|(?:ms|us|s|MB|requests/s)\b)")
 
 
 def line_of(text: str, at: int) -> int:
