@@ -77,7 +77,8 @@ class Figures:
             raise Unknown(f"there is no figure '{name}': use one of "
                           + ", ".join(TABLES))
         text = TABLES[name](self, *more)
-        return text + (f"\n\n{IS_OLD}" if OLD in text else "")
+        said = OLD in text and name != "headline"  # the README says it once
+        return text + (f"\n\n{IS_OLD}" if said else "")
 
     def figure(self, words: str) -> str:
         """Return a figure in a text."""
@@ -282,7 +283,7 @@ def change(figures: Figures, name: str) -> str:
     for phase in dict.fromkeys(r["phase"] for r in record["results"]):
         stock, ours = (under(record, v, phase=phase) for v in (STOCK, OURS))
         rows.append([
-            f"the twin has {phase}",
+            f"the twin: {phase}",
             *(span(r["of_fair"], r["of_fair_ci"]) if r else ""
               for r in (stock, ours)),
             goal(ours["of_fair"] < CLAIM, record["valid"]) if ours else ""])

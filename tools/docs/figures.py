@@ -87,7 +87,7 @@ class Renderer:
                 return m[0]
             wrong.append(Wrong(name, line, f"is not what {RESULTS}/*.json "
                                "say: make figures"))
-            kind, space = ("figures", "\n\n") if block else ("figure", "")
+            kind, space = ("figures", "\n") if block else ("figure", "")
             return (f"<!-- {kind}: {m['words']} -->{space}{new}{space}"
                     "<!-- end -->")
 
