@@ -116,7 +116,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--record", nargs="?", const="", metavar="NAME",
                    help="also write each result to bench/results/NAME.json, "
                    "for the figures in the documentation (default NAME: the "
-                   "experiment's; a NAME is for one experiment)")
+                   "experiment's; a NAME is for one experiment, and names the "
+                   "files of --json, too)")
     p.add_argument("--quick", action="store_true",
                    help="measure each for a shorter time; with all, also fewer "
                    "pairs and customers")
@@ -643,7 +644,7 @@ def make_journals(
         found.append(Journal(
             make_head(job.name, args, bed, source,
                       job_variants(job, args, bed)),
-            journal_path(args, folder, job.name),
+            journal_path(args, folder, args.record or job.name),
             {"source": source, "command": args.command}))
     return found
 
@@ -661,7 +662,8 @@ def run_jobs(
                   f"{duration(left)} left", flush=True)
         found = run_job(job, args, lab, kept)
         if folder:
-            (folder / f"{job.name}.json").write_text(dump(found))
+            (folder / f"{args.record or job.name}.json").write_text(
+                dump(found))
         print(table(found), flush=True)
         if args.record is not None:
             progress(f"recorded in {record.write(found, args.record)}")
