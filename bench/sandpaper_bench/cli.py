@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -600,6 +601,13 @@ def relative(text: str) -> str:
     return text.replace(f"{TOP}/", "")
 
 
+def published(program: str, words: Sequence[str]) -> str:
+    """Return a command as a record has it: without where results go."""
+    text = relative(shlex.join([program, *words]))
+    return re.sub(r" --(?:json[ =]\S+|anew|record(?:[ =][^-\s]\S*)?)(?= |$)",
+                  "", text)
+
+
 # What changes no window: where results go, and which turns there are
 NOT_OF_WINDOWS = ("anew", "command", "experiment", "json", "record", "pairs",
                   "customers", "tenants", "slots", "clients", "policies")
@@ -732,7 +740,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run one experiment, or all; return the exit status."""
     words = sys.argv[1:] if argv is None else argv
     args = parser().parse_args(words)
-    args.command = relative(shlex.join(["bench/sandpaper-bench", *words]))
+    args.command = published("bench/sandpaper-bench", words)
     if args.quick:
         shorten(args)
     reaper = None

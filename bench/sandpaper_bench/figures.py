@@ -158,7 +158,8 @@ def about(figures: Figures, record: Record) -> str:
     facts = [
         f"`{record['command']}`", record["date"],
         f"commit {figures.commit(record)}",
-        f"{plan['turns']} turns of {plan['seconds']:g} s",
+        f"{plan['turns']} turn{'s' * (plan['turns'] != 1)} of "
+        f"{plan['seconds']:g} s",
         f"seed {record['seed']}",
         f"{machine['cores']} cores of {machine['cpu']}"
         + (" (virtual)" if machine.get("virtual") else ""),
@@ -171,10 +172,9 @@ def about(figures: Figures, record: Record) -> str:
 
 def with_controls(figures: Figures, record: Record) -> str:
     """Return how it was made, and its controls."""
-    found = [f"{c['what']}: {control_text(c)}"
-             for c in controls(record["control"])]
-    return about(figures, record) + (
-        f" Control: {'; '.join(found)}." if found else "")
+    return " ".join([about(figures, record), *(
+        f"Control, {c['what']}: {control_text(c)}."
+        for c in controls(record["control"]))])
 
 
 def whole(
@@ -341,13 +341,15 @@ def latency(figures: Figures) -> str:
 
 def abuse(figures: Figures) -> str:
     """Return what a good tenant keeps during each abuse."""
-    rows, missing, commits = [], [], []
+    rows, records = [], []
     for name in ABUSES:
         record = figures.get(name)
         if record is None:
-            missing.append(f"`{name}`")
+            # Those that invent Hosts have a table of their own
+            if "-hosts-" not in name:
+                rows.append([name, NOT_YET, *[""] * 8])
             continue
-        commits.append(record)
+        records.append(record)
         ours, stock = (under(record, v) for v in (OURS, STOCK))
         if ours is None:
             continue
@@ -362,18 +364,15 @@ def abuse(figures: Figures) -> str:
                f"{ms(stock['p99_s_alone'])}, {ms(stock['p99_s_beside'])}",
                stock["failed"] or "none"] if stock else ["", "", ""]),
             figures.commit(record)])
-    if not rows:
+    if not records:
         return not_yet(f"{BENCH} abuse")
     text = table([
         "case", "kept", "fair", "p99 alone, during, ms", "control",
         "goals missed", "stock: kept", "stock: p99, ms",
         "stock: goals missed", "commit"], rows)
     # All of one command share their circumstances
-    said = dict.fromkeys(about(figures, r) for r in commits)
-    text += "".join(f"\n\n{line}" for line in said)
-    if missing:
-        text += f"\n\n{NOT_YET.capitalize()}: {', '.join(missing)}."
-    return text
+    said = dict.fromkeys(about(figures, r) for r in records)
+    return text + "".join(f"\n\n{line}" for line in said)
 
 
 def hosts(figures: Figures) -> list[Record]:
@@ -459,7 +458,7 @@ def headline(figures: Figures) -> str:
             cells[1] = judged(cells[1], record, OURS)
         rows.append([f"Response time (p99) of a good tenant while {what}",
                      *cells, f"`{BENCH} {name}`",
-                     figures.commit(record) if record else ""])
+                     figures.commit(record) if record and found[1] else ""])
     record = figures.get("overhead")
     r = record and next((
         r for r in record["results"] if r["setting"] == SAMPLED
@@ -484,7 +483,7 @@ def headline_pair(figures: Figures) -> list[str]:
         *(judged(span(r["ratio"], r["ratio_ci"]), record) if record and r
           else NOT_YET for r in found),
         f"`{BENCH} pairs --pairs C1-C3`",
-        figures.commit(record) if record else ""]
+        figures.commit(record) if record and found[1] else ""]
 
 
 def in_text(figures: Figures, record: Record | None, text: str) -> str:

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 import threading
 import time
@@ -528,7 +527,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run one case; return the exit status."""
     words = sys.argv[1:] if argv is None else argv
     args = parser().parse_args(words)
-    args.command = cli.relative(shlex.join(["bench/new-hosts", *words]))
+    args.command = cli.published("bench/new-hosts", words)
     reaper = Reaper(-10)
     try:
         return run(args, reaper)

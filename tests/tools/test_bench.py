@@ -34,6 +34,7 @@ from sandpaper_bench.cli import (
     make_jobs,
     make_variants,
     parser,
+    published,
     run_jobs,
     shorten,
 )
@@ -484,6 +485,15 @@ class Continuing(unittest.TestCase):
                     "a", 1, 0.1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, [])}):
             text = json.dumps(encode(value))
             self.assertEqual(decode(json.loads(text)), value)
+
+    def test_a_command_as_it_is_published(self) -> None:
+        for words in ("pairs --quick --json /tmp/a --record --seed 2",
+                      "pairs --quick --record b --anew --seed 2 --json=c",
+                      f"pairs --quick --seed 2 --record --json {BENCH}/a"):
+            self.assertEqual(published("bench/x", words.split()),
+                             "bench/x pairs --quick --seed 2")
+        self.assertEqual(published("x", ["--stock", f"{BENCH}/a"]),
+                         "x --stock bench/a")
 
     def test_what_decides_whether_it_is_the_same_run(self) -> None:
         where = bed()

@@ -78,6 +78,8 @@ class Tables(unittest.TestCase):
         text = self.rendered("abuse")
         self.assertIn("| random-hosts, with a map | 0.96 (0.96 to 0.96) | "
                       "0.50 |", text)
+        self.assertIn(f"| blackhole | {NOT_YET} |",
+                      self.rendered("abuse", blackhole=None))
         self.assertIn("| all | `make check-all` | abc1234 | 2026-01-02 | 2 "
                       "passed |", self.rendered("tests"))
         self.assertIn("| k0, no-op | 100 |", self.rendered("overhead"))
