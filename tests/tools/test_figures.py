@@ -239,6 +239,16 @@ class Pages(unittest.TestCase):
                 self.assertEqual(found, [])
                 self.assertEqual(figures.write(top, ["README.md"]), ([], []))
 
+    def test_without_history_a_mark_in_a_text_stays(self) -> None:
+        self.page.write_text("<!-- figure: one-tenant --><!-- end -->\n")
+        self.head = "0123456"
+        self.measured()
+        text = self.written()
+        self.assertIn(OLD, text)
+        shutil.rmtree(self.top / ".git")
+        self.assertEqual(self.wrong(), [])
+        self.assertEqual(self.written(), text)
+
     def test_a_commit_that_is_not_known_is_old(self) -> None:
         self.head = "0123456"
         self.measured()
