@@ -146,7 +146,7 @@ class Journal:
     @property
     def seconds(self) -> float:
         """Return the seconds that all turns took."""
-        return sum(t["seconds"] for t in self.turns)
+        return float(sum(t["seconds"] for t in self.turns))
 
     @property
     def disturbed(self) -> int:

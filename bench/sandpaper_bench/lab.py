@@ -315,7 +315,7 @@ def commit_text(source: dict[str, Any]) -> str | None:
     """Return a commit as text; it says if files were changed."""
     if source["commit"] is None:
         return None
-    return source["commit"] + (DIRTY if source["dirty"] else "")
+    return f"{source['commit']}{DIRTY if source['dirty'] else ''}"
 
 
 def dump(report: dict[str, Any]) -> str:

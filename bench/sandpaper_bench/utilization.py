@@ -87,8 +87,9 @@ def itself(lab: Lab, name: str, conns: int) -> dict[str, Any]:
     turns: list[tuple[float, float]] = []
     while len(turns) < lab.plan.turns:
         first, second = (
-            lab.kept(f"{conns} control, turn {len(turns) + 1}, {which}", partial(
-                turn, lab, variant, name=name, clients=[conns])
+            lab.kept(
+                f"{conns} control, turn {len(turns) + 1}, {which}",
+                partial(turn, lab, variant, name=name, clients=[conns])
             )[conns][name].rps for which in ("first", "second"))
         turns.append((second, first))
         lab.tick()

@@ -386,7 +386,7 @@ class Records(unittest.TestCase):
 class Continuing(unittest.TestCase):
     """A journal has each window, and an interrupted run goes on."""
 
-    HEAD: ClassVar = {"code": {"code": "abc1234"}, "machine": {"cores": 2},
+    HEAD: ClassVar[dict[str, Any]] = {"code": {"code": "abc1234"}, "machine": {"cores": 2},
                       "options": {"seconds": 4.5, "seed": 1}}
 
     def setUp(self) -> None:
@@ -509,7 +509,8 @@ class Continuing(unittest.TestCase):
                      "pairs --pairs c1-c3"):
             self.assertEqual(head(*same.split()), first)
         for other in ("pairs --seed 2", "pairs --turns 9", "pairs --quick",
-                      "pairs --param a=b", "pairs --seconds 4", "pairs --rate 2e9"):
+                      "pairs --param a=b", "pairs --seconds 4",
+                      "pairs --rate 2e9"):
             self.assertNotEqual(head(*other.split()), first)
 
 
