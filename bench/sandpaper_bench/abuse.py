@@ -384,7 +384,8 @@ def abuse(
     plan = flood_plan(lab.plan) if kind.flood else lab.plan
     make = partial(Case, lab, kind, tenant, flood=flood)
     found = in_turns(lab.variants, plan, lambda v: make(v).turn(),
-                     note=lab.counted(note_abuse))
+                     note=lab.counted(note_abuse),
+                     keep=lab.keeper(name, whole=True))
     controls = {
         variant: control(
             f"{victim} alone against itself, {variant}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The command line: sandpaper-bench EXPERIMENT [--json FILE] ..
+"""The command line: sandpaper-bench EXPERIMENT [--json FOLDER] ..
 
 Everything that can be wrong with the arguments is found before anything
 starts: an experiment is first a Job, its schedule and what runs it.
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,12 +18,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import record, report, schedule
+from . import journal, record, report, schedule
 from .abuse import abuse
 from .abuses import ABUSES
 from .customers import (
     CUSTOMERS,
     MADE_UP_PAIRS,
+    NOOP,
     PAIRS,
     check_names,
     publisher,
@@ -29,12 +32,14 @@ from .customers import (
 )
 from .fetch import fetch
 from .hosts import Hosts
+from .journal import Journal
 from .lab import Lab, Plan, dump, progress
 from .latency import latency
 from .nginx import NGINX, PROGRAM, NginxVariant
 from .overhead import overhead
 from .pace import Schedule, duration
 from .pairs import alone, pairs
+from .pedigree import TOP, code, digest
 from .policies import policies
 from .publishers import PUBLISHERS
 from .reaper import Reaper
@@ -70,7 +75,6 @@ LONG = ("workers", "utilization", "flash-crowd", "random-hosts",
 # What stock has not
 OURS = {"workers": "slots", "fetch": "slots", "utilization": "policies",
         "policies": "policies", SOAK: "counters"}
-NOOP = "k0"
 STOCK = "stock"
 SWITCHES = {"sandpaper": "on", "off": "off", "observe": "observe"}
 
@@ -102,15 +106,22 @@ def parser() -> argparse.ArgumentParser:
                    "abuse (all abuses one by one), soak (all abuses at "
                    "once), report (write the page from "
                    "earlier results), or one of " + ", ".join(EXPERIMENTS))
-    p.add_argument("--json", type=Path, metavar="FILE",
-                   help="write the results to FILE as JSON; with all, abuse "
-                   "and report, FILE is a folder (default build/bench)")
-    p.add_argument("--record", action="store_true",
-                   help="also write each result, with commit, date and "
-                   "machine, to bench/results/DATE-EXPERIMENT.json")
+    p.add_argument("--json", type=Path, metavar="FOLDER",
+                   help="write the results to FOLDER/EXPERIMENT.json, and each "
+                   "window at its end to FOLDER/EXPERIMENT.windows.jsonl. "
+                   "After an interruption the same command continues (default "
+                   "with all, abuse and report: build/bench; with others: "
+                   "nothing is written)")
+    p.add_argument("--anew", action="store_true",
+                   help="do not continue: measure again what --json has")
+    p.add_argument("--record", nargs="?", const="", metavar="NAME",
+                   help="also write each result to bench/results/NAME.json, "
+                   "for the figures in the documentation (default NAME: the "
+                   "experiment's; a NAME is for one experiment, and names the "
+                   "files of --json, too)")
     p.add_argument("--quick", action="store_true",
-                   help="measure fewer pairs and customers, and each for a "
-                   "shorter time")
+                   help="measure each for a shorter time; with all, also fewer "
+                   "pairs and customers")
     p.add_argument("--pairs", metavar="A-B,..",
                    help="pairs of customers to measure (default "
                    f"{as_text(PAIRS)}; if Varnish is not {SERIES}: "
@@ -297,12 +308,22 @@ def make_plan(args: argparse.Namespace, name: str) -> Plan:
 
 
 def make_lab(
-    args: argparse.Namespace, bed: Testbed, reaper: Reaper
+    args: argparse.Namespace, bed: Testbed, reaper: Reaper,
+    journals: Sequence[Journal] = (), folder: Path | None = None,
 ) -> Lab:
-    """Return the laboratory that the arguments describe."""
+    """Return the laboratory that the arguments describe.
+
+    What is continued has the units of work that it began with.
+    """
+    units: dict[str, float] = {}
+    if folder and journals:
+        head = journals[0].head
+        units = next((j.calibration for j in journals if j.calibration),
+                     journal.calibration(folder, head["code"],
+                                         head["machine"]))
     return Lab(bed, reaper, make_variants(args, bed.shaped),
                make_plan(args, args.experiment), args.load == "wrk",
-               args.unit_us)
+               args.unit_us or units.get("unit_us"), units.get("lua_us"))
 
 
 def chosen_pairs(text: str) -> list[tuple[str, str]]:
@@ -331,7 +352,8 @@ def wanted_pairs(
     if args.pairs is not None:
         return chosen_pairs(args.pairs)
     every = PAIRS if serves_publishers(args) else MADE_UP_PAIRS
-    return every if name == "pairs" and not args.quick else every[:1]
+    few = args.quick and args.experiment == ALL
+    return every if name == "pairs" and not few else every[:1]
 
 
 def wanted_customers(name: str, args: argparse.Namespace) -> list[str]:
@@ -340,13 +362,14 @@ def wanted_customers(name: str, args: argparse.Namespace) -> list[str]:
         found: list[str] = args.customers.split(",")
         check_names(found)
         return found
+    few = args.quick and args.experiment == ALL
     if name == "alone":
-        return ["c1", NOOP] if args.quick else [*CUSTOMERS]
+        return ["c1", NOOP] if few else [*CUSTOMERS]
     realistic = PUBLISHERS if serves_publishers(args) else CUSTOMERS
     found = [n for n in realistic if n[0] in "Cc"]
     if name == "table1":
-        return found[::2] if args.quick else found
-    if name == "overhead" and args.quick:
+        return found[::2] if few else found
+    if name == "overhead" and few:
         return [NOOP]
     return [*found, NOOP]
 
@@ -373,7 +396,8 @@ def shorten(args: argparse.Namespace) -> None:
     args.turns = min(QUICK_TURNS if args.turns is None else args.turns,
                      QUICK_TURNS)
     args.warmup = min(args.warmup, 0.3)
-    args.tenants, args.slots, args.clients = "200", "10,100", "10,100"
+    if args.experiment == ALL:
+        args.tenants, args.slots, args.clients = "200", "10,100", "10,100"
     args.flood = min(args.flood, 10_000)
 
 
@@ -534,54 +558,123 @@ def build_publishers(args: argparse.Namespace, jobs: Sequence[Job]) -> None:
         build_places()
 
 
-def run_job(job: Job, args: argparse.Namespace, lab: Lab) -> dict[str, Any]:
+def run_job(
+    job: Job, args: argparse.Namespace, lab: Lab, kept: Journal
+) -> dict[str, Any]:
     """Run one experiment; return its report."""
-    args.experiment = job.name
-    lab.variants = make_variants(args, lab.bed.shaped)
+    lab.variants = job_variants(job, args, lab.bed)
     lab.plan = make_plan(args, job.name)
     lab.prepare(job.customers)
-    lab.begin(job.schedule)
+    lab.begin(job.schedule, kept)
     return job.run(lab)
 
 
-def outputs(args: argparse.Namespace, jobs: Sequence[Job]) -> list[Path]:
-    """Return where each job's results go, if anywhere; it is writable."""
-    if args.experiment in (ALL, ABUSE):
-        folder = args.json or BUILD
-        found = [folder / f"{job.name}.json" for job in jobs]
-    elif args.json is None:
-        return []
-    else:
-        folder, found = args.json.parent, [args.json]
+def job_variants(
+    job: Job, args: argparse.Namespace, bed: Testbed
+) -> list[Variant]:
+    """Return the variants of one of several experiments."""
+    return make_variants(
+        argparse.Namespace(**vars(args) | {"experiment": job.name}),
+        bed.shaped)
+
+
+def folder_of(args: argparse.Namespace) -> Path | None:
+    """Return where results go, if anywhere; it is writable."""
+    folder: Path | None = args.json
+    if folder is None:
+        if args.experiment not in (ALL, ABUSE):
+            return None
+        folder = BUILD
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise TestbedError(f"--json {args.json}: {error.strerror}") from error
-    for path in found:
-        if path.is_dir() or not os.access(
-                path if path.exists() else folder, os.W_OK):
-            raise TestbedError(f"--json: {path} cannot be written: use "
-                               "another name")
+        raise TestbedError(f"--json {folder}: {error.strerror}: use a "
+                           "folder") from error
+    if not os.access(folder, os.W_OK):
+        raise TestbedError(f"--json {folder}: cannot be written: use another "
+                           "folder")
+    return folder
+
+
+def relative(text: str) -> str:
+    """Return text without the folder that the work tree is in."""
+    return text.replace(f"{TOP}/", "")
+
+
+def published(program: str, words: Sequence[str]) -> str:
+    """Return a command as a record has it: without where results go."""
+    text = relative(shlex.join([program, *words]))
+    return re.sub(r" --(?:json[ =]\S+|anew|record(?:[ =][^-\s]\S*)?)(?= |$)",
+                  "", text)
+
+
+# What changes no window: where results go, and which turns there are
+NOT_OF_WINDOWS = ("anew", "command", "experiment", "json", "record", "pairs",
+                  "customers", "tenants", "slots", "clients", "policies")
+
+
+def make_head(
+    name: str, args: argparse.Namespace, bed: Testbed,
+    source: dict[str, Any], variants: Sequence[Variant],
+) -> dict[str, Any]:
+    """Return what has to be the same when an experiment is continued."""
+    machine = bed.describe()
+    for moves in ("load_average_at_start", "congestion_control"):
+        machine.pop(moves, None)
+    return {
+        "experiment": name,
+        "code": {k: source[k] for k in ("code", "changes")},
+        "machine": machine,
+        "programs": {v.name: digest(v.program) for v in variants},
+        "options": {k: relative(str(v)) if isinstance(v, Path) else v
+                    for k, v in vars(args).items()
+                    if k not in NOT_OF_WINDOWS},
+    }
+
+
+def journal_path(
+    args: argparse.Namespace, folder: Path | None, name: str
+) -> Path | None:
+    """Return where a journal is; --anew begins it again."""
+    path = folder and folder / f"{name}{journal.SUFFIX}"
+    if path and args.anew:
+        path.unlink(missing_ok=True)
+    return path
+
+
+def make_journals(
+    args: argparse.Namespace, jobs: Sequence[Job], bed: Testbed,
+    folder: Path | None,
+) -> list[Journal]:
+    """Return each job's journal; an error if one is of another run."""
+    source, found = code(), []
+    for job in jobs:
+        found.append(Journal(
+            make_head(job.name, args, bed, source,
+                      job_variants(job, args, bed)),
+            journal_path(args, folder, args.record or job.name),
+            {"source": source, "command": args.command}))
     return found
 
 
 def run_jobs(
     args: argparse.Namespace, jobs: Sequence[Job], lab: Lab,
-    files: Sequence[Path],
+    journals: Sequence[Journal], folder: Path | None,
 ) -> list[dict[str, Any]]:
     """Run one experiment after the other; print and write each."""
     reports = []
-    for number, job in enumerate(jobs):
+    for number, (job, kept) in enumerate(zip(jobs, journals, strict=True)):
         if len(jobs) > 1:
             left = sum(j.seconds for j in jobs[number:])
             print(f"\n== {job.name}: {number + 1} of {len(jobs)}, about "
                   f"{duration(left)} left", flush=True)
-        found = run_job(job, args, lab)
-        if files:
-            files[number].write_text(dump(found))
+        found = run_job(job, args, lab, kept)
+        if folder:
+            (folder / f"{args.record or job.name}.json").write_text(
+                dump(found))
         print(table(found), flush=True)
-        if args.record:
-            progress(f"recorded in {record.write(found)}")
+        if args.record is not None:
+            progress(f"recorded in {record.write(found, args.record)}")
         reports.append(found)
     return reports
 
@@ -603,15 +696,21 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     whole = args.experiment == ALL
     if whole:
         report.check_plots()
-    if args.record:
+    if args.record is not None:
         record.check()
     bed = make_bed(args, reaper)
     jobs = make_jobs(args, bed)
-    files = outputs(args, jobs)
+    if args.record and len(jobs) > 1:
+        raise TestbedError(f"--record {args.record}: a name is for one "
+                           "experiment: use --record alone")
+    folder = folder_of(args)
     build_publishers(args, jobs)
-    reports = run_jobs(args, jobs, make_lab(args, bed, reaper), files)
-    if whole:
-        print(f"\n{report.write(files[0].parent, files)}")
+    journals = make_journals(args, jobs, bed, folder)
+    lab = make_lab(args, bed, reaper, journals, folder)
+    reports = run_jobs(args, jobs, lab, journals, folder)
+    if whole and folder:
+        files = [folder / f"{job.name}.json" for job in jobs]
+        print(f"\n{report.write(folder, files)}")
     if not abuses:
         return 0
     if len(reports) > 1:
@@ -630,15 +729,18 @@ def run_quick(args: argparse.Namespace, reaper: Reaper) -> int:
     """Run the shortest experiment."""
     from . import quick
 
+    folder = folder_of(args)
     found = quick.run(args, reaper)
-    if args.json:
-        args.json.write_text(dump(found))
+    if folder:
+        (folder / f"{QUICK}.json").write_text(dump(found))
     return 0
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one experiment, or all; return the exit status."""
-    args = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    args = parser().parse_args(words)
+    args.command = published("bench/sandpaper-bench", words)
     if args.quick:
         shorten(args)
     reaper = None

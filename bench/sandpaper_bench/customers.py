@@ -45,6 +45,7 @@ CUSTOMERS = {
 }
 
 TWIN = "-twin"
+NOOP = "k0"
 
 # The paper's (Figures 3 and 9), and the made-up ones, for Varnish 6.0, too.
 PAIRS = [("C1", "C3"), ("C1", "C2"), ("C1", "C4"), ("C2", "C3"),

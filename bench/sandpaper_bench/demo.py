@@ -35,7 +35,8 @@ from .demo_sites import (
     Attack,
     Stage,
 )
-from .lab import source_version
+from .lab import commit_text
+from .pedigree import code
 from .reaper import Reaper
 from .table import align
 from .testbed import BENCH, Testbed, TestbedError, parse_cores
@@ -165,7 +166,7 @@ def report(
         "experiment": "demo",
         "began": began.isoformat(timespec="seconds"),
         "seconds": round((datetime.now(UTC) - began).total_seconds(), 1),
-        "commit": source_version(),
+        "commit": commit_text(code()),
         "machine": bed.describe(),
         "versions": {n: v.version() for n, v in variants.items()},
         "parameters": {n: list(v.parameters) for n, v in variants.items()},

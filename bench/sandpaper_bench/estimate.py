@@ -64,6 +64,15 @@ def known(interval: Sequence[float]) -> bool:
     return interval[1] < WHOLE and tuple(interval) != (0.0, 1.0)
 
 
+def covers_one(interval: Sequence[float]) -> bool:
+    """Is a control valid?
+
+    The rule, of which there is only this one: a control is valid when its
+    95 % interval covers 1.  No margin is added.
+    """
+    return interval[0] <= 1 <= interval[1]
+
+
 def verdict(interval: tuple[float, float], target: float) -> str:
     """Say if the claim "at least `target`" holds over the interval."""
     if interval[0] >= target:

@@ -13,7 +13,7 @@ the rate answered under the last variant over LAMBDA.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import mean, median
@@ -87,7 +87,6 @@ def fetch_turn(
 ) -> Look:
     """Watch one window."""
     asked = groups(miss, seconds)
-    lab.load.seed += 1
     names = [LENT, THREADS] if variant.parameters else [THREADS]
     variant = replace(variant, parameters=(*variant.parameters, FEW_THREADS))
     with lab.varnish(variant) as varnish:
@@ -138,15 +137,22 @@ def fetch(lab: Lab) -> dict[str, Any]:
     last, seed = lab.variants[-1].name, lab.load.seed
     for miss, seconds in CASES:
         expected = LAMBDA * miss * seconds
+        case = f"{miss:.0%}, {seconds:g} s"
+
+        def keep(
+            turn: str, measure: Callable[[], Look], case: str = case
+        ) -> Look:
+            lab.load.seed += 1  # of a turn that is skipped, too
+            return lab.kept(f"{case}, {turn}", measure)
+
         progress(f"{miss:.0%} of {LAMBDA:.0f}/s miss for {seconds:g} s: "
                  f"{expected:.0f} expected to wait")
         found = in_turns(
             lab.variants, lab.plan,
             partial(fetch_turn, lab, miss=miss, seconds=seconds),
-            note=lab.counted(note))
+            note=lab.counted(note), keep=keep)
         results += [result(lab, miss, seconds, name, turns)
                     for name, turns in found.items()]
-        case = f"{miss:.0%}, {seconds:g} s"
         controls[case] = control(
             f"answered over offered, {case}, {last}",
             [(look.rps, LAMBDA) for look in found[last]], lab.plan.seed)

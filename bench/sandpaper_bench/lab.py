@@ -8,11 +8,10 @@ faster or slower favours none.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from functools import partial
 from statistics import median
 from typing import Any, TypeVar
 
@@ -25,6 +24,7 @@ from .customers import (
     vcl,
     with_work,
 )
+from .journal import Journal
 from .load import (
     PHASE_SECONDS,
     Group,
@@ -36,9 +36,10 @@ from .load import (
 from .nginx import NGINX, Nginx
 from .origin import Origin, page
 from .pace import Pace, Schedule
+from .pedigree import DIRTY, code
 from .publishers import Publishers
 from .reaper import Reaper
-from .testbed import BENCH, Testbed, TestbedError
+from .testbed import Testbed, TestbedError
 from .varnish import Variant, Varnish
 
 T = TypeVar("T")
@@ -78,13 +79,18 @@ def in_turns(
     variants: Sequence[Variant], plan: Plan, measure: Callable[[Variant], T],
     resolved: Callable[[dict[str, list[T]]], bool] = lambda _: True,
     note: Callable[[str, T], None] = lambda _name, _value: None,
+    keep: Callable[[str, Callable[[], T]], T] = lambda _name, take: take(),
 ) -> dict[str, list[T]]:
-    """Measure each variant in turns A B B A until the plan is done."""
+    """Measure each variant in turns A B B A until the plan is done.
+
+    `keep` is told each turn's name, and takes it, or knows it already.
+    """
     found: dict[str, list[T]] = {v.name: [] for v in variants}
     turn = 0
     while not plan.enough(turn, turn > 0 and resolved(found)):
         for variant in variants if turn % 2 == 0 else variants[::-1]:
-            value = measure(variant)
+            value = keep(f"{variant.name}, turn {turn + 1}",
+                         partial(measure, variant))
             found[variant.name].append(value)
             note(f"turn {turn + 1} {variant.name:<9}", value)
         turn += 1
@@ -94,9 +100,12 @@ def in_turns(
 class Lab:
     """Everything an experiment uses."""
 
+    unit_us = _lua_us = 1.0
+
     def __init__(
         self, bed: Testbed, reaper: Reaper, variants: list[Variant],
         plan: Plan, wrk: bool = False, unit_us: float | None = None,
+        lua_us: float | None = None,
     ) -> None:
         self.bed, self.variants, self.plan = bed, variants, plan
         self._reaper = reaper
@@ -112,11 +121,10 @@ class Lab:
             self._origin.put(f"bytes/{size}", page(size))
         self.publishers: Publishers | None = None
         self._serves_publishers = False
-        self.unit_us = self._lua_us = 1.0
         self.unit_us = unit_us or self._calibrate(self._varnish)
         for variant in variants:
             if variant.name == NGINX:
-                self._lua_us = self._calibrate(variant)
+                self._lua_us = lua_us or self._calibrate(variant)
 
     @property
     def _varnish(self) -> Variant:
@@ -135,11 +143,30 @@ class Lab:
                 self.bed, self._reaper, self._origin,
                 {v.root for v in self.variants}, self.unit_us)
 
-    def begin(self, schedule: Schedule) -> None:
+    def begin(
+        self, schedule: Schedule, journal: Journal | None = None
+    ) -> None:
         """An experiment begins; its turns take so many seconds each."""
         self.pace = Pace(schedule)
-        self._began = datetime.now(UTC)
+        self.journal = journal or Journal()
         self.disturbed = 0  # windows measured again
+        self.journal.begin({"unit_us": self.unit_us, "lua_us": self._lua_us})
+
+    def kept(
+        self, turn: str, measure: Callable[[], T], whole: bool = False
+    ) -> T:
+        """Return a turn from the journal, or measure it and write it there."""
+        if self.journal.has(turn):
+            self.pace.skip()
+        return self.journal.turn(turn, measure, whole,
+                                 lambda: self.disturbed)
+
+    def keeper(
+        self, what: str, whole: bool = False
+    ) -> Callable[[str, Callable[[], T]], T]:
+        """Return `kept` for turns of one part of the experiment."""
+        return lambda turn, measure: self.kept(f"{what}, {turn}", measure,
+                                               whole)
 
     def tick(self) -> None:
         """A turn is done: say how many are left."""
@@ -175,10 +202,11 @@ class Lab:
         seconds: float | None = None, drain: float = 0.0,
     ) -> Measurement:
         """Measure one window of the planned length."""
-        return self._undisturbed(lambda: self.load.measure(
-            varnish, groups,
-            self.plan.seconds if seconds is None else seconds,
-            self.plan.warmup, drain))
+        return self.journal.window(lambda: self._undisturbed(
+            lambda: self.load.measure(
+                varnish, groups,
+                self.plan.seconds if seconds is None else seconds,
+                self.plan.warmup, drain)))
 
     def in_phases(
         self, phases: Sequence[tuple[Varnish, list[Group]]],
@@ -186,9 +214,11 @@ class Lab:
         length: float = PHASE_SECONDS,
     ) -> Interleaved:
         """Measure phases that take turns within the planned length."""
-        return self._undisturbed(lambda: self.load.in_phases(
-            phases, self.plan.seconds,
-            self.plan.warmup if warmup is None else warmup, always, length))
+        return self.journal.window(lambda: self._undisturbed(
+            lambda: self.load.in_phases(
+                phases, self.plan.seconds,
+                self.plan.warmup if warmup is None else warmup, always,
+                length)))
 
     def _undisturbed(self, measure: Callable[[], W]) -> W:
         """Measure again while a hypervisor takes the cores away.
@@ -243,27 +273,36 @@ class Lab:
         self, experiment: str, control: dict[str, Any],
         results: list[dict[str, Any]],
     ) -> dict[str, Any]:
-        """Return the experiment's JSON object.
+        """Return the experiment's JSON object, its raw turns last.
 
-        It is valid if what is the same measured the same: each control's
-        interval covers 1.
+        It is valid if what is the same measured the same: each control is
+        valid (estimate.py has the rule).
         """
+        source = self.journal.about.get("source") or code()
         return {
             "experiment": experiment,
-            "began": self._began.isoformat(timespec="seconds"),
-            "seconds": round(self.pace.seconds, 1),
+            "date": self.journal.began[:10],
+            "commit": source["commit"],
+            "dirty": source["dirty"],
+            "code": source["code"],
+            "command": self.journal.about.get("command"),
+            "options": self.journal.head.get("options"),
+            "began": self.journal.began,
+            "runs": self.journal.runs,
+            "seconds": round(self.journal.seconds or self.pace.seconds, 1),
             "machine": self.bed.describe() | {
                 "unit_us": round(self.unit_us, 3),
                 "variants": {v.name: list(v.parameters)
                              for v in self.variants},
-                "source": source_version(),
+                "source": commit_text(source),
                 "versions": {v.name: v.version() for v in self.variants}},
             "seed": self.plan.seed,
             "plan": dict(vars(self.plan)),
-            "windows_disturbed": self.disturbed,
+            "windows_disturbed": self.journal.disturbed or self.disturbed,
             "valid": all(c["covers_one"] for c in controls(control)),
             "control": control,
             "results": results,
+            "windows": self.journal.turns,
         }
 
 
@@ -272,17 +311,19 @@ def controls(control: dict[str, Any]) -> list[dict[str, Any]]:
     return [control] if "what" in control else list(control.values())
 
 
-def source_version() -> str | None:
-    """Return the commit of this tree, if git knows it."""
-    try:
-        said = subprocess.run(
-            ["git", "-C", str(BENCH), "describe", "--always", "--dirty"],
-            capture_output=True, text=True, check=False)
-    except OSError:
+def commit_text(source: dict[str, Any]) -> str | None:
+    """Return a commit as text; it says if files were changed."""
+    if source["commit"] is None:
         return None
-    return said.stdout.strip() or None
+    return f"{source['commit']}{DIRTY if source['dirty'] else ''}"
 
 
 def dump(report: dict[str, Any]) -> str:
-    """Return the report as JSON text."""
-    return json.dumps(report, indent=1, allow_nan=False) + "\n"
+    """Return the report as JSON text, a line for each window or turn."""
+    raw = report.get("windows", [])
+    lines = ",\n  ".join(json.dumps(w, allow_nan=False) for w in raw)
+    text = json.dumps(report | {"windows": []} if raw else report, indent=1,
+                      allow_nan=False)
+    if raw:
+        text = text.replace('"windows": []', f'"windows": [\n  {lines}\n ]')
+    return text + "\n"

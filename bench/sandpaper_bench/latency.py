@@ -114,7 +114,8 @@ def latency(lab: Lab, chosen: Sequence[tuple[str, str]]) -> dict[str, Any]:
         progress(f"pair {number} of {len(chosen)}: {a} {b}")
         found = in_turns(lab.variants, lab.plan,
                          partial(latency_turn, lab, a=a, b=b),
-                         note=lab.counted(note_latency))
+                         note=lab.counted(note_latency),
+                         keep=lab.keeper(f"{a}-{b}"))
         results += [
             latency_result(lab, name, other, variant, turns)
             for variant, turns in found.items()

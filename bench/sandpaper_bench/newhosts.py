@@ -16,8 +16,6 @@ Each window is a closed loop, then, in `proven`, an open loop on
 QUICK_CONNECTIONS at 0.45 of the rate alone.  `kept` is throughput over the
 mean of the windows alone, which are before and after (A B B A); the last one
 over the first is the control.
-
-`--show FILE..` prints a table of results instead, as it is in doc/results.md.
 """
 
 from __future__ import annotations
@@ -29,11 +27,12 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from . import cli
+from . import cli, record
 from .abuse import QUICK_CONNECTIONS, is_proven, prove
 from .abuses import ABUSES, HOLE, INVENTED, Abuse, abuser
 from .customers import (
@@ -43,8 +42,10 @@ from .customers import (
     path,
     tenant_map,
 )
+from .journal import Journal
 from .lab import Lab, dump, progress
 from .load import Group, Seen, WorkerDied
+from .pedigree import code
 from .reaper import Reaper
 from .testbed import BENCH, TestbedError
 from .varnish import Variant, Varnish
@@ -386,42 +387,6 @@ def summary(turns: Sequence[dict[str, Any]]) -> dict[str, Any]:
             for name in (each[0] if each else {})}
 
 
-def rows(report: dict[str, Any]) -> list[list[str]]:
-    """Return the rows of a result in doc/results.md, without intervals."""
-    found = []
-    for variant, figures in report["summary"].items():
-        for name, kept in figures.items():
-            what, _, when = name.partition(" ")
-            if what != "kept":
-                continue
-            at = f" {when}" if when else ""
-
-            def figure(name: str, of: dict[str, Any] = figures) -> str:
-                return f"{of[name]['median']:.2f}" if name in of else ""
-
-            found.append([
-                report["case"], report["victim"], variant,
-                when or "in turns", f"{kept['median']:.2f}",
-                figure(f"p99 times{at}"), figure(f"open p99 times{at}"),
-                figure("control"), report["machine"]["source"]])
-    return found
-
-
-def show(files: Sequence[Path]) -> str:
-    """Return a table in Markdown of results that were written before.
-
-    Those of a machine that others used at the time are left out.
-    """
-    titles = ["case", "tenant", "varnishd", "when", "kept", "p99, closed loop",
-              "p99, open loop", "control", "commit"]
-    table = [titles, ["---"] * len(titles)]
-    for file in files:
-        report = json.loads(file.read_text(encoding="utf-8"))
-        if not report["machine"].get("note"):
-            table += rows(report)
-    return "".join(f"| {' | '.join(row)} |\n" for row in table)
-
-
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     p = argparse.ArgumentParser(
@@ -443,7 +408,14 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--jump", default="0,0", metavar="AT,BY",
                    help="in this second of abuse the clock of new Hosts jumps "
                    "by so many seconds")
-    p.add_argument("--json", type=Path)
+    p.add_argument("--json", type=Path, metavar="FOLDER",
+                   help="write the result to FOLDER, each turn at its end; the "
+                   "same command continues after an interruption")
+    p.add_argument("--anew", action="store_true",
+                   help="do not continue: measure again what --json has")
+    p.add_argument("--record", nargs="?", const="", metavar="NAME",
+                   help="also write it to bench/results/NAME.json (default "
+                   "NAME: CASE-VICTIM-SCRIPT)")
     p.add_argument("--root", type=Path,
                    default=BENCH.parent / "build")
     p.add_argument("--unit-us", type=float)
@@ -474,41 +446,57 @@ def make_script(
     return proven_script(proof, ats)
 
 
+def one_turn(
+    lab: Lab, variant: Variant, args: argparse.Namespace, proof: float,
+    ats: Sequence[float], jump: tuple[float, float],
+) -> dict[str, Any]:
+    """Run the script once under one variant."""
+    new = variant.name == "sandpaper"
+    if args.script == "pair":
+        return pair_turn(lab, variant, args.victim.split(","), new)
+    victim = lab.tenant(args.victim)
+    if args.script == "sparse":
+        return sparse_turn(lab, variant, EVERY[args.case], victim, new)
+    return turn(lab, variant, make_script(args, proof, ats),
+                EVERY[args.case], victim, new and args.quickly, jump)
+
+
 def run(args: argparse.Namespace, reaper: Reaper) -> int:
     """Measure, print, write."""
     given = cli.parser().parse_args(["pairs"])
     given.unit_us = args.unit_us
+    if args.record is not None:
+        record.check()
     bed = cli.make_bed(given, reaper)
     chosen = variants(args.variants, args.root.resolve())
+    name = args.record or f"{args.case}-{args.victim}-{args.script}"
+    given.json, given.experiment = args.json, name
+    folder, source = cli.folder_of(given), code()
+    kept = Journal(
+        cli.make_head(name, args, bed, source, chosen),
+        cli.journal_path(args, folder, name),
+        {"source": source, "command": args.command})
     lab = Lab(bed, reaper, chosen, cli.make_plan(given, "pairs"),
-              unit_us=args.unit_us)
+              unit_us=args.unit_us or kept.calibration.get("unit_us"))
+    lab.begin([], kept)
     ats = [float(at) for at in args.at.split(",")]
     at, _, by = args.jump.partition(",")
     jump = float(at), float(by)
     turns: list[dict[str, Any]] = []
-    began = time.monotonic()
     for number in range(args.turns):
         for variant in chosen if number % 2 == 0 else chosen[::-1]:
-            new = variant.name == "sandpaper"
-            proof = args.proof if new and not args.quickly else 1.0
+            new = variant.name == "sandpaper" and not args.quickly
+            proof = args.proof if new else 1.0
             try:
-                if args.script == "pair":
-                    turns.append(pair_turn(
-                        lab, variant, args.victim.split(","), new))
-                    progress(json.dumps(turns[-1]))
-                    continue
-                if args.script == "sparse":
-                    turns.append(sparse_turn(
-                        lab, variant, EVERY[args.case],
-                        lab.tenant(args.victim), new))
-                    progress(json.dumps(turns[-1]))
-                    continue
-                turns.append(turn(
-                    lab, variant, make_script(args, proof, ats),
-                    EVERY[args.case], lab.tenant(args.victim),
-                    new and args.quickly, jump))
+                turns.append(lab.kept(
+                    f"{variant.name}, turn {number + 1}", partial(
+                        one_turn, lab, variant, args, proof, ats, jump),
+                    whole=True))
             except WorkerDied as error:
                 progress(f"{variant.name}: {error}")
+                continue
+            if args.script in ("pair", "sparse"):
+                progress(json.dumps(turns[-1]))
                 continue
             progress(f"turn {number + 1} {variant.name}: " + ", ".join(
                 f"{k} {v:.3f}" for k, v in quotients(turns[-1]).items()))
@@ -516,7 +504,6 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
             progress(f"    abuse {turns[-1]['abusive_rps']:.0f}/s  "
                      + json.dumps(turns[-1]["after"]))
     report = lab.report(f"{args.case}, {args.script}", {}, []) | {
-        "seconds": round(time.monotonic() - began, 1),
         "case": args.case, "script": args.script, "victim": args.victim,
         "jump_s": list(jump), "proved_by": "a jump of the clock" if args.quickly
         else f"{args.proof:g} s of load",
@@ -525,21 +512,22 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
             v.name: summary([t for t in turns if t["variant"] == v.name])
             for v in chosen},
         "turns": turns}
-    for key in ("valid", "control", "results", "plan", "windows_disturbed"):
+    # What is in `turns` is not needed twice
+    for key in ("valid", "control", "results", "plan", "windows_disturbed",
+                "windows"):
         report.pop(key)
-    if args.json:
-        args.json.parent.mkdir(parents=True, exist_ok=True)
-        args.json.write_text(dump(report))
+    if folder:
+        (folder / f"{name}.json").write_text(dump(report))
+    if args.record is not None:
+        progress(f"recorded in {record.write(report, name)}")
     return 0
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one case, or show results; return the exit status."""
-    argv = sys.argv[1:] if argv is None else argv
-    if argv[:1] == ["--show"]:
-        print(show([Path(name) for name in argv[1:]]), end="")
-        return 0
-    args = parser().parse_args(argv)
+    """Run one case; return the exit status."""
+    words = sys.argv[1:] if argv is None else argv
+    args = parser().parse_args(words)
+    args.command = cli.published("bench/new-hosts", words)
     reaper = Reaper(-10)
     try:
         return run(args, reaper)

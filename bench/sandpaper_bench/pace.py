@@ -31,6 +31,7 @@ class Pace:
     ) -> None:
         self.schedule = schedule
         self.done = 0
+        self._skipped = 0.0
         self._clock = clock
         self._start = clock()
 
@@ -41,9 +42,13 @@ class Pace:
 
     def left(self) -> float:
         """Return the seconds that the turns to come will take."""
-        planned = sum(self.schedule[:self.done])
+        planned = sum(self.schedule[:self.done]) - self._skipped
         stretch = self.seconds / planned if planned else 1.0
         return sum(self.schedule[self.done:]) * stretch
+
+    def skip(self) -> None:
+        """The turn that is next was measured before."""
+        self._skipped += sum(self.schedule[self.done:self.done + 1])
 
     def tick(self) -> str:
         """Count a turn; say how far the experiment is."""

@@ -18,6 +18,7 @@ from typing import Any
 from .customers import TWIN
 from .estimate import (
     bootstrap,
+    covers_one,
     fold,
     fold_interval,
     median_quotient,
@@ -147,7 +148,8 @@ def twin_control(lab: Lab, name: str) -> dict[str, Any]:
         lab.load.prime(varnish, groups)
         for turn in range(lab.plan.turns):
             first = turn % 2  # to connect, in turns
-            m = lab.measure(varnish, groups[first:] + groups[:first])
+            m = lab.kept(f"{name} control, turn {turn + 1}", partial(
+                lab.measure, varnish, groups[first:] + groups[:first]))
             turns.append((m[groups[0].name].rps, m[groups[1].name].rps))
             lab.tick()
     ratio = median_quotient(turns)
@@ -155,9 +157,6 @@ def twin_control(lab: Lab, name: str) -> dict[str, Any]:
              f"{ratio:.3f}")
     return control(f"{name} against its twin, {variant.name}", turns,
                    lab.plan.seed)
-
-
-AT_ONE = 0.005  # no claim is finer: so near an interval covers 1
 
 
 def control(
@@ -170,7 +169,7 @@ def control(
         "what": what, "turns": len(turns),
         "ratio": round(median_quotient(turns), 4),
         "ratio_ci": [round(low, 4), round(finite, 4)],
-        "covers_one": low <= 1 + AT_ONE and high >= 1 - AT_ONE,
+        "covers_one": covers_one((low, high)),
     }
 
 
@@ -206,7 +205,8 @@ def pairs(
 
         found = in_turns(lab.variants, lab.plan,
                          partial(pair_turn, lab, a=a, b=b), resolved,
-                         lab.counted(partial(note_pair, a, b)))
+                         lab.counted(partial(note_pair, a, b)),
+                         lab.keeper(f"{a}-{b}"))
         results += [pair_result(lab, a, b, name, turns)
                     for name, turns in found.items()]
     checked = twin_control(lab, chosen[0][0]) if with_control else {}
@@ -302,7 +302,9 @@ def alone(lab: Lab, names: list[str]) -> dict[str, Any]:
     for name in names:
         turns: list[AloneTurn] = []
         while len(turns) < lab.plan.turns:
-            turns.append(alone_turn(lab, name))
+            turns.append(lab.kept(
+                f"{name}, {ours}, turn {len(turns) + 1}",
+                partial(alone_turn, lab, name)))
             us, base = turns[-1].rps
             cpu = turns[-1].found.cpu_us
             progress(

@@ -118,7 +118,8 @@ def policies(lab: Lab, names: Sequence[str]) -> dict[str, Any]:
     """Run each policy."""
     ours = [v for v in lab.variants if v.parameters][-1]
     found = in_turns([with_policy(ours, name) for name in names], lab.plan,
-                     partial(turn, lab), note=lab.counted(note))
+                     partial(turn, lab), note=lab.counted(note),
+                     keep=lab.keeper("policies", whole=True))
     return lab.report("policies", control(
         f"the small tenant's p99 under {names[0]}, against itself",
         [(second[SMALL].p99_s, first[SMALL].p99_s)

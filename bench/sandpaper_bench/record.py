@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Records of runs: bench/results/DATE-EXPERIMENT.json.
+"""Records of runs: bench/results/NAME.json, from which figures are rendered.
 
-A record is an experiment's report with the commit and the date on top. A
-record that exists is never overwritten: the next one of a day is numbered.
+A record is an experiment's report: its commit, machine, date, command, seed,
+controls, results and raw windows.  NAME is the experiment's, or that of
+--record.  A new record takes the place of the old one, which git still has.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
 
-from .lab import dump, source_version
+from .lab import dump
 from .testbed import BENCH, TestbedError
 
 RESULTS = BENCH / "results"
@@ -24,22 +26,21 @@ def check(folder: Path = RESULTS) -> None:
                            "written")
 
 
-def write(report: dict[str, Any], folder: Path = RESULTS) -> Path:
+def write(
+    report: dict[str, Any], name: str = "", folder: Path = RESULTS
+) -> Path:
     """Write a report as a record; return where."""
-    date = report["began"][:10]
-    name = f"{date}-{report['experiment']}"
-    text = dump({"date": date, "commit": source_version(), **report})
-    number = 1
-    while True:
-        suffix = "" if number == 1 else f"-{number}"
-        path = folder / f"{name}{suffix}.json"
-        try:
-            with path.open("x") as file:
-                file.write(text)
-        except FileExistsError:
-            number += 1
-        except OSError as error:
-            raise TestbedError(f"--record: {path}: "
-                               f"{error.strerror}") from error
-        else:
-            return path
+    path = folder / f"{name or report['experiment']}.json"
+    fresh = path.with_suffix(".new")
+    try:
+        fresh.write_text(dump(report))
+        fresh.replace(path)
+    except OSError as error:
+        raise TestbedError(f"--record: {path}: {error.strerror}") from error
+    return path
+
+
+def read(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
+    """Return all records by name."""
+    return {path.stem: json.loads(path.read_text(encoding="utf-8"))
+            for path in sorted(folder.glob("*.json"))}

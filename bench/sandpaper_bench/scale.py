@@ -14,6 +14,7 @@ import contextlib
 import resource
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from .customers import CUSTOMERS
@@ -106,7 +107,9 @@ def scale(lab: Lab, sizes: Sequence[int]) -> dict[str, Any]:
     for tenants in sizes:
         turns: list[Interleaved] = []
         while len(turns) < lab.plan.turns:
-            turns.append(scale_turn(lab, base, ours, tenants))
+            turns.append(lab.kept(
+                f"{tenants} tenants, turn {len(turns) + 1}",
+                partial(scale_turn, lab, base, ours, tenants)))
             us, them = quotient(turns[-1])
             progress(
                 f"  turn {len(turns)} {tenants} tenants {base.name} "
@@ -116,7 +119,9 @@ def scale(lab: Lab, sizes: Sequence[int]) -> dict[str, Any]:
         results.append(scale_result(lab, tenants, turns))
     same: list[tuple[float, float]] = []
     while len(same) < lab.plan.turns:
-        same.append(quotient(scale_turn(lab, base, base, sizes[0])))
+        same.append(quotient(lab.kept(
+            f"{sizes[0]} tenants, control, turn {len(same) + 1}",
+            partial(scale_turn, lab, base, base, sizes[0]))))
         lab.tick()
     return lab.report("scale", control(
         f"{sizes[0]} tenants, {base.name} against itself", same,

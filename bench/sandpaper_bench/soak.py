@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import mean
 from typing import Any
 
@@ -208,7 +209,8 @@ def soak(lab: Lab, seconds: float) -> dict[str, Any]:
         if not variant.parameters:
             continue
         found = result(variant.name, seconds,
-                       soak_turn(lab, variant, seconds))
+                       lab.kept(variant.name, partial(
+                           soak_turn, lab, variant, seconds), whole=True))
         progress(f"  {variant.name}: " + ", ".join(
             f"{key} {value}" for key, value in found.items()))
         results.append(found)

@@ -94,7 +94,8 @@ def table1(lab: Lab, names: Sequence[str]) -> dict[str, Any]:
     for name in names:
         found = in_turns(lab.variants, lab.plan,
                          partial(table1_turn, lab, name=name),
-                         note=lab.counted(partial(note, name)))
+                         note=lab.counted(partial(note, name)),
+                         keep=lab.keeper(name))
         results += [result(lab, name, variant, [s for t in turns for s in t])
                     for variant, turns in found.items()]
         controls[name] = control(

@@ -119,6 +119,21 @@ def cpu_model(cpuinfo: str) -> str:
     return platform.machine()
 
 
+def is_virtual(cpuinfo: str) -> bool:
+    """Does a hypervisor run this machine?"""
+    return any("hypervisor" in line.split() for line in cpuinfo.splitlines()
+               if line.startswith("flags"))
+
+
+def governor() -> str | None:
+    """Return how the kernel chooses the frequency of core 0, if it does."""
+    file = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return None
+
+
 @dataclass(frozen=True)
 class Proxy:
     """Where a varnishd runs, listens, and finds the origin."""
@@ -314,9 +329,12 @@ class Testbed:
 
     def describe(self) -> dict[str, object]:
         """What a reader of the figures has to know of the machine."""
+        cpuinfo = Path("/proc/cpuinfo").read_text()
         return {
             "mode": self.mode,
-            "cpu": cpu_model(Path("/proc/cpuinfo").read_text()),
+            "cpu": cpu_model(cpuinfo),
+            "virtual": is_virtual(cpuinfo),
+            "governor": governor(),
             "cores": os.cpu_count(),
             "nice": self.reaper.nice,
             "kernel": platform.release(),

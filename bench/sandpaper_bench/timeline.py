@@ -142,8 +142,10 @@ def unchanged(lab: Lab) -> dict[str, Any]:
     static, usual = lab.tenant(STATIC), lab.tenant(STATIC + TWIN)
     turns: list[Line] = []
     while len(turns) < lab.plan.turns:
-        turns.append(line(lab, lab.variants[-1], always=[static],
-                          phases=[[usual]] * UNCHANGED))
+        turns.append(lab.kept(
+            f"control, turn {len(turns) + 1}", partial(
+                line, lab, lab.variants[-1], always=[static],
+                phases=[[usual]] * UNCHANGED)))
         lab.tick()
     return control(f"no change, {lab.variants[-1].name}",
                    [(t.phase(1), t.phase(0)) for t in turns], lab.plan.seed)
@@ -160,7 +162,8 @@ def content_change(lab: Lab) -> dict[str, Any]:
                     phases=[[usual], [large], [usual]], fair=fair)
 
     found = in_turns(lab.variants, lab.plan, turn,
-                     note=lab.counted(partial(note, [1])))
+                     note=lab.counted(partial(note, [1])),
+                     keep=lab.keeper("larger page"))
     return lab.report("content-change", unchanged(lab), [
         result(lab, "larger page", 1, variant, turns)
         for variant, turns in found.items()])
@@ -176,7 +179,7 @@ def flash_crowd(lab: Lab) -> dict[str, Any]:
     found = in_turns(
         lab.variants, lab.plan,
         partial(line, lab, always=[static, usual], phases=phases),
-        note=lab.counted(partial(note, spikes)))
+        note=lab.counted(partial(note, spikes)), keep=lab.keeper("crowds"))
     return lab.report("flash-crowd", unchanged(lab), [
         result(lab, f"{CROWDS[n] + 1} x connections", n, variant, turns)
         for n in spikes for variant, turns in found.items()])

@@ -87,8 +87,10 @@ def itself(lab: Lab, name: str, conns: int) -> dict[str, Any]:
     turns: list[tuple[float, float]] = []
     while len(turns) < lab.plan.turns:
         first, second = (
-            turn(lab, variant, name=name, clients=[conns])[conns][name].rps
-            for _ in range(2))
+            lab.kept(
+                f"{conns} control, turn {len(turns) + 1}, {which}",
+                partial(turn, lab, variant, name=name, clients=[conns])
+            )[conns][name].rps for which in ("first", "second"))
         turns.append((second, first))
         lab.tick()
     return control(f"{variant.name} against itself, {conns} connections",
@@ -111,7 +113,7 @@ def utilization(
         found = in_turns(
             lab.variants, lab.plan,
             partial(turn, lab, name=name, clients=clients),
-            note=lab.counted(partial(note, name)))
+            note=lab.counted(partial(note, name)), keep=lab.keeper(name))
         checked = itself(lab, name, max(clients))
     finally:
         bed.proxy_cores = planned

@@ -48,7 +48,8 @@ def workers(
             lab.plan.connections = clients
             found = in_turns(variants, lab.plan,
                              partial(pair_turn, lab, a=a, b=b),
-                             note=lab.counted(partial(note_pair, a, b)))
+                             note=lab.counted(partial(note_pair, a, b)),
+                             keep=lab.keeper(f"{clients} connections"))
             results += [
                 {"slots": n, "connections": clients}
                 | pair_result(lab, a, b, v.name, found[v.name])

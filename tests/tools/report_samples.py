@@ -21,7 +21,7 @@ from sandpaper_bench.abuse import AbuseTurn, abuse_result
 from sandpaper_bench.abuses import ABUSES
 from sandpaper_bench.lab import Lab, Plan, dump
 from sandpaper_bench.latency import LatencyTurn, latency_result
-from sandpaper_bench.load import Interleaved, Measurement, Seen
+from sandpaper_bench.load import Group, Interleaved, Measurement, Seen
 from sandpaper_bench.pairs import (
     AloneTurn,
     PairTurn,
@@ -91,11 +91,12 @@ def seen(rps: float, p99_s: float = 0.02, slowest: int = 90) -> Seen:
                 slowest, 110, 100.0, 9, 9, [])
 
 
-class Anyone:
-    """A window in which each group saw the same."""
-
-    def __getitem__(self, _: str) -> Seen:
-        return seen(100)
+def equal_window(
+    _varnish: Any, groups: Sequence[Group], *_: Any
+) -> Measurement:
+    """Return a window in which each group saw the same."""
+    return Measurement(2.0, 1.0, 0.1, 0.0, {g.name: seen(100)
+                                            for g in groups})
 
 
 def pair_turns(variant: str) -> list[PairTurn]:

@@ -35,7 +35,6 @@ from sandpaper_bench.newhosts import (
     newcomer_script,
     proven_script,
     quotients,
-    show,
     turns_script,
 )
 from sandpaper_bench.soak import (
@@ -62,15 +61,6 @@ def counters(**values: int) -> dict[str, int]:
     names = ("enqueued", "released", "completed", "cancelled", "refused",
              "shed", "waiting", "running", "lent")
     return {f"SANDPAPER.{n}": values.get(n, 0) for n in names}
-
-
-class Records(unittest.TestCase):
-    """What the page says is what was measured."""
-
-    def test_the_page_has_the_table_of_the_records(self) -> None:
-        top = Path(__file__).resolve().parents[2]
-        records = sorted((top / "bench" / "results").glob("*.json"))
-        self.assertIn(show(records), (top / "doc" / "results.md").read_text())
 
 
 class Table(unittest.TestCase):

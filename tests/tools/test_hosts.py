@@ -285,13 +285,13 @@ class Machines(unittest.TestCase):
              "client"], capture_output=True, text=True, check=True).stdout
 
     def test_an_experiment(self) -> None:
-        out = self.folder / "out.json"
+        out = self.folder / "out"
         done = subprocess.run(
             self.command(self.inventory(), "--seconds", "1.2", "--rate",
                          "10e9", "--json", str(out)),
             capture_output=True, text=True, timeout=TIMEOUT, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        found = json.loads(out.read_text())
+        found = json.loads((out / "pairs.json").read_text())
         machine = found["machine"]
         self.assertEqual(machine["hosts"], {
             "client": "c", "proxy": "p", "origin": "o"})

@@ -13,13 +13,14 @@ import unittest
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from unittest.mock import MagicMock, patch
 
 from report_samples import (
-    Anyone,
     SampleLab,
     abuse_turn,
     alone_turn,
+    equal_window,
     latency_turn,
     line,
     look,
@@ -40,6 +41,8 @@ from sandpaper_bench.cli import (
     make_plan,
     parser,
 )
+from sandpaper_bench.fetch import fetch
+from sandpaper_bench.journal import Journal
 from sandpaper_bench.pace import Pace, duration
 from sandpaper_bench.report import read, write
 from sandpaper_bench.table import table
@@ -169,7 +172,7 @@ class Progress(unittest.TestCase):
             lab.varnish = MagicMock()  # type: ignore[method-assign]
             lab.load = MagicMock()
             lab.measure = MagicMock(  # type: ignore[method-assign]
-                return_value=Anyone())
+                side_effect=equal_window)
             with (contextlib.ExitStack() as stack, self.subTest(name),
                   contextlib.redirect_stderr(io.StringIO()) as said):
                 for what, turn in TURNS.items():
@@ -182,6 +185,40 @@ class Progress(unittest.TestCase):
                 self.assertIn("about 0 s left", said.getvalue())
                 self.assertEqual(report["experiment"], name)
                 self.assertNotEqual(report["control"], {})
+
+    def test_what_is_there_takes_no_time(self) -> None:
+        now = 0.0
+        pace = Pace([10.0, 10.0, 10.0, 20.0], lambda: now)
+        pace.skip()
+        pace.tick()
+        pace.skip()
+        pace.tick()
+        now = 11.0
+        pace.tick()
+        self.assertAlmostEqual(pace.left(), 22)
+
+    def test_arrivals_are_the_same_after_an_interruption(self) -> None:
+        lab, seeds = SampleLab(), []
+        lab.load = MagicMock(seed=1)
+
+        def turn(*_: Any, **__: Any) -> Any:
+            seeds.append(lab.load.seed)
+            return look(9)
+
+        with (tempfile.TemporaryDirectory() as tmp,
+              patch("sandpaper_bench.fetch.fetch_turn", turn),
+              contextlib.redirect_stderr(io.StringIO())):
+            path = Path(tmp) / "fetch.windows.jsonl"
+            lab.begin([], Journal({}, path))
+            whole = fetch(lab)
+            lines = path.read_text().splitlines(keepends=True)
+            path.write_text("".join(lines[:6]))  # the head, five turns
+            self.assertEqual(len(set(seeds)), len(seeds))
+            expected = seeds[5:]
+            seeds.clear()
+            lab.begin([], Journal({}, path))
+            self.assertEqual(fetch(lab)["results"], whole["results"])
+        self.assertEqual(seeds, expected)
 
     def test_left(self) -> None:
         now = [0.0]
