@@ -359,6 +359,7 @@ class Hosts(Testbed):
 
     def describe(self) -> dict[str, object]:
         """What a reader of the figures has to know of the machines."""
+        self.ready()
         return {
             "mode": self.mode,
             "hosts": {role: host.name for role, host in self.hosts.items()},

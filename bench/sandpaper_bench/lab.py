@@ -112,7 +112,7 @@ class Lab:
         self.begin([])
         for variant in variants:
             _ = variant.program
-        bed.up()
+        bed.ready()
         for variant in variants:
             bed.check(bed.proxies[0].role, variant.program)
         self.load = Load(bed, reaper, plan.seed, wrk)

@@ -181,6 +181,14 @@ class Testbed:
         """May the load spin?  It has other cores of the proxy's machine."""
         return not set(self.load_cores) & set(self.proxy_cores)
 
+    _ready = False
+
+    def ready(self) -> None:
+        """Make it, the first time."""
+        if not self._ready:
+            self._ready = True
+            self.up()
+
     def up(self) -> None:
         """Make namespaces, links and shaping; pick ports on loopback."""
         os.sched_setaffinity(0, self.load_cores)

@@ -205,12 +205,6 @@ class Charges(Judge):
             Group("work", "work.example", "/work", conns=5))
         self.assertLess(abs(part - 1), 0.05, f"{part}")
 
-    @unittest.expectedFailure  # what is before a fetch is charged to nobody
-    def test_fetches(self) -> None:
-        part = self.charged(
-            Group("single", "single.example", "/fetch", conns=20))
-        self.assertLess(abs(part - 1), 0.05, f"{part}")
-
 
 if __name__ == "__main__":
     unittest.main()
