@@ -100,8 +100,9 @@ uint32_t ACC_Scale(const struct account *, uint32_t drawn);
 #define ACC_DEAR		4
 
 /*
- * ns[]: what the next request needs of each resource.  Becomes what the
- * releaser gets: the larger one is the charge, and says which resource.
+ * In: what the next request needs of each resource, ns.  Out: what
+ * REL_SetEstimate() gets: the leading resource's is the larger one, unless the
+ * other one is ACC_TURNED times as large.
  */
 #define ACC_TURNED		2
 void ACC_Next(const struct account *, int64_t ns[REL__RESOURCES]);

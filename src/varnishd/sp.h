@@ -67,7 +67,7 @@ struct spd_tenant {
 	struct account		account;
 	struct acc_key		key;		/* ns of CPU; bytes on the wire */
 	_Atomic int64_t		cpu_next;	/* ns, to read unlocked */
-	int64_t			owed;		/* ns of CPU, see spd_charge() */
+	int64_t			owed[REL__RESOURCES];	/* ns, see spd_charge() */
 	int64_t			fixed[REL__RESOURCES];	/* ns, debug; 0: none */
 
 	VTAILQ_HEAD(, spd_conn)	ready;		/* connections with bytes */
@@ -289,6 +289,14 @@ extern pthread_key_t spd_key;
 
 #define SPD_LOCKED()	Lck_AssertHeld(&spd.mtx)
 
+/* Time of the link, ns, for bytes on the wire */
+static inline int64_t
+spd_net(int64_t wire)
+{
+
+	return ((int64_t)((double)wire * 8e9 / (double)spd.rate));
+}
+
 /* Every SPD_PAUSE steps of a long loop under the lock, others may have it */
 #define SPD_PAUSE	32
 void spd_pause(unsigned step);			/* locked, before and after */
@@ -313,7 +321,7 @@ void spd_unowned(struct spd_worker *);
 void spd_owe(struct spd_worker *);
 int64_t spd_take_owed(struct spd_worker *);
 /* All of them locked */
-void spd_charge(struct spd_tenant *, int64_t cpu, int64_t now);
+void spd_charge(struct spd_tenant *, int64_t cpu, int64_t net, int64_t now);
 void spd_pay(struct spd_tenant *, int64_t now);
 void spd_sum_laps(struct spd_worker *);
 void spd_pays(struct spd_worker *, struct spd_tenant *);

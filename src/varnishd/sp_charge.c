@@ -10,13 +10,16 @@
  * turns to another tenant.  Nobody pays for a connection that never had a
  * request, nor for the looks at the epoll set: cpu_unowned_ns counts that.
  *
- * Where a lap costs a system call, only a sample of these turns is measured,
- * with the chance that requests have, and stands for the others.
+ * A lap is the CPU time since the clock was last read.  A turn is the time that
+ * a worker spends on parsing one connection.  Where reading the clock needs a
+ * system call, a turn is measured with the probability sandpaper_sample, as
+ * requests are, and what it took is divided by that.
  */
 
 #include "config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "sp.h"
 
@@ -46,31 +49,37 @@ spd_drawn(struct spd_worker *me)
 }
 
 /*
- * CPU time, ns, that is no request's.  A tenant with waiting requests pays
- * when the next one is done: else its first request could wait for others since
- * it was parsed.  With debug.sandpaper.cost only requests cost something.
+ * Adds costs, ns, that belong to no request, or to a request that goes on.  A
+ * tenant with waiting requests pays when the next one is done: if it paid now,
+ * its waiting request could fall behind those of others.
  */
 void
-spd_charge(struct spd_tenant *t, int64_t cpu, int64_t now)
+spd_charge(struct spd_tenant *t, int64_t cpu, int64_t net, int64_t now)
 {
 
 	SPD_LOCKED();
 	SPD_COUNT(t, cpu_ns, cpu);
-	t->owed += cpu;
+	t->owed[REL_CPU] += cpu;
+	t->owed[REL_NET] += net;
 	if (REL_TenantWaiting(t->rel) == 0)
 		spd_pay(t, now);
 }
 
-/* One of its requests has been served, or none waits */
+/*
+ * Charges what the tenant owes.  Called when one of its requests is done, or
+ * when none waits.  With debug.sandpaper.cost only requests cost something.
+ */
 void
 spd_pay(struct spd_tenant *t, int64_t now)
 {
 
 	SPD_LOCKED();
-	if (t->owed > 0 && t->fixed[REL_CPU] + t->fixed[REL_NET] == 0)
-		REL_Charge(spd.rel, t->rel,
-		    ACC_Charge(&t->account, t->owed / spd.cores, 0), now);
-	t->owed = 0;
+	if (t->owed[REL_CPU] + t->owed[REL_NET] == 0)
+		return;
+	if (t->fixed[REL_CPU] + t->fixed[REL_NET] == 0)
+		REL_Charge(spd.rel, t->rel, ACC_Charge(&t->account,
+		    t->owed[REL_CPU] / spd.cores, t->owed[REL_NET]), now);
+	memset(t->owed, 0, sizeof t->owed);
 }
 
 /* What has been measured of this worker belongs to the sum of all */
@@ -110,8 +119,8 @@ spd_owe(struct spd_worker *me)
 	me->owed += lap;
 }
 
-/* A request takes over what its tenant owes here, ns.  A drawn turn stands for
- * others than this request. */
+/* Returns what this worker's payer owes, ns, for its request to pay.  Not of a
+ * turn that was drawn: that is scaled, for many turns, and paid apart. */
 int64_t
 spd_take_owed(struct spd_worker *me)
 {
@@ -144,13 +153,14 @@ spd_settle(struct spd_worker *me, int64_t now)
 	if (me->owed == 0)
 		return;
 	if (t != NULL && TEN_OfHost(t)->generation == me->payer_generation)
-		spd_charge(t, me->owed, now);
+		spd_charge(t, me->owed, 0, now);
 	else
 		spd.vsc->cpu_unowned_ns += (uint64_t)me->owed;
 	me->owed = 0;
 }
 
-/* Locked.  The worker turns to another tenant, or to none (NULL) */
+/* Locked.  Says who pays from now on, or nobody (NULL).  The last payer settles
+ * first, if it is another one, or if the turn was drawn. */
 void
 spd_turn_to(struct spd_worker *me, struct spd_tenant *t, int64_t now)
 {

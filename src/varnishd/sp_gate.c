@@ -416,7 +416,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		spd.vsc->refused++;
 		if (wait != NULL)
 			*wait = spd_refusal(t, now);
-		spd_charge(t, cpu, now);
+		spd_charge(t, cpu, 0, now);
 		Lck_Unlock(&spd.mtx);
 		return (SPD_IN_FULL);
 	}
@@ -511,12 +511,11 @@ SPD_Stream(struct worker *wrk, struct req *req, enum task_prio prio)
 void
 spd_take_out(struct rel_node *n, int64_t now)
 {
-
 	struct spd_tenant *t = spd_tenant_rel(n->tenant);
 
 	SPD_LOCKED();
 	REL_Cancel(spd.rel, n, now);
-	spd_charge(t, (int64_t)SPD_CPU(n) << 4, now);
+	spd_charge(t, (int64_t)SPD_CPU(n) << 4, 0, now);
 	spd.vsc->cancelled++;
 	spd.vsc->waiting = REL_Waiting(spd.rel);
 }
@@ -579,7 +578,7 @@ spd_bury(struct spd_worker *me, struct req *req)
 		(void)NIC_Correct(spd.nic, SPD_FLAGS(n) >> SPD_COUNTED_SHIFT,
 		    0, now);
 		REL_Complete(spd.rel, n, 0, REL_SCALE_ONE, now);
-		spd_charge(t, (int64_t)SPD_CPU(n) << 4, now);
+		spd_charge(t, (int64_t)SPD_CPU(n) << 4, 0, now);
 		spd.vsc->cancelled++;
 	}
 	spd_runs(me, NULL);
@@ -747,7 +746,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 		cpu = atomic_load_explicit(&t->cpu_next, memory_order_relaxed);
 		me->unmeasured += cpu;
 	}
-	net = (int64_t)((double)wire * 8e9 / (double)spd.rate);
+	net = spd_net((int64_t)wire);
 	v[0] = SPD_WAIT(n);
 	v[1] = cpu + me->piped_cpu;
 	v[2] = net + me->piped_net;
@@ -939,7 +938,7 @@ SPD_FetchEnd(const struct busyobj *bo)
 	spd.nrequests++;
 	t = spd_fetch_uncount(bo);
 	if (t != NULL)
-		spd_charge(t, lap, METER_Now());
+		spd_charge(t, lap, 0, METER_Now());
 	Lck_Unlock(&spd.mtx);
 }
 

@@ -37,7 +37,7 @@ spd_part_limit(void)
 	Lck_Unlock(&spd.mtx);
 }
 
-/* Locked.  It is parked with a part, or no longer */
+/* Locked.  A connection with a part is parked (1), or no longer (0) */
 void
 spd_part_parked(struct spd_conn *c, int parked)
 {
@@ -53,7 +53,7 @@ spd_part_parked(struct spd_conn *c, int parked)
 	spd.vsc->parts = nparts;
 }
 
-/* Locked.  Who has to go since there are too many, or NULL */
+/* Locked.  Returns the one to close, if there are too many, or NULL */
 struct spd_conn *
 spd_part_excess(void)
 {
@@ -77,7 +77,8 @@ spd_part_again(struct worker *wrk, void *priv)
 	XPORT_ByNumber(c->sp->sattr[SA_TRANSPORT])->unwait(wrk, c->sp);
 	CAST_OBJ_NOTNULL(req, SPD_TASK(wrk)->priv, REQ_MAGIC);
 	htc = req->htc;
-	/* A smaller workspace by now: what does not fit is too long anyway */
+	/* If the workspace is smaller by now, what fits fills it, and Varnish
+	 * refuses the request as too long */
 	l = vmin_t(size_t, c->part_len, WS_ReservationSize(htc->ws));
 	memcpy(htc->rxbuf_e, c->part, l);
 	htc->rxbuf_e += l;
@@ -85,7 +86,8 @@ spd_part_again(struct worker *wrk, void *priv)
 	c->part = NULL;
 }
 
-/* Keep what has been read so far, and give the request back.  0: it stays */
+/* Keeps what has been read so far, and gives the request back.  Returns 0 if the
+ * request stays. */
 int
 spd_part_keep(struct worker *wrk, struct spd_conn *c)
 {

@@ -258,12 +258,11 @@ spd_linger(const struct sess *sp)
 	return (vmin(SPD_LINGER(sp), SESS_TMO(sp, timeout_idle)));
 }
 
-/* Its worker reads the end of the stream, and closes it */
+/* A worker is to read from it */
 static void
-spd_hang_up(struct spd_conn *c)
+spd_ready_now(struct spd_conn *c)
 {
 
-	(void)shutdown(c->fd, SHUT_RDWR);
 	Lck_Lock(&spd.mtx);
 	c->drained = 0;
 	spd_ready_push(c);
@@ -294,8 +293,11 @@ spd_park(struct spd_conn *c, double timeout, int partial)
 	if (excess != NULL)
 		spd_unpark_locked(excess);
 	Lck_Unlock(&spd.mtx);
-	if (excess != NULL)
-		spd_hang_up(excess);
+	if (excess != NULL) {
+		/* Its worker reads the end of the stream, and closes it */
+		(void)shutdown(excess->fd, SHUT_RDWR);
+		spd_ready_now(excess);
+	}
 	return (parked);
 }
 
@@ -377,19 +379,6 @@ spd_parsed(void)
  * HTTP/1 wants a request: take what the socket has, wait without a thread
  */
 
-/* Its request is back in the pool */
-static void
-spd_park_part(struct spd_conn *c, double timeout)
-{
-
-	if (spd_park(c, timeout, 1))
-		return;
-	Lck_Lock(&spd.mtx);
-	spd_ready_push(c);
-	Lck_Unlock(&spd.mtx);
-	spd_summon();
-}
-
 static int
 spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
     struct spd_conn *c)
@@ -443,7 +432,8 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 			c->t_first = VTIM_real();
 		if (hs == HTC_S_MORE && spd_many_idle() && spd_arm(c) &&
 		    spd_part_keep(wrk, c)) {
-			spd_park_part(c, timeout);
+			if (!spd_park(c, timeout, 1))
+				spd_ready_now(c);
 			return (1);
 		}
 		if (spd_park(c, timeout, hs == HTC_S_MORE))

@@ -112,14 +112,12 @@ void
 spd_estimate(struct spd_tenant *t)
 {
 	int64_t e[REL__RESOURCES], cpu;
-	double wire;
 
 	SPD_LOCKED();
 	cpu = ACC_Value(&spd.costs, &t->key, REL_CPU);
 	atomic_store_explicit(&t->cpu_next, cpu, memory_order_relaxed);
 	e[REL_CPU] = cpu / spd.cores;
-	wire = (double)ACC_Value(&spd.costs, &t->key, REL_NET);
-	e[REL_NET] = (int64_t)(wire * 8e9 / (double)spd.rate);
+	e[REL_NET] = spd_net(ACC_Value(&spd.costs, &t->key, REL_NET));
 	ACC_Next(&t->account, e);
 	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
 		memcpy(e, t->fixed, sizeof e);

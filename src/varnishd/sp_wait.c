@@ -108,16 +108,14 @@ SPD_Piped(const struct req *req, uint64_t out)
 	cpu = vmax_t(int64_t, 0, spd_lap(me, 1));
 	wire = COST_Wire(out - me->piped, cache_param->sandpaper_mtu,
 	    cache_param->sandpaper_header);
-	net = (int64_t)((double)wire * 8e9 / (double)spd.rate);
+	net = spd_net((int64_t)wire);
 	t = spd_tenant_rel(me->node->tenant);
 	Lck_Lock(&spd.mtx);
 	spd_sum_laps(me);
-	SPD_COUNT(t, cpu_ns, cpu);
 	SPD_COUNT(t, bytes, out - me->piped);
 	(void)NIC_Release(spd.nic, (uint32_t)vmin_t(uint64_t, wire,
 	    UINT32_MAX >> SPD_COUNTED_SHIFT), now);
-	REL_Charge(spd.rel, t->rel,
-	    ACC_Charge(&t->account, cpu / spd.cores, net), now);
+	spd_charge(t, cpu, net, now);
 	Lck_Unlock(&spd.mtx);
 	me->piped = out;
 	me->piped_cpu += cpu;

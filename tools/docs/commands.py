@@ -43,7 +43,7 @@ RULE = re.compile(r"^([\w./%-]+(?:\s+[\w./%-]+)*)\s*::?(?!=)", re.MULTILINE)
 # has begun and which command has failed.
 PROLOGUE = """\
 set -eu -E
-exec 9>/mnt/work/progress
+exec 9>/mnt/run/progress
 docs_listening()
 {
 	cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == "0A"' | wc -l
@@ -147,7 +147,7 @@ def sort_out(page: Page, runs: Callable[[Block], str],
 
 
 def shell_script(blocks: list[Block]) -> str:
-    lines = [". /mnt/work/prologue"]
+    lines = [". /mnt/run/prologue"]
     for block in blocks:
         lines += [""] * (block.line - 1 - len(lines))
         begin = f"docs_begin {block.line}"
@@ -190,7 +190,7 @@ def whole_vcl(text: str) -> str:
 
 def vcl_group(page: str, blocks: list[Block]) -> Group:
     """Loads each block: a wrong map is known only then, not to the compiler."""
-    parts = ["set -eu\nexec 9>/mnt/work/progress\n"
+    parts = ["set -eu\nexec 9>/mnt/run/progress\n"
              f"varnishd -n /tmp/docs -a 127.0.0.1:0 -b none -p '{FAST}'\n"]
     for block in blocks:
         end = f"VCL-{secrets.token_hex(8)}"
@@ -198,8 +198,8 @@ def vcl_group(page: str, blocks: list[Block]) -> Group:
         parts.append(f"""\
 cat >/root/{n}.vcl <<'{end}'
 {whole_vcl(block.text)}{end}
-if varnishadm -n /tmp/docs vcl.load b{n} /root/{n}.vcl >/mnt/work/{n} 2>&1; then
-	varnishadm -n /tmp/docs vcl.discard b{n} >/mnt/work/{n} 2>&1
+if varnishadm -n /tmp/docs vcl.load b{n} /root/{n}.vcl >/mnt/run/{n} 2>&1; then
+	varnishadm -n /tmp/docs vcl.discard b{n} >/mnt/run/{n} 2>&1
 else
 	printf 'wrong {n}\\n' >&9
 fi
