@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -603,9 +602,17 @@ def relative(text: str) -> str:
 
 def published(program: str, words: Sequence[str]) -> str:
     """Return a command as a record has it: without where results go."""
-    text = relative(shlex.join([program, *words]))
-    return re.sub(r" --(?:json[ =]\S+|anew|record(?:[ =][^-\s]\S*)?)(?= |$)",
-                  "", text)
+    kept, left = [program], list(words)
+    while left:
+        word = left.pop(0)
+        option = word.partition("=")[0]
+        if option not in ("--json", "--anew", "--record"):
+            kept.append(word)
+        elif "=" not in word and left and (
+                option == "--json"
+                or option == "--record" and not left[0].startswith("-")):
+            del left[0]
+    return relative(shlex.join(kept))
 
 
 # What changes no window: where results go, and which turns there are

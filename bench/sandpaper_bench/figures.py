@@ -17,6 +17,7 @@ from .claims import (
     LOST_NOOP,
     LOST_REALISTIC,
     SAMPLED,
+    valid,
     worst_side,
 )
 from .customers import NOOP
@@ -119,7 +120,7 @@ def control_text(control: Record) -> str:
     ends = control["ratio_ci"]
     if not known(ends):
         return f"{control['ratio']:.2f}, no interval"
-    if covers_one(ends) and control["covers_one"]:
+    if control["covers_one"]:
         return span(control["ratio"], ends)
     # Two digits may hide by how little it misses 1
     rounded = [round(end, 2) for end in ends]
@@ -136,10 +137,7 @@ def own_control(record: Record, part: str) -> Record | None:
 
 def judged(text: str, record: Record, part: str = "") -> str:
     """Return a figure; it says if its control is not valid."""
-    control = own_control(record, part)
-    if control is None or control["covers_one"]:
-        return text
-    return f"{text}, not valid"
+    return text if valid(record, part) else f"{text}, not valid"
 
 
 def under(record: Record, variant: str, **same: Any) -> Record | None:
@@ -248,7 +246,7 @@ def overhead(figures: Figures) -> str:
                 control_text(control) if control else "",
                 f"{1 - limit:.2f}: " + goal(
                     r["ratio"] < 1 - limit,
-                    control is None or control["covers_one"]),
+                    valid(record, part)),
                 figures.commit(record)])
     return table([
         "tenant", "connections", "Sandpaper", "`sandpaper=off`",
@@ -328,11 +326,10 @@ def latency(figures: Figures) -> str:
         pair = next((k for k in record["control"] if k in (
             f"{r['tenant']}-{r['beside']}",
             f"{r['beside']}-{r['tenant']}")), "")
-        control = own_control(record, pair)
         rows.append([
             f"{r['tenant']} with {r['beside']}",
             cell(under(record, STOCK, **same)), cell(r),
-            goal(r["times"] > LIMIT, not control or control["covers_one"])])
+            goal(r["times"] > LIMIT, valid(record, pair))])
     form = "p99 alone, together, factor"
     return whole(figures, record, [
         "tenant", f"stock: {form}", f"Sandpaper: {form}",
@@ -440,7 +437,7 @@ def tests(figures: Figures) -> str:
     if not found:
         return not_yet("make check-all")
     return table(["what", "command", "commit", "date", "result"], [
-        [t["what"], f"`{t['command']}`", figures.mark(t["commit"]),
+        [t["what"], f"`{t['command']}`", figures.commit(t),
          t["date"], t["result"]] for t in found])
 
 

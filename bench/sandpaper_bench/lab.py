@@ -150,7 +150,10 @@ class Lab:
         self.pace = Pace(schedule)
         self.journal = journal or Journal()
         self.disturbed = 0  # windows measured again
-        self.journal.begin({"unit_us": self.unit_us, "lua_us": self._lua_us})
+        units = {"unit_us": self.unit_us}
+        if any(v.name == NGINX for v in self.variants):
+            units["lua_us"] = self._lua_us
+        self.journal.begin(units)
 
     def kept(
         self, turn: str, measure: Callable[[], T], whole: bool = False
@@ -289,7 +292,7 @@ class Lab:
             "options": self.journal.head.get("options"),
             "began": self.journal.began,
             "runs": self.journal.runs,
-            "seconds": round(self.journal.seconds or self.pace.seconds, 1),
+            "seconds": round(self.journal.seconds, 1),
             "machine": self.bed.describe() | {
                 "unit_us": round(self.unit_us, 3),
                 "variants": {v.name: list(v.parameters)
@@ -298,7 +301,7 @@ class Lab:
                 "versions": {v.name: v.version() for v in self.variants}},
             "seed": self.plan.seed,
             "plan": dict(vars(self.plan)),
-            "windows_disturbed": self.journal.disturbed or self.disturbed,
+            "windows_disturbed": self.journal.disturbed,
             "valid": all(c["covers_one"] for c in controls(control)),
             "control": control,
             "results": results,

@@ -14,7 +14,7 @@ from typing import Any
 from .testbed import BENCH
 
 TOP = BENCH.parent
-# Pathspecs of git. What only prints figures is excluded.
+# Pathspecs of git. What only keeps or prints figures is excluded.
 MOVES = (
     "src", "patches/*/*.patch", "vmod_sandpaper", "tools/build-varnish",
     "bench/loadgen.c", "bench/h2.c", "bench/h2.h", "bench/origin.py",

@@ -106,7 +106,7 @@ void sim_progress(struct sim *, int32_t request, unsigned resource,
     int64_t now);
 /* cost: its CPU time so far, ns */
 void sim_refresh(struct sim *, int32_t request, int64_t cost, int64_t now);
-/* scale, Q16: as in REL_Complete(); 0: its cost was not measured */
+/* scale, Q16: as in REL_Complete(); 0: its CPU time was not measured */
 void sim_complete(struct sim *, int32_t request, uint32_t scale, int64_t now);
 void sim_cancel(struct sim *, int32_t request, int64_t now);
 

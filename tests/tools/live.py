@@ -66,21 +66,17 @@ class Live(Namespaces):
         """
         found: dict[str, dict[str, Any]] = {}
         process = self.start(
-            self.client, "nice", "-n", str(self.nice), "taskset", "-c", str(CORES[-1]), str(self.loadgen),
+            self.client, "nice", "-n", str(self.nice), "taskset", "-c",
+            str(CORES[-1]), str(self.loadgen),
             "-w", str(warmup), "-t", str(seconds), f"{PROXY}:{PORT}",
             *(g.spec() for g in groups))
         assert process.stdout is not None
         self.prefer(process.pid)
         self.assertEqual(process.stdout.readline(), "start\n")
-        self.process = process
         yield found
         said, _ = process.communicate(timeout=TIMEOUT)
         for group in json.loads(said.splitlines()[-1])["groups"]:
             found[group["name"]] = group
-
-    def loading(self) -> bool:
-        """Is the window still open?"""
-        return self.process.poll() is None
 
     def first(self) -> None:
         """Let varnishd and its load go before others that want their cores.
@@ -108,7 +104,6 @@ class Live(Namespaces):
     def state(self) -> dict[str, Any]:
         """Return what sandpaper.list says."""
         said: dict[str, Any] = json.loads(self.cli("sandpaper.list -j"))[3]
-        said["tenants"] = {t["tenant"]: t for t in said["list"]}
         return said
 
     def counter(self, name: str) -> int:

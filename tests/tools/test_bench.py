@@ -492,6 +492,8 @@ class Continuing(unittest.TestCase):
                       f"pairs --quick --seed 2 --record --json {BENCH}/a"):
             self.assertEqual(published("bench/x", words.split()),
                              "bench/x pairs --quick --seed 2")
+        self.assertEqual(published("x", ["--json", "/tmp/my a", "--seed",
+                                         "2"]), "x --seed 2")
         self.assertEqual(published("x", ["--stock", f"{BENCH}/a"]),
                          "x --stock bench/a")
 

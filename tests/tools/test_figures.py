@@ -49,6 +49,7 @@ def records(invalid: str = "") -> dict[str, Any]:
               "command": f"bench/sandpaper-bench {r['experiment']} --quick"}
     found["tests"] = [{
         "what": "all", "command": "make check-all", "commit": "abc1234",
+        "dirty": False,
         "date": "2026-01-02", "result": "2 passed"}]
     return found
 

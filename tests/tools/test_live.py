@@ -85,7 +85,7 @@ class Judge(Live):
         return Look(
             time.monotonic(), self.sent(), cpu,
             sum(t["cpu_s"] for t in tenants)
-            + 1e-9 * sum(map(self.counter, UNOWNED)),
+            + 1e-9 * self.counter("cpu_unowned_ns"),
             said["nic_held_s"], said["nic_rate_bps"],
             {k: int(v) for k, v in of("waiting").items()},
             {k: int(v) for k, v in of("running").items()},
@@ -99,10 +99,6 @@ class Judge(Live):
                 time.sleep(PACE if every else SECONDS)
                 seen.append(self.look())
         return seen
-
-
-# What is charged to nobody, ns
-UNOWNED = ("cpu_unowned_ns",)
 
 
 class Link(Judge):
