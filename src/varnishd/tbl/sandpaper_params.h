@@ -28,13 +28,10 @@ PARAM_SIMPLE(
 	"Selects how requests share this varnishd process between "
 	"tenants.\n\toff\tStock Varnish: Sandpaper measures nothing and "
 	"holds no request.\n\tobserve\tMeasure and report. Requests are "
-	"released in order of arrival, at most 8192 run at a time. Shares, "
-	"reservations, the limit of sandpaper.limits() and "
-	"sandpaper_fetch_limit are not enforced. Limits on queues, waiting "
+	"released in order of arrival. Only the limits on queues, waiting "
 	"time and slow readers are enforced.\n\ton\tEnforce shares. "
-	"Requests are released in the order that sandpaper_policy selects, "
-	"as many at a time as there are slots.\n\nExample: ``param.set "
-	"sandpaper observe``"
+	"Requests are released in the order that sandpaper_policy "
+	"selects.\n\nExample: ``param.set sandpaper observe``"
 )
 
 PARAM_SIMPLE(
@@ -61,12 +58,11 @@ PARAM_SIMPLE(
 	/* units */	"seconds",
 	/* descr */
 	"Sets the minimum length of a scheduling round of the policies "
-	"mr3-rs and mr3. In a round, each tenant with waiting requests uses"
-	" its share in one turn. The minimum applies only while no waiting "
-	"tenant is net-dominant.\n\nThe default gives long turns, which "
-	"keep CPU caches warm. Zero sets no minimum: as in the Sandpaper "
-	"paper, the most expensive request then sets the "
-	"length.\n\nExample: ``param.set sandpaper_round 0.001``"
+	"mr3-rs and mr3. In a round, each tenant with waiting requests "
+	"uses its share in one turn. The minimum applies only while no "
+	"waiting tenant is net-dominant.\n\nThe default gives long turns, "
+	"which keep CPU caches warm. Zero sets no minimum.\n\nExample: "
+	"``param.set sandpaper_round 0.001``"
 )
 
 PARAM_SIMPLE(
@@ -79,9 +75,7 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets how many requests may run at the same time per core. The "
 	"number of slots is this number times the number of cores, at most "
-	"8192. A request gives its slot back while it waits for a backend, "
-	"a client or a lock.\n\nExample: ``param.set "
-	"sandpaper_workers_per_core 5``"
+	"8192.\n\nExample: ``param.set sandpaper_workers_per_core 5``"
 )
 
 PARAM_SIMPLE(
@@ -106,16 +100,14 @@ PARAM_SIMPLE(
 	/* units */	"bits/s",
 	/* descr */
 	"Sets the highest rate that Sandpaper assumes for net, the link to "
-	"the clients, in bits/s. The suffixes k, M and G are powers of 1000. "
-	"Allowed values are 0, and 10k to 10000G.\n"
-	"\nZero, the default, sets no upper bound. Sandpaper learns the real "
-	"rate: it measures what the network interface sends while packets "
-	"queue in front of it.\n"
-	"\nSet the rate if the interface is faster than the path behind it, "
-	"for example because of a traffic shaper. Set it also if clients "
-	"come through a Unix socket or a local TLS proxy. Sandpaper does not "
-	"know the interface then.\n"
-	"\nExample: ``param.set sandpaper_nic_rate 1250M``"
+	"the clients, in bits/s. The suffixes k, M and G are powers of "
+	"1000. Allowed values are 0, and 10k to 10000G.\n\nZero, the "
+	"default, sets no upper bound. Sandpaper learns the rate.\n\nSet "
+	"the rate if the interface is faster than the path behind it, for "
+	"example because of a traffic shaper. Set it also if clients come "
+	"through a Unix socket or a local TLS proxy. Sandpaper does not "
+	"know the interface then.\n\nExample: ``param.set "
+	"sandpaper_nic_rate 1250M``"
 )
 
 PARAM_SIMPLE(
@@ -153,16 +145,16 @@ PARAM_SIMPLE(
 	/* def */	"auto",
 	/* units */	NULL,
 	/* descr */
-	"Selects how the cpu cost of a request is measured.\n\tauto\tcycles"
-	" if a performance counter may count user and kernel code, else "
-	"thread-clock\n\tthread-clock\tthe CPU time of the "
-	"thread\n\tcycles\tCPU cycles, from a performance "
+	"Selects how the cpu cost of a request is "
+	"measured.\n\tauto\tcycles if a performance counter may count user "
+	"and kernel code, else thread-clock\n\tthread-clock\tthe CPU time "
+	"of the thread\n\tcycles\tCPU cycles, from a performance "
 	"counter\n\tinstructions\tinstructions, from a performance "
 	"counter\n\nThe name of any other event that libpfm4 knows is "
-	"allowed, too. A name has at most 63 characters; the CLI rejects an"
-	" unknown name. If the kernel refuses the counter, Sandpaper uses "
-	"thread-clock and logs that once.\n\nExample: ``param.set "
-	"sandpaper_counter thread-clock``"
+	"allowed, too. A name has at most 63 characters; the CLI rejects "
+	"an unknown name. If the kernel refuses the counter, Sandpaper "
+	"uses thread-clock.\n\nExample: ``param.set sandpaper_counter "
+	"thread-clock``"
 )
 
 PARAM_SIMPLE(
@@ -174,12 +166,11 @@ PARAM_SIMPLE(
 	/* units */	NULL,
 	/* descr */
 	"Sets the part of requests, chosen at random, whose cpu cost is "
-	"measured. The others are charged their tenant's estimate. 0.2 "
-	"means one request in five, 1 means every request.\n\nIt applies "
-	"only where a measurement takes a system call. Where the kernel "
-	"offers restartable sequences, every request is measured and this "
-	"parameter has no effect.\n\nExample: ``param.set sandpaper_sample "
-	"0.5``"
+	"measured. The others are charged their tenant's estimate.\n\nIt "
+	"applies only where a measurement takes a system call. Where the "
+	"kernel offers restartable sequences, every request is measured "
+	"and this parameter has no effect.\n\nExample: ``param.set "
+	"sandpaper_sample 0.5``"
 )
 
 PARAM_SIMPLE(
@@ -205,12 +196,11 @@ PARAM_SIMPLE(
 	/* units */	"tenants",
 	/* descr */
 	"Sets how many tenants have a queue and an account of their own. A "
-	"new tenant replaces an idle one when this number is reached. If no "
-	"tenant is idle, the new one uses the queue of the tenant (other).\n"
-	"\nA tenant takes about 1.3 kilobytes of memory. Raise the value if "
-	"the counter SANDPAPER.tenants_overflow grows and these tenants are "
-	"real.\n"
-	"\nExample: ``param.set sandpaper_tenants_max 20000``"
+	"new tenant replaces an idle one when this number is reached. If "
+	"no tenant is idle, the new one uses the queue of the tenant "
+	"(other).\n\nRaise the value if the counter "
+	"SANDPAPER.tenants_overflow grows and these tenants are "
+	"real.\n\nExample: ``param.set sandpaper_tenants_max 20000``"
 )
 
 PARAM_SIMPLE(
@@ -237,12 +227,11 @@ PARAM_SIMPLE(
 	/* def */	"0.1",
 	/* units */	NULL,
 	/* descr */
-	"Sets the weight of the group (new), which all new Hosts share. A "
-	"tenant has the weight 1, unless the map sets another one.\n"
-	"\nThe default gives all new Hosts together a tenth of a tenant's "
-	"share. Raise the value if new sites are too slow before they are "
-	"tenants of their own.\n"
-	"\nExample: ``param.set sandpaper_new_weight 0.5``"
+	"Sets the weight of the group (new), which all new Hosts "
+	"share.\n\nThe default gives all new Hosts together a tenth of a "
+	"tenant's share. Raise the value if new sites are too slow before "
+	"they are tenants of their own.\n\nExample: ``param.set "
+	"sandpaper_new_weight 0.5``"
 )
 
 PARAM_SIMPLE(
@@ -253,13 +242,12 @@ PARAM_SIMPLE(
 	/* def */	"1000",
 	/* units */	"requests",
 	/* descr */
-	"Sets how many requests of one tenant may wait. At the limit, a new "
-	"HTTP/1 request is answered with status 503 and a Retry-After "
-	"header. A new HTTP/2 stream is reset with REFUSED_STREAM.\n"
-	"\nsandpaper.tenant() in VCL sets another limit for one tenant. "
-	"Raise the value if the counter SANDPAPER.refused grows in short "
-	"bursts.\n"
-	"\nExample: ``param.set sandpaper_queue_limit 200``"
+	"Sets how many requests of one tenant may wait. At the limit, a "
+	"new HTTP/1 request is answered with status 503 and a Retry-After "
+	"header. A new HTTP/2 stream is reset with "
+	"REFUSED_STREAM.\n\nsandpaper.tenant() in VCL sets another limit "
+	"for one tenant.\n\nExample: ``param.set sandpaper_queue_limit "
+	"200``"
 )
 
 PARAM_SIMPLE(
@@ -270,14 +258,13 @@ PARAM_SIMPLE(
 	/* def */	"20000",
 	/* units */	"requests",
 	/* descr */
-	"Sets how many requests of all tenants together may wait.\n\nAt the"
-	" limit, Sandpaper refuses the requests of tenants that already use"
-	" their part of the queue. A tenant's part is the limit divided by "
-	"the number of tenants with waiting requests. One request of each "
-	"tenant may always wait. A refusal is as for "
-	"sandpaper_queue_limit.\n\nThe same number limits the released "
-	"requests of each tenant that are not done. Most of these wait for "
-	"a backend.\n\nExample: ``param.set sandpaper_queue_total 5000``"
+	"Sets how many requests of all tenants together may wait.\n\nAt "
+	"the limit, Sandpaper refuses the requests of tenants that already "
+	"use their part of the queue. A tenant's part is the limit divided "
+	"by the number of tenants with waiting requests. One request of "
+	"each tenant may always wait.\n\nThe same number limits the "
+	"released requests of each tenant that are not done.\n\nExample: "
+	"``param.set sandpaper_queue_total 5000``"
 )
 
 PARAM_SIMPLE(
@@ -292,8 +279,7 @@ PARAM_SIMPLE(
 	"time. At the limit, a new fetch fails as if Varnish had no thread "
 	"for it. The client gets status 503, or what VCL answers, or a "
 	"stale object.\n\nZero, the default, means a quarter of "
-	"thread_pool_max x thread_pools, and at least 8. A fetch often "
-	"occupies two threads: its own and the client's.\n\nExample: "
+	"thread_pool_max x thread_pools, and at least 8.\n\nExample: "
 	"``param.set sandpaper_fetch_limit 200``"
 )
 
@@ -307,10 +293,9 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets how long a request may wait for its release. After that, an "
 	"HTTP/1 request is answered with status 503 and a Retry-After "
-	"header. An HTTP/2 stream is reset with REFUSED_STREAM. No VCL runs"
-	" for the request. The timeout is checked ten times a "
-	"second.\n\nZero means no timeout.\n\nExample: ``param.set "
-	"sandpaper_queue_timeout 5``"
+	"header. An HTTP/2 stream is reset with REFUSED_STREAM. No VCL "
+	"runs for the request.\n\nZero means no timeout.\n\nExample: "
+	"``param.set sandpaper_queue_timeout 5``"
 )
 
 /*lint -restore */
