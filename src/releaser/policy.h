@@ -109,6 +109,7 @@ struct rel {
 	int64_t			now;		/* ns, of the last call */
 	int64_t			booked;		/* ns, charges of what runs */
 	uint16_t		epoch:REL_EPOCH_BITS;	/* starts of a policy */
+	uint8_t			restart;	/* before the next decision */
 	unsigned		waits;		/* requests, wherever */
 	unsigned		waiting;	/* of these, where the policy sees
 						 * them */

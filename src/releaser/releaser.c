@@ -515,6 +515,7 @@ restart(struct rel *rel)
 	struct rel_tenant *t;
 	struct rel_node *n;
 
+	rel->restart = 0;
 	rel->epoch++;
 	memset(rel->state, 0, largest_state());
 	if (rel->policy->init != NULL)
@@ -1051,9 +1052,10 @@ move_tenant(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g)
 	/* What runs was charged to another account, by another weight */
 	if (running > 0)
 		rel->epoch++;
-	/* A policy that waits for these requests' progress would for ever */
+	/* A policy that waits for these requests' progress would for ever.
+	 * However many members move, it starts once. */
 	if (running > 0 && rel->policy->progress != NULL)
-		restart(rel);
+		rel->restart = 1;
 }
 
 void
@@ -1248,6 +1250,8 @@ REL_Dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	if (!(rel->options & REL_OPT_CLOSED))
 		closed = 0;
 	rel->closed = closed;
+	if (rel->restart)
+		restart(rel);
 	while ((lim = mclock_due(&rel->mclock, now)) != NULL)
 		open_valve(rel, LIST_OF(lim, struct rel_tenant, mclock));
 	pass_closed(rel, closed);

@@ -245,6 +245,44 @@ test_new_turn(void **priv)
 	world_free(&w);
 }
 
+/* A turn does not wait for what ran before its tenant came into a group */
+static void
+test_moved(void **priv)
+{
+	struct req *a, *b;
+	struct world *w;
+	unsigned epoch, t;
+
+	(void)priv;
+	w = world_new(REL_New((unsigned)REL_PolicyByName("mr3"), SLOTS,
+	    REL_OPT_ALL, NULL, NULL), SLOTS, 1);
+	for (t = 0; t < 3; t++) {
+		(void)world_tenant(w, REL_WEIGHT_ONE);
+		world_estimate(w, t, 1000, 1000);
+	}
+	for (t = 0; t < 2; t++) {
+		(void)world_enqueue(w, t, 1);
+		(void)world_enqueue(w, t, 1);
+	}
+	a = world_dequeue(w, 0, 0, NULL);
+	b = world_dequeue(w, 0, 0, NULL);
+	assert_null(world_dequeue(w, 0, 0, NULL));
+	epoch = w->rel->epoch;
+	world_group(w, 0, 3);
+	world_group(w, 1, 3);
+	REL_Progress(w->rel, &a->node, REL_NET, w->now);
+	REL_Progress(w->rel, &b->node, REL_NET, w->now);
+	assert_non_null(a = world_dequeue(w, 0, 0, NULL));
+	/* Each move begins an epoch, and both together a new order */
+	assert_int_equal(w->rel->epoch, epoch + 3);
+	assert_null(world_dequeue(w, 0, 0, NULL));
+	REL_Progress(w->rel, &a->node, REL_NET, w->now);
+	assert_non_null(world_dequeue(w, 0, 0, NULL));
+	assert_int_equal(w->nwaiting, 0);
+	assert_null(w->fault);
+	world_free(&w);
+}
+
 /*--------------------------------------------------------------------
  * Virtual flows
  */
@@ -460,6 +498,7 @@ main(void)
 		cmocka_unit_test(test_synchronised),
 		cmocka_unit_test(test_in_order),
 		cmocka_unit_test(test_new_turn),
+		cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_fig5_flows),
 		cmocka_unit_test(test_flows),
 		cmocka_unit_test(test_flow_pays),
