@@ -205,7 +205,9 @@ SECTIONS = {
         "arrived: requests at the gate. unaccounted: requests that neither "
         "completed, were cancelled, wait nor run. lost: requests of a victim "
         "that were not answered exactly once. settled: seconds until no "
-        "request runs or waits. memory: growth at rest from half of the load "
+        "request runs or waits. held, held wall: 99.99 % of the "
+        "holds of Sandpaper's lock were not longer, on the holder's CPU clock "
+        "and on the wall clock. memory: growth at rest from half of the load "
         "to its end."),
     **{name: Section(
         f"Pairs, the link's rate {what}", RATE_ABOUT.format(what),

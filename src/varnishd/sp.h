@@ -249,7 +249,6 @@ struct spd {
 	_Atomic int		link_busy;	/* as far as known */
 
 	/* Under the lock */
-	struct lock		mtx;
 	struct rel		*rel;
 	struct ten_table	*tenants;
 	struct spd_tenant	*new_group;	/* (new), or NULL: no such rule */
@@ -287,7 +286,6 @@ extern struct spd spd;
 extern __thread struct spd_worker spd_me;
 extern pthread_key_t spd_key;
 
-#define SPD_LOCKED()	Lck_AssertHeld(&spd.mtx)
 
 /* Time of the link, ns, for bytes on the wire */
 static inline int64_t
@@ -297,9 +295,19 @@ spd_net(int64_t wire)
 	return ((int64_t)((double)wire * 8e9 / (double)spd.rate));
 }
 
-/* Every SPD_PAUSE steps of a long loop under the lock, others may have it */
-#define SPD_PAUSE	32
-void spd_pause(unsigned step);			/* locked, before and after */
+/* sp_lock.c */
+#define SPD_PAUSE	8		/* steps of a long loop in one hold */
+#define SPD_LOCKED()	spd_assert_locked()
+#define spd_lock()	spd_lock_at(__func__, __LINE__)
+#define spd_unlock()	spd_unlock_at(__func__, __LINE__)
+#define spd_pause(step)	spd_pause_at(step, __func__, __LINE__)
+void spd_lock_init(void);
+void spd_lock_at(const char *func, int line);
+void spd_unlock_at(const char *func, int line);
+void spd_pause_at(unsigned step, const char *func, int line);
+void spd_assert_locked(void);
+void spd_lock_time(int on);
+void spd_lock_show(struct cli *);
 
 /* sp_gate.c */
 struct spd_worker *spd_self(void);

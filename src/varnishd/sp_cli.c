@@ -91,12 +91,12 @@ snap(struct snapshot *s)
 	int64_t now;
 
 	memset(s, 0, sizeof *s);
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	space = TEN_Count(spd.tenants) + 64;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	s->row = calloc(space, sizeof *s->row);
 	AN(s->row);
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	s->policy = REL_PolicyName(REL_GetPolicy(spd.rel));
 	s->mode = spd.mode;
 	s->slots = spd.limit;
@@ -116,7 +116,7 @@ snap(struct snapshot *s)
 		snap_row(&s->row[s->rows++], TEN_Host(rec), now);
 		spd_pause(u);
 	}
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	qsort(s->row, s->rows, sizeof *s->row, row_cmp);
 }
 
@@ -415,11 +415,11 @@ show(struct cli *cli, const char * const *av, int json)
 	else if (cli_no_more(cli, av[3]))
 		return;
 	memset(&r, 0, sizeof r);
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	t = spd_tenant_find(name, strlen(name));
 	if (t != NULL)
 		snap_row(&r, t, METER_Now());
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	if (t == NULL) {
 		VCLI_Out(cli, "Tenant \"%s\" is not known: it had no "
 		    "request, or was idle and was removed. Use sandpaper.list "
@@ -464,10 +464,10 @@ cli_freeze(struct cli *cli, const char * const *av, void *priv)
 	(void)cli;
 	(void)av;
 	(void)priv;
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd.frozen = 1;
 	spd.steps = 0;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 }
 
 static void v_matchproto_(cli_func_t)
@@ -477,9 +477,9 @@ cli_thaw(struct cli *cli, const char * const *av, void *priv)
 	(void)cli;
 	(void)av;
 	(void)priv;
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd.frozen = 0;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	spd_dispatch();
 }
 
@@ -491,9 +491,9 @@ cli_step(struct cli *cli, const char * const *av, void *priv)
 	(void)priv;
 	if (av[2] != NULL && cli_number(cli, av[2], 1, 1000000, &n))
 		return;
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd.steps += (unsigned)n;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	spd_dispatch();
 }
 
@@ -507,9 +507,9 @@ cli_wait(struct cli *cli, const char * const *av, void *priv)
 	if (cli_number(cli, av[2], 0, 1000000, &n))
 		return;
 	for (i = 0; i < 5000; i++) {
-		Lck_Lock(&spd.mtx);
+		spd_lock();
 		waiting = REL_Waiting(spd.rel);
-		Lck_Unlock(&spd.mtx);
+		spd_unlock();
 		if (waiting == n)
 			return;
 		VTIM_sleep(0.001);
@@ -528,12 +528,12 @@ cli_cost(struct cli *cli, const char * const *av, void *priv)
 	if (cli_number(cli, av[3], 0, 1000000000, &cpu) ||
 	    cli_number(cli, av[4], 0, 1000000000, &net))
 		return;
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	t = spd_tenant_check(NULL, av[2], strlen(av[2]));
 	t->fixed[REL_CPU] = (int64_t)cpu * 1000;
 	t->fixed[REL_NET] = (int64_t)net * 1000;
 	spd_estimate(t);
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 }
 
 static void v_matchproto_(cli_func_t)
@@ -544,9 +544,9 @@ cli_age(struct cli *cli, const char * const *av, void *priv)
 	(void)priv;
 	if (cli_number(cli, av[2], 1, 1000000, &n))
 		return;
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd_new_age((int64_t)n * 1000000000);
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	spd_new_keep(METER_Now());
 }
 
@@ -558,9 +558,9 @@ cli_slots(struct cli *cli, const char * const *av, void *priv)
 	(void)priv;
 	if (cli_number(cli, av[2], 0, SPD_SLOTS_MAX, &n))
 		return;
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd.slots_max = (unsigned)n;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	spd_dispatch();
 }
 
@@ -577,9 +577,24 @@ cli_fail(struct cli *cli, const char * const *av, void *priv)
 			refuse |= u;
 		u <<= 1;
 	}
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd.refuse = refuse;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
+}
+
+static void v_matchproto_(cli_func_t)
+cli_lock(struct cli *cli, const char * const *av, void *priv)
+{
+
+	(void)priv;
+	if (av[2] == NULL)
+		spd_lock_show(cli);
+	else if (!strcmp(av[2], "on") || !strcmp(av[2], "off"))
+		spd_lock_time(av[2][1] == 'n');
+	else {
+		VCLI_Out(cli, "Unknown state \"%s\": use on or off", av[2]);
+		VCLI_SetResult(cli, CLIS_PARAM);
+	}
 }
 
 static struct cli_proto spd_cmds[] = {
@@ -591,6 +606,7 @@ static struct cli_proto spd_cmds[] = {
 	{ CLICMD_DEBUG_SANDPAPER_THAW,		"d", cli_thaw },
 	{ CLICMD_DEBUG_SANDPAPER_COST,		"d", cli_cost },
 	{ CLICMD_DEBUG_SANDPAPER_AGE,		"d", cli_age },
+	{ CLICMD_DEBUG_SANDPAPER_LOCK,		"d", cli_lock },
 	{ CLICMD_DEBUG_SANDPAPER_FAIL,		"d", cli_fail },
 	{ CLICMD_DEBUG_SANDPAPER_SLOTS,		"d", cli_slots },
 	{ NULL }

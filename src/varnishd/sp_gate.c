@@ -242,7 +242,7 @@ spd_dispatch(void)
 	do {
 		n = 0;
 		now = METER_Now();
-		Lck_Lock(&spd.mtx);
+		spd_lock();
 		while (n < SPD_BATCH && spd.running < spd.limit) {
 			slot = spd_take();
 			if (slot < 0)
@@ -255,7 +255,7 @@ spd_dispatch(void)
 			SPD_NODE(req[n])->slot = (uint16_t)slot;
 			n++;
 		}
-		Lck_Unlock(&spd.mtx);
+		spd_unlock();
 		/* A release has its slot: it must never be refused, and not
 		 * wait behind requests that have none. */
 		for (u = 0; u < n; u++)
@@ -400,7 +400,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	t = spd_tenant_find(name, l);
 
 	now = METER_Now();
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	t = spd_tenant_check(t, name, l);
 	spd_sum_laps(me);
 	spd_pays(me, t);
@@ -417,7 +417,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		if (wait != NULL)
 			*wait = spd_refusal(t, now);
 		spd_charge(t, cpu, 0, now);
-		Lck_Unlock(&spd.mtx);
+		spd_unlock();
 		return (SPD_IN_FULL);
 	}
 	spd_asks(t, now);
@@ -433,7 +433,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		conn->tenant = t;
 		conn->generation = TEN_OfHost(t)->generation;
 	}
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	return (SPD_IN_QUEUED);
 }
 
@@ -527,13 +527,13 @@ SPD_Cancel(struct req *req)
 	int waited;
 
 	/* Its magic is the worker's, if one has it; its state is locked */
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	waited = REL_Waits(n);
 	if (waited) {
 		SPD_COUNT(spd_tenant_rel(n->tenant), gone, 1);
 		spd_take_out(n, METER_Now());
 	}
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	return (waited);
 }
 
@@ -570,7 +570,7 @@ spd_bury(struct spd_worker *me, struct req *req)
 	struct spd_tenant *t;
 	int64_t now = METER_Now();
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	if (n->state == REL_RUNNING) {
 		/* Released before the reset was seen: only its parsing costs */
 		t = spd_tenant_rel(n->tenant);
@@ -582,7 +582,7 @@ spd_bury(struct spd_worker *me, struct req *req)
 		spd.vsc->cancelled++;
 	}
 	spd_runs(me, NULL);
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	n->magic = 0;
 	SES_Close(req->sp, SC_REM_CLOSE);
 	req->doclose = SC_REM_CLOSE;
@@ -646,14 +646,14 @@ SPD_Begin(struct worker *wrk, struct req *req)
 			AN(conn);
 		}
 	}
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	me->charge = n->charge;
 	spd_turn_to(me, spd_tenant_rel(n->tenant), me->began);
 	if (conn != NULL)
 		conn->state = SPD_BUSY;
 	if (me->slot < 0)
 		spd_retake(me);		/* from a waiting list: even above W */
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	if (granted) {
 		if (spd_client_gone(req, conn))
 			return (spd_bury(me, req));
@@ -753,7 +753,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 	v[3] = k;
 	spd_log(req, t, v, bytes + me->piped, measured);
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd_sum_laps(me);
 	spd.nrequests++;
 	if (!(SPD_FLAGS(n) & SPD_F_SLOW))
@@ -778,7 +778,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 	spd.vsc->completed++;
 	spd.vsc->measured += (unsigned)measured;
 	spd_runs(me, NULL);
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	n->magic = 0;
 }
 
@@ -851,7 +851,7 @@ spd_fetch_count(struct busyobj *bo)
 	struct spd_excess e;
 	int full = 0;
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	if (t != NULL) {
 		liable = spd_new_liable(t);
 		full = spd.mode == SPD_ON && spd_exceeds_new(&e, t,
@@ -872,7 +872,7 @@ spd_fetch_count(struct busyobj *bo)
 		bo->sandpaper[0] = (uintptr_t)t;
 		bo->sandpaper[1] = (uintptr_t)liable;
 	}
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	if (full)
 		spd_log_excess(bo->vsl, &e);
 	return (!full);
@@ -909,9 +909,9 @@ SPD_FetchTask(struct pool *pp, struct busyobj *bo, struct pool_task *task,
 		return (-1);
 	if (Pool_Task(pp, task, prio) == 0)
 		return (0);
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	(void)spd_fetch_uncount(bo);
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	return (-1);
 }
 
@@ -932,21 +932,21 @@ SPD_FetchEnd(const struct busyobj *bo)
 	int64_t lap;
 
 	lap = spd_lap(me, 1) + spd.residual;
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd.vsc->fetches++;
 	spd_sum_laps(me);
 	spd.nrequests++;
 	t = spd_fetch_uncount(bo);
 	if (t != NULL)
 		spd_charge(t, lap, 0, METER_Now());
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 }
 
 void
 SPD_H2Session(int d)
 {
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd.h2_sessions += (unsigned)d;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 }

@@ -73,9 +73,9 @@ spd_log_counter(void)
 	const struct meter_source *src = spd.source;
 	char note[SPD_NOTE];
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	memcpy(note, counter_note, sizeof note);
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	VSL(SLT_Debug, NO_VXID, "Sandpaper: CPU time is measured by %s%s",
 	    src->name, src->rseq ? ", for every request" :
 	    ", for a sample of requests");
@@ -89,10 +89,10 @@ spd_log_start(void)
 {
 	int log;
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	log = !logged;
 	logged = 1;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	if (!log)
 		return;
 	spd_log_counter();
@@ -129,11 +129,11 @@ spd_counter(void)
 	}
 	s->older = newest;
 	newest = s;
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd.source = s->src;
 	memcpy(counter_note, note, sizeof counter_note);
 	log = logged;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	if (log)
 		spd_log_counter();
 }
@@ -189,7 +189,7 @@ spd_params(void)
 		policy = (unsigned)REL_PolicyByName("fifo");
 	}
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd.cores = cores;
 	spd.parsers_max = vmax_t(unsigned, 2, cores);
 	spd_costs(policy);
@@ -215,7 +215,7 @@ spd_params(void)
 	drain = mode == SPD_OFF && (REL_Waiting(spd.rel) > 0 ||
 	    spd.nready > 0 || spd.nparked > 0 || spd.running > 0);
 	spd.live = mode != SPD_OFF || drain;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	if (failed)
 		VSL(SLT_Error, NO_VXID, "Sandpaper: no memory for %u "
 		    "tenants: the last limit stays in use, lower "
@@ -244,12 +244,12 @@ static void
 spd_no_link(int gone, int64_t now)
 {
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	if (gone)
 		spd.address = SPD_ADDRESS_NONE;
 	spd.link_busy = spd.nic->rate > 0;	/* for all we know */
 	spd_nic_gauges(now);
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 }
 
 /* The link is another interface now.  0: its speed is not known. */
@@ -260,11 +260,11 @@ spd_new_link(const char *name, uint64_t speed)
 
 	if (kept != NULL && kept->rate != 0 && !strcmp(kept->name, name))
 		rate = kept->rate;
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	NIC_SetRate(spd.nic, rate);
 	spd_set_rate();
 	rate = NIC_Rate(spd.nic);
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	VSL(SLT_Debug, NO_VXID, "Sandpaper: net is the interface %s, its rate "
 	    "is %ju bits/s", name, (uintmax_t)rate);
 }
@@ -281,10 +281,10 @@ spd_learn(int64_t now)
 	double sent_rate;
 	int standing, known;
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	known = spd.address != SPD_ADDRESS_NONE;
 	ss = spd.addr;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	bprintf(before, "%s", name);
 	if (!known || spd_link(&ss, &tx, &backlog, &speed, name, sizeof name)) {
 		last = 0;
@@ -307,7 +307,7 @@ spd_learn(int64_t now)
 	sent_rate = (double)sent * 8e9 / (double)(now - last);
 	last_tx = tx;
 	last = now;
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	if (NIC_Learn(spd.nic, tx, standing, now)) {
 		spd.vsc->nic_learned++;
 		if (kept != NULL) {
@@ -319,7 +319,7 @@ spd_learn(int64_t now)
 	    sent_rate >= SPD_BUSY * (double)spd.nic->rate);
 	spd_nic_gauges(now);
 	spd_set_rate();
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 }
 
 /*--------------------------------------------------------------------
@@ -424,12 +424,12 @@ spd_tell_stuck(int64_t now)
 	int64_t opens;
 	int closed;
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	waiting = REL_Waiting(spd.rel);
 	running = spd.running;
 	lent = spd.lent;
 	closed = spd.mode == SPD_ON && NIC_Closed(spd.nic, now, &opens);
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	if (closed)
 		bprintf(until, " for %.3f s", (double)(opens - now) * 1e-9);
 	VSL(SLT_Error, NO_VXID, "Sandpaper: no request was released for %d s: "
@@ -451,7 +451,7 @@ spd_time_out(int64_t now)
 		return;
 	do {
 		nstreams = 0;
-		Lck_Lock(&spd.mtx);
+		spd_lock();
 		for (found = 0; found < SPD_LATE_BATCH; found++) {
 			n = REL_First(spd.rel);
 			if (n == NULL || now - n->arrival < limit)
@@ -466,7 +466,7 @@ spd_time_out(int64_t now)
 			else
 				spd_ready_push(spd_conn(req->sp));
 		}
-		Lck_Unlock(&spd.mtx);
+		spd_unlock();
 		for (u = 0; u < nstreams; u++)
 			AZ(Pool_Task(streams[u]->sp->pool,
 			    SPD_TASK(streams[u]), TASK_QUEUE_RUSH));
@@ -487,7 +487,7 @@ spd_watch(int64_t now)
 	uint64_t taken;
 	unsigned words, n = 0, u, owners = 0, stolen = 0;
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	for (words = 0; words < SPD_SLOTS_MAX / 64 &&
 	    owners + 64 <= SPD_LOOKED; words++) {
 		taken = spd.slots[at];
@@ -501,13 +501,13 @@ spd_watch(int64_t now)
 		}
 		at = (at + 1) % (SPD_SLOTS_MAX / 64);
 	}
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	if (n == 0)
 		return;
 	for (u = 0; u < n; u++)
 		cpu[u] = cpu_of(clock[u]);
-	Lck_Lock(&spd.mtx);
-	for (u = 0; u < n; u++) {
+	spd_lock();
+	for (u = 0; u < n; spd_pause(u++)) {
 		w = spd.owner[slot[u]];
 		if (w == NULL || w->clock != clock[u])
 			continue;		/* it has been given back */
@@ -519,7 +519,7 @@ spd_watch(int64_t now)
 		stolen++;
 	}
 	spd.vsc->stalled += stolen;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	if (stolen)
 		spd_dispatch();
 }
@@ -529,11 +529,11 @@ spd_look(int64_t now)
 {
 	int stuck;
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	stuck = spd_stuck(now);
 	spd.vsc->oldest_wait_ms = REL_Oldest(spd.rel) < 0 ? 0 :
 	    (uint64_t)vmax_t(int64_t, 0, now - REL_Oldest(spd.rel)) / 1000000;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	if (stuck)
 		spd_tell_stuck(now);
 	spd_time_out(now);
@@ -552,7 +552,7 @@ spd_second(int64_t now)
 	spd_part_limit();
 	cpu = METER_Process();
 	memset(&s, 0, sizeof s);
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd.residual = RESIDUAL_Update(&residual, now, cpu, spd.lap_sum,
 	    spd.nrequests);
 	spd.vsc->residual_ns = (uint64_t)spd.residual;
@@ -570,7 +570,7 @@ spd_second(int64_t now)
 	s.reserve = cache_param->wthread_reserve;
 	s.min = cache_param->wthread_min;
 	s.max = cache_param->wthread_max;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	threads = POOLMGR_Threads(&poolmgr, &s, now);
 	spd.vsc->threads_wanted = threads;
 }
@@ -641,7 +641,7 @@ SPD_Init(void)
 	spd.magic = SPD_MAGIC;
 	spd.vsc = VSC_sandpaper_New(NULL, NULL, "");
 	AN(spd.vsc);
-	Lck_New(&spd.mtx, lck_sandpaper);
+	spd_lock_init();
 	PTOK(pthread_key_create(&spd_key, spd_thread_ends));
 	spd.cores = 1;
 	spd.rate = SPD_RATE_UNKNOWN;
@@ -652,9 +652,9 @@ SPD_Init(void)
 	NIC_Init(spd.nic, kept != NULL ? kept->rate : 0,
 	    cache_param->sandpaper_nic_rate, METER_Now());
 	spd_ready_init();
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd_tenants_init();
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	spd_params();
 	spd_cli_init();
 	WRK_BgThread(&spd_keeper_thread, "sandpaper", spd_keeper, NULL);

@@ -58,12 +58,12 @@ spd_link_seen(const struct sess *sp)
 	    (ss.ss_family != AF_INET && ss.ss_family != AF_INET6))
 		return;
 	is = is_loopback(&ss) ? SPD_ADDRESS_LOOPBACK : SPD_ADDRESS_OUTSIDE;
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	if (is > spd.address) {
 		spd.addr = ss;
 		spd.address = is;
 	}
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 }
 
 static int

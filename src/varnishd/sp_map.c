@@ -464,7 +464,7 @@ map_pin(const struct spd_map *m, int pin)
 
 	if (m == NULL)
 		return;
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	VSTAILQ_FOREACH(mt, &m->tenants, list) {
 		spd_pause(step++);
 		t = spd_tenant_check(NULL, mt->name, mt->len);
@@ -489,7 +489,7 @@ map_pin(const struct spd_map *m, int pin)
 		if (mt->pinned != NULL && mt->group != NULL)
 			mt->pinned->group = mt->group->pinned;
 	}
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 }
 
 /* After that, for the last map and for this one: a tenant that both have has
@@ -503,7 +503,7 @@ map_regroup(const struct spd_map *m)
 
 	if (m == NULL)
 		return;
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	VSTAILQ_FOREACH(mt, &m->tenants, list) {
 		spd_pause(step++);
 		t = spd_tenant_find(mt->name, mt->len);
@@ -514,7 +514,7 @@ map_regroup(const struct spd_map *m)
 		REL_SetGroup(spd.rel, t->rel, t->group == NULL ? NULL :
 		    t->group->rel, METER_Now());
 	}
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 }
 
 void

@@ -224,12 +224,12 @@ spd_new_keep(int64_t now)
 
 	do {
 		n = 0;
-		Lck_Lock(&spd.mtx);
+		spd_lock();
 		while (n < SPD_NEWS && spd.new_group != NULL &&
 		    (h = NEW_Next(&newhosts, now + ahead)) != NULL)
 			spd_new_change(h, &news[n++]);
 		spd.vsc->new_hosts = newhosts.nnew;
-		Lck_Unlock(&spd.mtx);
+		spd_unlock();
 		for (u = 0; u < n; u++)
 			VSL(SLT_Debug, NO_VXID, news[u].proven ?
 			    "Sandpaper: Host %s is proven: it is a tenant now"

@@ -31,10 +31,10 @@ spd_part_limit(void)
 	struct rlimit rl;
 
 	AZ(getrlimit(RLIMIT_NOFILE, &rl));
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	parts_max = (unsigned)vmin_t(rlim_t, rl.rlim_cur / 2, UINT_MAX);
 	spd.vsc->parts_max = parts_max;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 }
 
 /* Locked.  A connection with a part is parked (1), or no longer (0) */

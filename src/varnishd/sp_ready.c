@@ -95,14 +95,14 @@ spd_conn(const struct sess *sp)
 	(void)atomic_load_explicit(&c->left, memory_order_acquire);
 	if (c->sp == sp && c->vxid == VXID(sp->vxid))
 		return (c);
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	assert(c->state == SPD_BUSY);
 	memset(c, 0, offsetof(struct spd_conn, left));
 	c->serial++;
 	c->sp = TRUST_ME(sp);
 	c->fd = sp->fd;
 	c->vxid = VXID(sp->vxid);
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	return (c);
 }
 
@@ -142,10 +142,10 @@ spd_disarm(struct spd_conn *c)
 	if (c->armed) {
 		c->armed = 0;
 		(void)epoll_ctl(spd.epoll, EPOLL_CTL_DEL, c->fd, NULL);
-		Lck_Lock(&spd.mtx);
+		spd_lock();
 		c->pending = 0;
 		c->drained = 0;
-		Lck_Unlock(&spd.mtx);
+		spd_unlock();
 	}
 	spd_conn_leave(c);
 }
@@ -263,10 +263,10 @@ static void
 spd_ready_now(struct spd_conn *c)
 {
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	c->drained = 0;
 	spd_ready_push(c);
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	spd_summon();
 }
 
@@ -281,7 +281,7 @@ spd_park(struct spd_conn *c, double timeout, int partial)
 	if (!spd_arm(c))
 		return (0);
 	deadline = METER_Now() + (int64_t)(vmin(timeout, SPD_YEAR) * 1e9);
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	parked = !c->pending;
 	c->pending = 0;
 	if (parked)
@@ -292,7 +292,7 @@ spd_park(struct spd_conn *c, double timeout, int partial)
 		excess = spd_part_excess();
 	if (excess != NULL)
 		spd_unpark_locked(excess);
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	if (excess != NULL) {
 		/* Its worker reads the end of the stream, and closes it */
 		(void)shutdown(excess->fd, SHUT_RDWR);
@@ -336,10 +336,10 @@ spd_end_parsing(struct spd_worker *me)
 	if (!me->parsing)
 		return;
 	me->parsing = 0;
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	AN(spd.parsers);
 	spd.parsers--;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 }
 
 /* The slot of its last request, if it has it still: no request needs it */
@@ -351,10 +351,10 @@ spd_give_unused(void)
 
 	if (me->slot < 0 || me->node != NULL)
 		return;
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd_give_mine(me);
 	waiting = REL_Waiting(spd.rel) > 0;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	if (waiting)
 		spd_dispatch();
 }
@@ -517,10 +517,10 @@ spd_leaderless(void)
 {
 	int leaderless;
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	leaderless = !spd.summoned && spd.running < spd.limit &&
 	    spd_unwatched() && (spd.mode != SPD_OFF || spd.nready > 0);
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	return (leaderless);
 }
 
@@ -564,9 +564,9 @@ SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 			spd_to_waiter(wrk, c);
 		else if (!spd_park(c, spd_linger(sp), 0)) {
 			/* The bytes are here already */
-			Lck_Lock(&spd.mtx);
+			spd_lock();
 			spd_ready_push(c);
-			Lck_Unlock(&spd.mtx);
+			spd_unlock();
 			lead = 1;
 		}
 		if (lead || spd_leaderless())
@@ -593,7 +593,7 @@ SPD_Ready(struct sess *sp, struct pool_task *tp)
 	c = spd_conn(sp);
 	if (c == NULL)
 		return (0);
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	c->func = tp->func;
 	c->priv = tp->priv;
 	c->drained = 0;
@@ -602,7 +602,7 @@ SPD_Ready(struct sess *sp, struct pool_task *tp)
 	c->blocking = c->partial = c->expired = 0;
 	c->t_first = 0.;
 	spd_ready_push(c);
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	spd_summon();
 	return (1);
 }
@@ -657,7 +657,7 @@ spd_harvest_some(int timeout_ms)
 	int i, n;
 
 	n = epoll_wait(spd.epoll, ev, SPD_EVENTS, timeout_ms);
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd.harvested = METER_Now();
 	spd.vsc->harvests++;
 	for (i = 0; i < n; i++) {
@@ -670,7 +670,7 @@ spd_harvest_some(int timeout_ms)
 		if (c->serial == ev[i].data.u64 >> 32)
 			spd_event(c, ev[i].events);
 	}
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	return (n);
 }
 
@@ -730,7 +730,7 @@ spd_expire(struct worker *wrk, int64_t now)
 
 	do {
 		nidle = 0;
-		Lck_Lock(&spd.mtx);
+		spd_lock();
 		for (n = 0; n < SPD_EXPIRE; n++) {
 			c = spd_expired(now);
 			if (c == NULL)
@@ -743,7 +743,7 @@ spd_expire(struct worker *wrk, int64_t now)
 			spd_ready_push(c);
 			partial = 1;
 		}
-		Lck_Unlock(&spd.mtx);
+		spd_unlock();
 		for (u = 0; u < nidle; u++)
 			spd_to_waiter(wrk, idle[u]);
 	} while (n == SPD_EXPIRE);
@@ -759,16 +759,16 @@ spd_sleep(struct worker *wrk)
 	SPD_LOCKED();
 	AZ(spd.leader);
 	spd.leader = 1;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	if (SPD_WORKER_VCL(wrk) != NULL)
 		VCL_Rel(&SPD_WORKER_VCL(wrk));
 	Pool_Sumstat(wrk);
 	spd_me.turns = 0;
 	spd_harvest(-1);
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	AN(spd.leader);
 	spd.leader = 0;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	spd_me.fresh = METER_Now();
 }
 
@@ -844,14 +844,14 @@ spd_leave(struct spd_worker *me)
 {
 	int summon, waiting;
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	if (me->slot >= 0)
 		spd_give_mine(me);
 	spd_turn_to(me, NULL, METER_Now());
 	me->parsed = 0;
 	summon = spd_unwatched() && spd.mode != SPD_OFF;
 	waiting = REL_Waiting(spd.rel) > 0;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	if (waiting)
 		spd_dispatch();
 	if (summon)
@@ -929,11 +929,11 @@ SPD_Next(struct worker *wrk)
 			return;
 		}
 		now = METER_Now();
-		Lck_Lock(&spd.mtx);
+		spd_lock();
 		if (!looked && now - spd.harvested > SPD_HARVEST) {
 			looked = 1;
 			spd.harvested = now;
-			Lck_Unlock(&spd.mtx);
+			spd_unlock();
 			spd_harvest(0);
 			spd_unowned(me);
 			continue;
@@ -947,7 +947,7 @@ SPD_Next(struct worker *wrk)
 			next = SPD_IDLE;
 		if (next == SPD_SLEEP && !looked) {
 			looked = 1;
-			Lck_Unlock(&spd.mtx);
+			spd_unlock();
 			spd_harvest(0);
 			spd_unowned(me);
 			continue;
@@ -958,7 +958,7 @@ SPD_Next(struct worker *wrk)
 			looked = 1;
 			continue;
 		}
-		Lck_Unlock(&spd.mtx);
+		spd_unlock();
 		if (next == SPD_RUN && me->parsing &&
 		    !METER_Cheap(me->meter) && spd_drawn(me)) {
 			(void)spd_lap(me, 1);

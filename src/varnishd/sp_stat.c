@@ -125,11 +125,11 @@ spd_stat(void)
 			stat_make(tenant, n);
 		free(tenant);
 	}
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	for (n = 0; n < rows && n < SPD_STAT_COPIES; n++) {
 		spd_pause(n);
 		stat_copy(&row[next]);
 		next = (next + 1) % rows;
 	}
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 }

@@ -30,17 +30,6 @@ spd_own_size(void)
 	return ((sizeof(struct spd_tenant) + 63) & ~(size_t)63);
 }
 
-void
-spd_pause(unsigned step)
-{
-
-	SPD_LOCKED();
-	if (step % SPD_PAUSE != SPD_PAUSE - 1)
-		return;
-	Lck_Unlock(&spd.mtx);
-	Lck_Lock(&spd.mtx);
-}
-
 struct spd_tenant *
 spd_tenant_rel(struct rel_tenant *rel)
 {
@@ -300,10 +289,10 @@ SPD_Ask(const char *name, struct spd_answer *a)
 	struct spd_tenant *t;
 
 	memset(a, 0, sizeof *a);
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	t = spd_tenant_find(name, strlen(name));
 	if (t == NULL) {
-		Lck_Unlock(&spd.mtx);
+		spd_unlock();
 		return (-1);
 	}
 	REL_TenantStat(spd.rel, t->rel, &st);
@@ -317,7 +306,7 @@ SPD_Ask(const char *name, struct spd_answer *a)
 	a->bytes = t->bytes;
 	a->waited = (double)t->wait_ns * 1e-9;
 	a->requests = t->requests;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	return (0);
 }
 

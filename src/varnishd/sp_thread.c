@@ -88,11 +88,11 @@ spd_come(struct worker *wrk, void *priv)
 {
 	struct spd_pool *p = priv;
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd.summoned = 0;
 	if (p != NULL)
 		p->called = 0;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	SPD_Next(wrk);
 }
 
@@ -104,18 +104,18 @@ spd_call_all(void)
 	struct pool *pp;
 	int call;
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	if (spd.leader)
 		spd_timer(METER_Now());	/* it sleeps, and is free */
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	for (u = 0; u < npools; u++) {
 		pp = pools[u].pool;
 		if (pp == NULL)
 			continue;
-		Lck_Lock(&spd.mtx);
+		spd_lock();
 		call = !pools[u].called;
 		pools[u].called = 1;
-		Lck_Unlock(&spd.mtx);
+		spd_unlock();
 		called++;
 		if (!call)
 			continue;
@@ -125,9 +125,9 @@ spd_call_all(void)
 	}
 	if (called > 0)
 		return;
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd.summoned = 0;		/* no pool yet: the keeper tries again */
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 }
 
 void
@@ -136,10 +136,10 @@ spd_summon(void)
 	const struct pool_task task = { .func = spd_come };
 	int summon;
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	summon = !spd.summoned;
 	spd.summoned = 1;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	if (summon && spd_run_idle(NULL, &task))
 		spd_call_all();
 }
@@ -155,10 +155,10 @@ spd_run(struct req *req)
 
 	if (spd_run_idle(req->sp->pool, task) == 0)
 		return;				/* it may be gone by now */
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	VTAILQ_INSERT_TAIL(&stranded, task, list);
 	spd.vsc->stranded++;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	spd_call_all();
 }
 

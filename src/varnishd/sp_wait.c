@@ -53,7 +53,7 @@ spd_lend(void)
 	struct spd_worker *me = &spd_me;
 	int lead;
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	REL_Progress(spd.rel, me->node, REL_NET, METER_Now());
 	spd_give_mine(me);
 	me->lent = 1;
@@ -61,7 +61,7 @@ spd_lend(void)
 	spd.vsc->lent = spd.lent;
 	spd.vsc->lendings++;
 	lead = spd_unwatched();
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	spd_dispatch();
 	if (lead)
 		spd_summon();
@@ -110,13 +110,13 @@ SPD_Piped(const struct req *req, uint64_t out)
 	    cache_param->sandpaper_header);
 	net = spd_net((int64_t)wire);
 	t = spd_tenant_rel(me->node->tenant);
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd_sum_laps(me);
 	SPD_COUNT(t, bytes, out - me->piped);
 	(void)NIC_Release(spd.nic, (uint32_t)vmin_t(uint64_t, wire,
 	    UINT32_MAX >> SPD_COUNTED_SHIFT), now);
 	spd_charge(t, cpu, net, now);
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	me->piped = out;
 	me->piped_cpu += cpu;
 	me->piped_net += net;
@@ -129,13 +129,13 @@ SPD_Rejoin(void)
 
 	if (!me->lent)
 		return;
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	AN(spd.lent);
 	spd.lent--;
 	spd.vsc->lent = spd.lent;
 	spd_retake(me);
 	me->lent = 0;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	me->fresh = METER_Now();
 }
 
@@ -279,7 +279,7 @@ spd_writer_begins(struct spd_tenant *t)
 	struct spd_excess e;
 	int shed;
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	liable = spd_new_liable(t);
 	shed = spd.writers >= all / 2 && spd_exceeds_new(&e, t,
 	    "slow readers (see thread_pool_max)", t->writers, liable->writers,
@@ -294,7 +294,7 @@ spd_writer_begins(struct spd_tenant *t)
 			liable->writers++;
 		spd.writers++;
 	}
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	if (shed)
 		spd_log_excess(spd_req_of(spd_me.node)->vsl, &e);
 	return (shed);
@@ -304,13 +304,13 @@ static void
 spd_writer_ends(struct spd_tenant *t)
 {
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	t->writers--;
 	if (spd_me.writer_of != NULL)
 		spd_me.writer_of->writers--;
 	spd_me.writer_of = NULL;
 	spd.writers--;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 }
 
 int
@@ -354,14 +354,14 @@ spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
 	ssize_t l;
 	int e;
 
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd.vsc->slow_readers += !(SPD_FLAGS(node) & SPD_F_SLOW);
 	/* What it does not read does not stand before the link */
 	(void)NIC_Correct(spd.nic, SPD_FLAGS(node) >> SPD_COUNTED_SHIFT, 0,
 	    METER_Now());
 	SPD_FLAGS(node) &= (1U << SPD_COUNTED_SHIFT) - 1;
 	SPD_FLAGS(node) |= SPD_F_SLOW;
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	if (spd_writer_begins(t)) {
 		errno = EPIPE;
 		return (-1);
@@ -399,9 +399,9 @@ spd_begin_sending(struct rel_node *n)
 {
 
 	SPD_FLAGS(n) |= SPD_F_SENDING;
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	REL_Progress(spd.rel, n, REL_NET, METER_Now());
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	spd_dispatch();
 }
 
@@ -412,9 +412,9 @@ spd_link_busy(int64_t now)
 	int busy = spd.link_busy;
 
 	if (!busy) {
-		Lck_Lock(&spd.mtx);
+		spd_lock();
 		busy = NIC_Busy(spd.nic, now);
-		Lck_Unlock(&spd.mtx);
+		spd_unlock();
 	}
 	return (busy);
 }

@@ -104,13 +104,14 @@ setup(void)
 		spd.vsc = &vsc;
 		spd.cores = 1;
 		spd.rate = 10000000000;
-		Lck__New(&spd.mtx, &lck, "sandpaper");
+		lck_sandpaper = &lck;
+		spd_lock_init();
 	}
 	spd.rel = REL_New(0, 1, REL_OPT_ALL, NULL, NULL);
 	AN(spd.rel);
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	spd_tenants_init();
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 }
 
 static void
@@ -121,10 +122,10 @@ teardown(void)
 	SPD_VclUse(vcl(VCLS));		/* it has no map */
 	for (i = 0; i < VCLS; i++)
 		SPD_MapDrop(vcl(i));
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	TEN_Destroy(&spd.tenants);
 	REL_Destroy(&spd.rel);
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 }
 
 /*--------------------------------------------------------------------
@@ -320,12 +321,12 @@ call_request(struct fuzz *f)
 	assert(strcmp(name, expected(f->active, want)) == 0);
 	if (strcmp(want, "(none)") != 0)
 		call_alike(host, name);
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	t = spd_tenant_check(spd_tenant_find(name, len), name, len);
 	assert(strcmp(spd_name(t), name) == 0 ||
 	    TEN_OfHost(t) == TEN_Other(spd.tenants));
 	assert(spd_tenant_check(t, name, len) == t);
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	assert((SPD_Ask(name, &a) == 0) == (strcmp(spd_name(t), name) == 0));
 	assert(a.waiting + a.running == 0);
 }
@@ -514,7 +515,7 @@ judge(const struct fuzz *f)
 
 	assert(spd_map_tenants(&pinned, &n) == spd_map_serial());
 	assert(n <= (f->active == NULL ? 0 : f->active->ntenant));
-	Lck_Lock(&spd.mtx);
+	spd_lock();
 	for (i = 0; (r = TEN_At(spd.tenants, i)) != NULL; i++) {
 		for (j = 0; j < n && pinned[j].tenant != TEN_Host(r); j++)
 			continue;
@@ -522,7 +523,7 @@ judge(const struct fuzz *f)
 		assert(j == n || strcmp(pinned[j].name, r->name) == 0);
 		judge_record(f, r, j < n);
 	}
-	Lck_Unlock(&spd.mtx);
+	spd_unlock();
 	assert(found == n);
 	/* Nobody else has work here, so there is room for them */
 	if (f->active != NULL)

@@ -31,7 +31,7 @@ from sandpaper_bench.pairs import (
 )
 from sandpaper_bench.publishers import PUBLISHERS, Publishers
 from sandpaper_bench.scale import NAME, scale_result
-from sandpaper_bench.soak import COUNTED, HALVES, Half
+from sandpaper_bench.soak import COUNTED, HALVES, Half, Holds
 from sandpaper_bench.soak import result as soak_result
 from sandpaper_bench.testbed import Testbed
 from sandpaper_bench.timeline import Line, result
@@ -269,7 +269,8 @@ def abuse_results(lab: Lab, name: str) -> list[Report]:
 def soak_results() -> list[Report]:
     """Return a quiet hour."""
     half = Half(seen(900), 0.1, dict.fromkeys(COUNTED, 0), (30, 31), 1 << 26,
-                1 << 29, 300, died=False, undone=0)
+                1 << 29, 300, died=False, undone=0,
+                holds=Holds(9, 4e-4, "spd_dispatch", 4e-5, 2e-4))
     return [soak_result("sandpaper", 3600, [half] * HALVES)]
 
 

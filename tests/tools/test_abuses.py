@@ -40,6 +40,7 @@ from sandpaper_bench.newhosts import (
 from sandpaper_bench.soak import (
     REST_SECONDS,
     Half,
+    Holds,
     calm,
     mixed,
     taken,
@@ -251,6 +252,16 @@ class InventedHosts(unittest.TestCase):
                 "open p99 times 10 s": 2, "control": 110 / 90})
 
 
+SAID = """\
+CPU time: 12 holds, the longest 30.600 us by SPD_Gate, 99.99 % up to 25.100 us
+         1.024 us 11
+        32.768 us 1
+wall clock: 12 holds, the longest 70.100 us by SPD_Begin, 99.99 % up to 70.000 us
+        65.536 us 11
+       131.072 us 1
+"""
+
+
 class Criteria(unittest.TestCase):
     """Each criterion fails alone."""
 
@@ -289,7 +300,8 @@ class Criteria(unittest.TestCase):
         victim = Seen("k0", 100, 10.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0.0,
                       0, 0, [])
         good = Half(victim, 0.1, counters(), (30, 35), 100 * 2**20,
-                    700 * 2**20, 99, died=False, undone=0)
+                    700 * 2**20, 99, died=False, undone=0,
+                    holds=Holds(9, 2e-4, "spd_dispatch", 1e-4, 2e-4))
         self.assertEqual(soak_failed([good, good]), [])
         for name, change in (
                 ("died", {"died": True}), ("deeds", {"undone": 1}),
@@ -297,6 +309,7 @@ class Criteria(unittest.TestCase):
                 ("counters", {"counters": counters(enqueued=1)}),
                 ("settled", {"settled_s": 2.0}),
                 ("memory", {"rest_bytes": 105 * 2**20}),
+                ("lock", {"holds": replace(good.holds, cpu_s=1.1e-4)}),
                 ("descriptors", {"descriptors": (30, 90)})):
             bad = replace(good, **change)
             self.assertEqual(soak_failed([good, bad]), [name])
@@ -314,12 +327,14 @@ class Criteria(unittest.TestCase):
             counters(enqueued=3, completed=1, lent=1),
             counters(enqueued=3, completed=2, lent=1),
             counters(enqueued=3, completed=2, lent=1)]
+        varnish.cli.return_value = SAID
         meddler = MagicMock(rss_bytes=700 * 2**20, threads=9, errors=["a: no"])
         with patch("sandpaper_bench.soak.time.sleep") as sleep:
             half = calm(varnish, meddler, MagicMock(), 30)
         sleep.assert_called_once_with(REST_SECONDS)
         self.assertEqual(unaccounted(half.counters), 0)
         self.assertEqual(half.descriptors, (32, 32))
+        self.assertEqual(half.holds, Holds(12, 3.06e-5, "SPD_Gate", 2.51e-5, 7e-5))
         self.assertEqual(half.rest_bytes, 50 * 2**20)
         self.assertEqual(half.most_bytes, 700 * 2**20)
         self.assertEqual((half.threads, half.died, half.undone),

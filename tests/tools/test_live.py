@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from live import LOCAL_PORT, Group, Live
+from sandpaper_bench.soak import HOLD_SECONDS, holds
 
 WINDOWS = 4  # at most, until one is undisturbed
 SECONDS = 3.0  # of a window
@@ -22,7 +23,9 @@ PACE = 0.05  # seconds between two looks
 RATE = 200_000_000  # bits/s, of tbf
 QUEUE = 1_000_000  # bytes, of tbf
 SLOTS = 10
+STEPS = 8  # of a long loop, in one hold of the lock
 LARGE = 50_000  # bytes
+MANY = 2_000  # tenants in the map; 10,000 take gcc a minute
 FULL = 0.9  # of the rate was sent: the link was full
 BUSY = 0.9  # of the core was used
 WORK = "\n".join(
@@ -200,6 +203,43 @@ class Charges(Judge):
             Group("other", "other.example", "/hit", conns=20),
             Group("work", "work.example", "/work", conns=5))
         self.assertLess(abs(part - 1), 0.05, f"{part}")
+
+
+def mapped(group: str) -> str:
+    """Return VCL with MANY tenants, all of them in one group."""
+    tenants = "".join(
+        f'\tsandpaper.tenant("t{n}");\n'
+        f'\tsandpaper.host("t{n}", "t{n}.example");\n'
+        f'\tsandpaper.member("t{n}", "{group}");\n' for n in range(MANY))
+    return VCL.replace("\tsandpaper.unknown(OWN);\n",
+                       f'\tsandpaper.group("{group}");\n{tenants}'
+                       "\tsandpaper.unknown(OWN);\n")
+
+
+class Lock(Judge):
+    """Nobody keeps others from the lock for long."""
+
+    def test_many_tenants(self) -> None:
+        # A loop over tenants gives the lock up every few of them
+        self.serve(mapped("one"), "-p", f"sandpaper_tenants_max={10 * MANY}",
+                   "-p", "cc_command=exec cc -O0 -fpic -shared -o %o %s")
+        second = self.folder / "second"
+        second.write_text(mapped("two"))
+        self.cli("vcl.load", "second", str(second))
+        load = (Group("one", "t0.example", "/hit", conns=20),
+                Group("new", "new.example", "/hit", conns=20, random_host=1))
+        self.cli("debug.sandpaper.lock", "on")
+        with self.load(SECONDS, *load):
+            for vcl in ("second", "boot"):
+                self.cli("vcl.use", vcl)
+                self.cli("sandpaper.list", "-j")
+        said = self.cli("debug.sandpaper.lock")
+        self.assertLessEqual(holds(said).cpu_s, HOLD_SECONDS, said)
+        for command in (("sandpaper.list", "-j"), ("vcl.use", "second")):
+            self.cli("debug.sandpaper.lock", "on")
+            self.cli(*command)
+            said = self.cli("debug.sandpaper.lock")
+            self.assertGreater(holds(said).number, MANY / STEPS, said)
 
 
 if __name__ == "__main__":
