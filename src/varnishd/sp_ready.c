@@ -543,7 +543,7 @@ SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 	task = *SPD_TASK(wrk);
 	memset(SPD_TASK(wrk), 0, sizeof *SPD_TASK(wrk));
 	WS_Rollback(wrk->aws, 0);
-	(void)Pool_TrySumstat(wrk);	/* the acceptor never ends its task */
+	Pool_Sumstat(wrk);	/* the acceptor never ends its task */
 	AN(task.func);
 	CAST_OBJ_NOTNULL(req, task.priv, REQ_MAGIC);
 	sp = req->sp;
