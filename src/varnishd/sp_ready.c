@@ -543,7 +543,7 @@ SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 	task = *SPD_TASK(wrk);
 	memset(SPD_TASK(wrk), 0, sizeof *SPD_TASK(wrk));
 	WS_Rollback(wrk->aws, 0);
-	(void)Pool_TrySumstat(wrk);	/* the acceptor never ends its task */
+	Pool_Sumstat(wrk);	/* the acceptor never ends its task */
 	AN(task.func);
 	CAST_OBJ_NOTNULL(req, task.priv, REQ_MAGIC);
 	sp = req->sp;
@@ -880,14 +880,27 @@ spd_yield(struct spd_worker *me)
 }
 
 /*
- * Do vital tasks wait for a thread?  Varnish writes both under the pool's
- * lock; what is too late here is seen after the next request.
+ * A task that waits in the queues of this worker's pool goes first, if the pool
+ * would give it to this worker: of less urgent ones, it keeps some until more
+ * threads are idle.  The worker takes it here.  If it only went back for it, the
+ * call for another leader could take the idle thread that the pool wants to
+ * have before it gives the task away.
+ *
+ * Varnish writes what is read here under the pool's lock; what is too late is
+ * seen after the next request.
  */
 static int __attribute__((no_sanitize("thread")))
-spd_vital(const struct pool *pp)
+spd_vital(struct worker *wrk)
 {
 
-	return (pp->lqueue > 0 || pp->die);
+	return (wrk->pool->lqueue > 0 && WRK_TaskTake(wrk));
+}
+
+static int __attribute__((no_sanitize("thread")))
+spd_pool_ends(const struct pool *pp)
+{
+
+	return (pp->die);
 }
 
 void
@@ -924,7 +937,7 @@ SPD_Next(struct worker *wrk)
 	if (++me->turns >= SPD_SUM_TURNS && Pool_TrySumstat(wrk))
 		me->turns = 0;
 	while (1) {
-		if (spd_vital(wrk->pool)) {
+		if (spd_pool_ends(wrk->pool) || spd_vital(wrk)) {
 			spd_leave(me);
 			return;
 		}
