@@ -1270,7 +1270,10 @@ judge_early(void)
 	if (threads[KEEPER].state != BLOCKED || changed || free_threads() == 0)
 		return;
 	assert(spd.nready == 0);
-	assert(REL_Waiting(spd.rel) == 0 || spd.running >= spd.limit);
+	if (spd.running >= spd.limit)
+		return;
+	assert(REL_Waiting(spd.rel) == 0);
+	assert(spd.leader || cache_param->sandpaper == SPD_OFF);
 }
 
 /* Nobody can go on, and the keeper has looked */
