@@ -1102,7 +1102,7 @@ make(struct worker *wrk, void *arg)
 	INIT_OBJ(&s->sp, SESS_MAGIC);
 	s->sp.fd = FD + (int)(c - conns);
 	s->sp.vxid.vxid = ++vxid;
-	s->sp.pool = &pools[vxid % POOLS];
+	s->sp.pool = &pools[(c - conns) % POOLS];
 	s->sp.t_idle = s->sp.t_open = __wrap_VTIM_real();
 	s->sp.timeout_idle = s->sp.timeout_linger = NAN;
 	WS_Init(s->sp.ws, "ses", s->ws, sizeof s->ws);
@@ -1126,7 +1126,7 @@ run_acceptor(struct thread *t)
 		if (!c->open || c->accepted) {
 			if (++none == CONNS) {
 				block(NULL, NULL, INT64_MAX);
-				none = 0;
+				i = none = 0;
 			}
 			continue;
 		}
@@ -1156,7 +1156,7 @@ run_waiter(struct thread *t)
 		if (!c->in_waiter || !readable(c)) {
 			if (++none == CONNS) {
 				block(NULL, NULL, INT64_MAX);
-				none = 0;
+				i = none = 0;
 			}
 			continue;
 		}
