@@ -759,6 +759,9 @@ spd_sleep(struct worker *wrk)
 	SPD_LOCKED();
 	AZ(spd.leader);
 	spd.leader = 1;
+	/* It came without the call, which may wait in the pools for long: the
+	 * next call must reach it */
+	spd.summoned = 0;
 	spd_unlock();
 	if (SPD_WORKER_VCL(wrk) != NULL)
 		VCL_Rel(&SPD_WORKER_VCL(wrk));

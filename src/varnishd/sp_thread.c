@@ -33,7 +33,7 @@ static _Atomic unsigned turn;		/* pools are asked in turn */
 static VTAILQ_HEAD(, pool_task) stranded = VTAILQ_HEAD_INITIALIZER(stranded);
 
 /* Varnish's herder of pools made this one, or ends it.  Only that thread writes
- * the list, and the first pools come before spd.mtx is there. */
+ * the list, and the first pools come before the lock is there. */
 void
 SPD_Pool(struct pool *pp, int begins)
 {

@@ -366,7 +366,7 @@ __wrap_Lck__Lock(struct lock *l, const char *where, int line)
 {
 	(void)where;
 	(void)line;
-	assert(l == &spd.mtx && !locked);
+	assert(!locked);
 	locked = 1;
 }
 
@@ -375,7 +375,7 @@ __wrap_Lck__Unlock(struct lock *l, const char *where, int line)
 {
 	(void)where;
 	(void)line;
-	assert(l == &spd.mtx && locked);
+	assert(locked);
 	locked = 0;
 	interrupt();
 }
@@ -1102,7 +1102,7 @@ make(struct worker *wrk, void *arg)
 	INIT_OBJ(&s->sp, SESS_MAGIC);
 	s->sp.fd = FD + (int)(c - conns);
 	s->sp.vxid.vxid = ++vxid;
-	s->sp.pool = &pools[vxid % POOLS];
+	s->sp.pool = &pools[(c - conns) % POOLS];
 	s->sp.t_idle = s->sp.t_open = __wrap_VTIM_real();
 	s->sp.timeout_idle = s->sp.timeout_linger = NAN;
 	WS_Init(s->sp.ws, "ses", s->ws, sizeof s->ws);
@@ -1126,7 +1126,7 @@ run_acceptor(struct thread *t)
 		if (!c->open || c->accepted) {
 			if (++none == CONNS) {
 				block(NULL, NULL, INT64_MAX);
-				none = 0;
+				i = none = 0;
 			}
 			continue;
 		}
@@ -1156,7 +1156,7 @@ run_waiter(struct thread *t)
 		if (!c->in_waiter || !readable(c)) {
 			if (++none == CONNS) {
 				block(NULL, NULL, INT64_MAX);
-				none = 0;
+				i = none = 0;
 			}
 			continue;
 		}
@@ -1270,7 +1270,10 @@ judge_early(void)
 	if (threads[KEEPER].state != BLOCKED || changed || free_threads() == 0)
 		return;
 	assert(spd.nready == 0);
-	assert(REL_Waiting(spd.rel) == 0 || spd.running >= spd.limit);
+	if (spd.running >= spd.limit)
+		return;
+	assert(REL_Waiting(spd.rel) == 0);
+	assert(spd.leader || cache_param->sandpaper == SPD_OFF);
 }
 
 /* Nobody can go on, and the keeper has looked */
