@@ -39,6 +39,7 @@ class Mutant:
     file: str
     function: str
     line: int
+    first: int                  # line of the function
     text: str                   # of the line, in which the edit is
     operator: str
     ordinal: int                # among mutants that are the same so far
@@ -172,7 +173,8 @@ def find(path: Path, name: str, unit: Path, args: Sequence[str],
             line = finder.src[:start].count(b"\n") + 1
             text = " ".join(lines[line - 1].split())
             key = (f.spelling, op, text)
-            found.append(Mutant(name, f.spelling, line, text, op, seen[key],
+            found.append(Mutant(name, f.spelling, line,
+                                f.extent.start.line, text, op, seen[key],
                                 start, end, new, body))
             seen[key] += 1
     return found
