@@ -145,7 +145,7 @@ class Finder:
                    ) -> Iterator[tuple[int, int, str, str]]:
         for k in kids:
             start, end = k.extent.start.offset, k.extent.end.offset
-            if (k.kind not in DELETED or
+            if (k.kind not in DELETED or "assert" in k.spelling or
                     self.src[end:].lstrip()[:1] != b";" or
                     any(s <= start < e and (s < start or ASSERTS.match(name))
                         for s, e, name in self.macros)):
