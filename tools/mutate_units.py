@@ -96,16 +96,25 @@ class Units(Programs):
         key = (m.file, *sorted(self.units_of[m.file, m.line]))
         if key not in self.same:
             original = self.make(worker, m, source)
-            assert original is not None, m.file
+            if original is None or (by := self.killer(m, original, {})):
+                raise SystemExit(f"mutate: {m.file} fails without a mutant "
+                                 f"({by if original else 'gcc'})")
             self.same[key] = content(original)
         made = self.make(worker, m, m.apply(source))
         if made is None:
             return Verdict(INVALID)
         if content(made) == self.same[key]:
             return Verdict(SAME)
+        if by := self.killer(m, made, passed):
+            self.killed(m, by)
+            return Verdict(KILLED, by)
+        return Verdict(SURVIVED if self.reach[m.file, m.line] else UNREACHED)
+
+    def killer(self, m: Mutant, made: tuple[Path, Mapping[str, Path]],
+               passed: Mapping[str, str]) -> str:
+        """The first test that fails, of those that reach the line, or ''."""
         mutant, exes = made
-        tests = self.order(m)
-        for t in tests:
+        for t in self.order(m):
             if passed.get(t.program) == self.hashes[t.program]:
                 continue
             g, seconds = self.programs[t.program], self.seconds[t]
@@ -113,9 +122,8 @@ class Units(Programs):
             env["LD_PRELOAD"] += f" {mutant}"
             if not run(self.argv(g, exes.get(g.name, self.plain / g.name)),
                        self.top, TIMES * seconds + WALL_SECONDS, env):
-                self.killed(m, t.name)
-                return Verdict(KILLED, t.name)
-        return Verdict(SURVIVED if tests else UNREACHED)
+                return t.name
+        return ""
 
 
 def content(made: tuple[Path, Mapping[str, Path]]) -> bytes:
