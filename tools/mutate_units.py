@@ -25,7 +25,7 @@ from mutate_suite import (
     run,
 )
 
-# A test is ended after TIMES x its CPU time + 1 s of CPU time.  Other processes
+# A test is ended after TIMES x its CPU time, in whole seconds.  Other processes
 # take the machine, so it gets more by the clock.
 TIMES, WALL_SECONDS = 4, 20
 
@@ -118,7 +118,7 @@ class Units(Programs):
             if passed.get(t.program) == self.hashes[t.program]:
                 continue
             g, seconds = self.programs[t.program], self.seconds[t]
-            env = self.env(t, math.ceil(TIMES * seconds) + 1)
+            env = self.env(t, math.ceil(TIMES * seconds + 0.1))
             env["LD_PRELOAD"] += f" {mutant}"
             if not run(self.argv(g, exes.get(g.name, self.plain / g.name)),
                        self.top, TIMES * seconds + WALL_SECONDS, env):

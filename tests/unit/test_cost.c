@@ -149,7 +149,7 @@ test_net_large(void **state)
 	assert_int_equal(COST_Net(4 * G + 1, 16 * G, 1500, 0), 2000000001LL);
 	assert_int_equal(COST_Net(4 * G + 2, 16 * G, 1500, 0), 2000000001LL);
 	/* 2^128 bits x ns and a few more, which is no small number */
-	assert_int_equal(COST_Net(9903520316500000000ULL, UINT64_MAX,
+	assert_int_equal(COST_Net(9903520316588885209ULL, UINT64_MAX,
 	    UINT32_MAX, UINT32_MAX - 1), INT64_MAX);
 }
 
