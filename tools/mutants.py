@@ -71,6 +71,8 @@ class Finder:
             (c.extent.start.offset, c.extent.end.offset, c.spelling)
             for c in tu.cursor.get_children()
             if c.kind == CursorKind.MACRO_INSTANTIATION and self.here(c)]
+        self.checks: set[str] = set()   # functions that only assert
+        self.find_checks()
 
     def here(self, c: Cursor) -> bool:
         f = c.location.file
@@ -87,6 +89,20 @@ class Finder:
             if (c.kind == CursorKind.FUNCTION_DECL and c.is_definition() and
                     self.here(c)):
                 yield c
+
+    def is_assert(self, c: Cursor) -> bool:
+        """An assertion, or a call of a function that has nothing else."""
+        start = c.extent.start.offset
+        return any(s <= start < e and ASSERTS.match(name)
+                   for s, e, name in self.macros) or (
+            c.kind == CursorKind.CALL_EXPR and c.spelling in self.checks)
+
+    def find_checks(self) -> None:
+        for f in self.functions():
+            bodies = [k for k in f.get_children()
+                      if k.kind == CursorKind.COMPOUND_STMT]
+            if bodies and all(map(self.is_assert, bodies[0].get_children())):
+                self.checks.add(f.spelling)
 
     def edits(self, c: Cursor) -> Iterator[tuple[int, int, str, str]]:
         """start, end, new text and the operator's name, of c and below."""
@@ -145,10 +161,9 @@ class Finder:
                    ) -> Iterator[tuple[int, int, str, str]]:
         for k in kids:
             start, end = k.extent.start.offset, k.extent.end.offset
-            if (k.kind not in DELETED or "assert" in k.spelling or
+            if (k.kind not in DELETED or self.is_assert(k) or
                     self.src[end:].lstrip()[:1] != b";" or
-                    any(s <= start < e and (s < start or ASSERTS.match(name))
-                        for s, e, name in self.macros)):
+                    any(s < start < e for s, e, _ in self.macros)):
                 continue
             yield start, end, "", "delete"
 
