@@ -5,6 +5,7 @@
  * set changes.
  */
 
+#include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -374,6 +375,62 @@ test_gone(void **priv)
 	TEN_Destroy(&t);
 }
 
+/* The host's bytes are its own, whatever their number */
+static void
+test_host_bytes(void **priv)
+{
+	static const size_t sizes[] = { 1, 63, 64, 65, 128, 129 };
+	struct ten_ops ops = { 0 };
+	struct ten_table *t;
+	unsigned i, j;
+	char *host;
+
+	(void)priv;
+	for (i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		ops.host_size = sizes[i];
+		t = TEN_New(100, &ops, seed);
+		assert_non_null(TEN_Reserve(t, "own"));
+		for (j = 0; j < 100; j++)
+			memset(TEN_Host(add(t, j)), (int)j, sizes[i]);
+		memset(TEN_Host(TEN_At(t, 0)), 0xff, sizes[i]);
+		memset(TEN_Host(TEN_At(t, 101)), 0xff, sizes[i]);
+		for (j = 0; j < 100; j++) {
+			assert_non_null(find(t, j));
+			host = TEN_Host(find(t, j));
+			assert_int_equal((uintptr_t)host % 64, 0);
+			assert_int_equal(host[0], j);
+			assert_int_equal(host[sizes[i] - 1], j);
+		}
+		TEN_Destroy(&t);
+	}
+}
+
+/* A table leaves no memory behind */
+static void
+test_nothing_left(void **priv)
+{
+	struct mallinfo2 before = { 0 }, after;
+	struct ten_table *t;
+	struct life l;
+	unsigned i, j;
+
+	(void)priv;
+	for (i = 0; i < 22; i++) {
+		if (i == 2)
+			before = mallinfo2();
+		t = new_table(500, &l);
+		(void)TEN_Reserve(t, "own");
+		for (j = 0; j < 500; j++)
+			(void)add(t, j);
+		TEN_Destroy(&t);
+		assert_int_equal(l.born, 502);
+		assert_int_equal(l.died, 502);
+	}
+	after = mallinfo2();
+	assert_true(after.uordblks + after.hblkhd <
+	    before.uordblks + before.hblkhd + 1000);
+}
+
 static struct {
 	struct ten_table	*t;
 	struct ten_record	*r;
@@ -572,6 +629,8 @@ main(void)
 		cmocka_unit_test(test_limit_is_reached),
 		cmocka_unit_test(test_reserve),
 		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_host_bytes),
+		cmocka_unit_test(test_nothing_left),
 		cmocka_unit_test(test_second_look),
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 		cmocka_unit_test(test_no_memory),
