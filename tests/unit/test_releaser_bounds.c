@@ -20,7 +20,7 @@
 #define DEPTH		4		/* requests of each, always */
 #define WINDOW		600		/* releases, in which shares must hold */
 #define SLACK		(2 * REL_FLOWS)	/* mr3-vf: a request of each flow */
-#define WINDOWS		12		/* 2^52 virtual ns each: 2^63 in all */
+#define WINDOWS		40		/* of 2^52 virtual ns a release: 2^64 */
 
 struct request {
 	struct rel_node		node;
@@ -224,6 +224,100 @@ test_held(void **state)
 	REL_Destroy(&r);
 }
 
+/* The policy is the one that was chosen, or none of the table */
+static void
+test_policy(void **state)
+{
+	static struct rel_policy other;
+	struct rel *r;
+	unsigned u;
+
+	(void)state;
+	for (u = 0; u < REL_Policies(); u++) {
+		r = REL_New(u, 1, REL_OPT_ALL, NULL, NULL);
+		assert_int_equal(REL_GetPolicy(r), u);
+		assert_int_equal(REL_SetPolicy(r, REL_Policies() - 1 - u, 0),
+		    0);
+		assert_int_equal(REL_GetPolicy(r), REL_Policies() - 1 - u);
+		REL_Destroy(&r);
+	}
+	other = rel_policy_fifo;
+	r = rel_new(&other, 1, REL_OPT_ALL, NULL, NULL);
+	assert_int_equal(REL_GetPolicy(r), REL_Policies());
+	REL_Destroy(&r);
+}
+
+/* A request is charged 1 ns at least, and settled to what it cost */
+static void
+test_no_cost(void **state)
+{
+	static const uint32_t weight[TENANTS] = { 1, 1, 1 };
+	static const int64_t none[REL__RESOURCES];
+	struct rel_tenant_stat st;
+	struct rel_node *n;
+	int64_t when;
+
+	(void)state;
+	begin((unsigned)REL_PolicyByName("fifo"), weight);
+	REL_SetEstimate(rel, tenant[0], none);
+	request[0][0].node.reserved = REL_BY_TENANT;	/* of an earlier use */
+	assert_int_equal(REL_Dequeue(rel, now, 0, 0, &n, &when), REL_RELEASED);
+	assert_ptr_equal(n, &request[0][0].node);
+	assert_int_equal(n->charge, 1);
+	assert_int_equal(n->reserved, REL_NOT_RESERVED);
+	REL_TenantStat(rel, tenant[0], &st);
+	assert_int_equal(st.charged, 1);
+	REL_Complete(rel, n, 0, REL_SCALE_ONE, now);
+	REL_Charge(rel, tenant[0], 0, now);
+	REL_TenantStat(rel, tenant[0], &st);
+	assert_int_equal(st.charged, 0);
+	REL_Enqueue(rel, tenant[0], n, now);
+	end();
+}
+
+/* The smallest part is a limit, and a reservation */
+static void
+test_smallest_part(void **state)
+{
+	static const uint32_t weight[TENANTS] = { 1, 1, 1 };
+	struct rel_tenant_stat st;
+	struct rel_node *n;
+	int64_t when;
+	unsigned i;
+
+	(void)state;
+	begin((unsigned)REL_PolicyByName("fifo"), weight);
+	REL_SetLimits(rel, tenant[2], 1, 0, now);
+	REL_TenantStat(rel, tenant[2], &st);
+	assert_int_equal(st.reservation, 1);
+	assert_int_equal(st.limit, 0);
+	assert_int_equal(serve(), 2);		/* owed from now on, once */
+	assert_int_equal(serve(), 0);
+	end();
+
+	begin((unsigned)REL_PolicyByName("fifo"), weight);
+	for (i = 0; i < DEPTH; i++)
+		REL_Cancel(rel, &request[0][i].node, now);
+	REL_SetLimits(rel, tenant[0], 0, 1, now);
+	REL_TenantStat(rel, tenant[0], &st);
+	assert_int_equal(st.reservation, 0);
+	assert_int_equal(st.limit, 1);
+	for (i = 0; i < DEPTH; i++)
+		REL_Enqueue(rel, tenant[0], &request[0][i].node, now);
+	assert_int_equal(REL_Shut(rel), DEPTH - 1);
+	for (i = 0; i < 2 * DEPTH; i++)
+		assert_int_not_equal(serve(), 0);
+	assert_int_equal(serve(), 0);
+	assert_int_equal(REL_Shut(rel), DEPTH);
+	for (i = 0; i < 2 * DEPTH; i++)
+		assert_int_not_equal(serve(), 0);
+	assert_int_equal(REL_Dequeue(rel, now, 0, 0, &n, &when), REL_RELEASED);
+	REL_Complete(rel, n, 0, REL_SCALE_ONE, now);
+	i = LIST_OF(n, struct request, node)->tenant;
+	REL_Enqueue(rel, tenant[i], n, now);
+	end();
+}
+
 int
 main(void)
 {
@@ -233,6 +327,9 @@ main(void)
 		cmocka_unit_test(test_group),
 		cmocka_unit_test(test_destroy),
 		cmocka_unit_test(test_held),
+		cmocka_unit_test(test_policy),
+		cmocka_unit_test(test_no_cost),
+		cmocka_unit_test(test_smallest_part),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));

@@ -310,6 +310,9 @@ test_limit_is_reached(void **priv)
 	assert_ptr_not_equal(add(t, 100), TEN_Other(t));
 	assert_int_equal(TEN_Count(t), 4);
 	assert_int_equal(TEN_Overflows(t), 3);
+	/* No more go than have to */
+	assert_int_equal(TEN_SetMax(t, 3), 0);
+	assert_int_equal(TEN_Count(t), 3);
 	/* A limit of nobody */
 	assert_int_equal(TEN_SetMax(t, 0), 0);
 	assert_int_equal(TEN_Count(t), 0);
@@ -364,6 +367,7 @@ test_gone(void **priv)
 	assert_false(TEN_Is(r, "host1.example", 12));
 	assert_false(TEN_Is(r, "host2.example", 13));
 	assert_false(TEN_Is(r, "host1.exampl_", 13));
+	assert_false(TEN_Is(r, "_ost1.example", 13));
 	TEN_Pin(t, r, 1);
 	TEN_Pin(t, r, 0);
 	assert_int_equal(TEN_Evict(t, r), 0);
