@@ -41,6 +41,9 @@ static struct {
 	int			refuse;		/* errno of perf_event_open */
 	int			fd;		/* what it gave last */
 	int			no_sleep;	/* nanosleep does not wait */
+	unsigned		thread_takes;	/* cycles, before and after */
+	unsigned		raw_takes;	/* the same; only of the first
+						 * RAW_FIRST readings */
 	int			real_raw;	/* the raw clock is the real one */
 	unsigned		raw, slow;	/* readings of the raw clock, and
 						 * which of them are not slow */
@@ -107,9 +110,23 @@ clock_is(int64_t ns, struct timespec *ts)
 	return (0);
 }
 
+static void spin(uint64_t cycles);
+
+static int
+thread_clock(struct timespec *ts)
+{
+	int e;
+
+	spin(kernel.thread_takes);
+	e = clock_is(kernel.clock, ts);
+	spin(kernel.thread_takes);
+	return (e);
+}
+
 #ifdef __x86_64__
 
 #define RAW_NS		16		/* of a cycle: calibration is short */
+#define RAW_FIRST	16
 
 static void
 spin(uint64_t cycles)
@@ -124,14 +141,28 @@ spin(uint64_t cycles)
 static int
 raw_clock(struct timespec *ts)
 {
+	unsigned takes = kernel.raw < RAW_FIRST ? kernel.raw_takes : 0;
 	uint64_t ns;
 
+	spin(takes);
 	if (kernel.slow != 0 && ++kernel.raw % kernel.slow != 0)
 		spin(20000 + kernel.raw * 7919 % 190000);
+	else
+		kernel.raw += kernel.raw_takes != 0;
 	ns = __builtin_ia32_rdtsc() % (UINT64_C(1) << 56) * RAW_NS;
+	spin(takes);
 	ts->tv_sec = (time_t)(ns / 1000000000);
 	ts->tv_nsec = (long)(ns % 1000000000);
 	return (0);
+}
+
+#else
+
+static void
+spin(uint64_t cycles)
+{
+
+	(void)cycles;
 }
 
 #endif
@@ -143,7 +174,7 @@ clock_gettime(clockid_t id, struct timespec *ts)
 
 	if (kernel.on && id == CLOCK_THREAD_CPUTIME_ID) {
 		kernel.asked++;
-		return (clock_is(kernel.clock, ts));
+		return (thread_clock(ts));
 	}
 	if (kernel.on && id == CLOCK_MONOTONIC)
 		return (clock_is(kernel.now, ts));
@@ -874,6 +905,53 @@ test_rate(void **state)
 	}
 }
 
+/* A reading is of the middle of its call, be it long or short */
+static void
+test_rate_of_middle(void **state)
+{
+	struct meter_source src;
+	int i;
+
+	(void)state;
+	for (i = 0; i < UNDISTURBED; i++) {
+		kernel.raw = 0;
+		kernel.raw_takes = 100000;
+		choose(&src, "thread-clock");
+		if (src.ns_per_tsc == 0) {
+			print_message("not applicable: no invariant TSC\n");
+			skip();
+		}
+		if (src.ns_per_tsc > RAW_NS * 0.995 &&
+		    src.ns_per_tsc < RAW_NS * 1.005)
+			break;
+	}
+	assert_true(i < UNDISTURBED);
+}
+
+/* So is the thread's clock: what came after it is in the next lap */
+static void
+test_lap_from_middle(void **state)
+{
+	struct meter_source src;
+	struct meter m;
+	int64_t lap = 0;
+	int i;
+
+	(void)state;
+	(void)rseq_source(&src);
+	src.ns_per_tsc = 1;
+	kernel.thread_takes = 500000;
+	for (i = 0; i < UNDISTURBED; i++) {
+		METER_Open(&m, &src);
+		kernel.asked = 0;
+		lap = METER_LapIf(&m, 0);
+		METER_Close(&m);
+		if (kernel.asked == 0 && lap > 450000 && lap < 550000)
+			break;
+	}
+	assert_in_range(lap, 450000, 550000);
+}
+
 #endif
 
 int
@@ -904,6 +982,8 @@ main(void)
 		T(test_tsc_back),
 		T(test_close_disarms),
 		T(test_rate),
+		T(test_rate_of_middle),
+		T(test_lap_from_middle),
 #endif
 	};
 
