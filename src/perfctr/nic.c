@@ -207,7 +207,7 @@ static void
 nic_take_back(struct nic *nic, uint64_t bytes)
 {
 
-	if (bytes <= (uint64_t)nic->backlog) {
+	if (bytes < (uint64_t)nic->backlog) {
 		nic->backlog -= (int64_t)bytes;
 		return;
 	}
@@ -337,7 +337,6 @@ nic_first(struct nic *nic, const struct nic_epoch *e, int standing)
 		nic->sent = e->sent;
 	if (++nic->standing < NIC_PATIENCE)
 		return (0);
-	nic_forget(nic);
 	return (nic_set(nic, nic->sent));
 }
 
@@ -352,7 +351,6 @@ nic_lower(struct nic *nic, const struct nic_epoch *e)
 		return (0);
 	if (nic->rate <= floor) {
 		nic->not_ours = e->now + NIC_NOT_OURS;
-		nic->standing = 0;
 		return (nic_set(nic, e->sent));
 	}
 	if (nic->rate - nic->rate / 16 < floor)
@@ -449,8 +447,7 @@ nic_quiet(struct nic *nic, const struct nic_epoch *e)
 	/* Though not even half of T left: that is B's error, not T's */
 	if (e->closed < e->dt / 4 || e->sent == 0 || e->sent < nic->rate / 2)
 		return (0);
-	if (nic->held++ == 0)
-		nic->held_sent = (int64_t)e->sent;
+	nic->held++;
 	nic->held_sent += ((int64_t)e->sent - nic->held_sent) /
 	    (int64_t)nic->held;
 	if (nic->held < nic->wait)

@@ -110,7 +110,7 @@ pm_affinity(void)
 	return (n == 0 ? 1 : n);
 }
 
-/* The first line of a file, without its end; 0: there is none */
+/* The first line of a file; 0: there is none */
 static int
 pm_line(char *line, size_t len, const char *dir, const char *name)
 {
@@ -127,10 +127,7 @@ pm_line(char *line, size_t len, const char *dir, const char *name)
 		return (0);
 	p = fgets(line, (int)len, f);
 	(void)fclose(f);
-	if (p == NULL)
-		return (0);
-	line[strcspn(line, "\n")] = '\0';
-	return (1);
+	return (p != NULL);
 }
 
 /* quota us of each period us, in cores, rounded up; 0: no limit */

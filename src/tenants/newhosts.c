@@ -160,8 +160,6 @@ add_tokens(struct newhosts *nh, int64_t s)
 		most = TOKEN;
 	if (a_second > most)
 		most = a_second;
-	if (past > NEW_IDLE)
-		past = NEW_IDLE;
 	past = past * a_second + nh->tokens;
 	nh->tokens = past > most ? most : (unsigned)past;
 }
@@ -209,7 +207,6 @@ NEW_Next(struct newhosts *nh, int64_t now)
 	h = first(&nh->proven);
 	if (s - h->last < NEW_IDLE)
 		return (NULL);
-	h->evidence = 0;
 	h->since = s;
 	enter(nh, h, NEW_QUIET);
 	return (h);

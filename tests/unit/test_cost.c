@@ -68,6 +68,10 @@ test_dominant_by_hand(void **state)
 	assert_int_equal(COST_Dominant(&lead, 0, INT64_MAX),
 	    INT64_MAX / 2 - 9);
 	assert_int_equal(lead, COST_LEAD);
+	/* What was used before is not charged again, be it 1 ns */
+	lead = 1;
+	assert_int_equal(COST_Dominant(&lead, 0, 0), 0);
+	assert_int_equal(lead, 1);
 }
 
 /* Who turns from one resource to the other has COST_LEAD for nothing */
@@ -133,6 +137,20 @@ test_net_extremes(void **state)
 	/* 2^64 - 1 bytes at 2^64 - 1 bits/s: eight seconds */
 	assert_int_equal(COST_Net(UINT64_MAX, UINT64_MAX, 1500, 0),
 	    8000000000LL);
+}
+
+/* Large numbers are rounded up as well, and only if there is a fraction */
+static void
+test_net_large(void **state)
+{
+
+	(void)state;
+	assert_int_equal(COST_Net(4 * G, 8 * G, 1500, 0), 4000000000LL);
+	assert_int_equal(COST_Net(4 * G + 1, 16 * G, 1500, 0), 2000000001LL);
+	assert_int_equal(COST_Net(4 * G + 2, 16 * G, 1500, 0), 2000000001LL);
+	/* 2^128 bits x ns and a few more, which is no small number */
+	assert_int_equal(COST_Net(9903520316588885209ULL, UINT64_MAX,
+	    UINT32_MAX, UINT32_MAX - 1), INT64_MAX);
 }
 
 /* The two ways of computing it agree with the formula, to one ns */
@@ -231,6 +249,24 @@ test_est_fraction(void **state)
 	assert_int_equal(EST_Value(&e, NULL), 0);	/* 50 x 0.99^400 < 1 */
 }
 
+/* A new maximum is the sample: the old value's fraction goes with it */
+static void
+test_est_new_maximum(void **state)
+{
+	struct est e;
+
+	(void)state;
+	memset(&e, 0, sizeof e);
+	EST_Sample(1, &e, 1, Q(0.75));
+	assert_int_equal(e.aux, 0);
+	EST_Sample(1, &e, 0, Q(0.75));
+	assert_int_equal(EST_Value(&e, NULL), 0);	/* 0.75 */
+	EST_Sample(1, &e, 1, Q(0.75));
+	assert_int_equal(EST_Value(&e, NULL), 1);
+	EST_Sample(1, &e, 0, Q(0.75));
+	assert_int_equal(EST_Value(&e, NULL), 0);
+}
+
 /* ewma against the same in long double, large values too */
 static void
 test_est_random(void **state)
@@ -269,6 +305,15 @@ test_est_unseen(void **state)
 	assert_int_equal(EST_Value(&e, &mean), 300);
 	EST_Sample(0, &e, 7000, Q(0.9));
 	assert_int_equal(EST_Value(&e, &mean), 7000);
+	/* The 65th sample has a 64th, no less */
+	memset(&mean, 0, sizeof mean);
+	memset(&e, 0, sizeof e);
+	for (i = 0; i < 64; i++)
+		EST_MeanSample(&mean, 6400);
+	EST_MeanSample(&mean, 12800);
+	assert_int_equal(EST_Value(&e, &mean), 6500);
+	EST_MeanSample(&mean, 12900);
+	assert_int_equal(EST_Value(&e, &mean), 6600);
 	for (i = 0; i < 1000; i++)
 		EST_MeanSample(&mean, 10000);
 	memset(&e, 0, sizeof e);
@@ -323,6 +368,63 @@ test_residual_clamp(void **state)
 	assert_in_range(v, RESIDUAL_MAX - 8, RESIDUAL_MAX);
 }
 
+/* Busy is 0.9 of a core, in an interval of a second at least */
+static void
+test_residual_busy(void **state)
+{
+	struct residual r;
+
+	(void)state;
+	memset(&r, 0, sizeof r);
+	(void)RESIDUAL_Update(&r, S, 0, 0, 0);
+	assert_int_equal(RESIDUAL_Update(&r, 2 * S, S * 89 / 100, 0, 10000),
+	    0);
+	assert_int_equal(RESIDUAL_Update(&r, 3 * S, S * 179 / 100, 0, 20000),
+	    11250);			/* 90 us, an eighth */
+	memset(&r, 0, sizeof r);
+	(void)RESIDUAL_Update(&r, S, 0, 0, 0);
+	assert_int_equal(RESIDUAL_Update(&r, 2 * S, S * 85 / 100, 0, 10000),
+	    0);
+	assert_int_equal(RESIDUAL_Update(&r, 3 * S, S * 180 / 100, 0, 20000),
+	    11875);
+	/* Two seconds at that rate are as busy */
+	assert_int_equal(RESIDUAL_Update(&r, 5 * S, S * 360 / 100, 0, 38000),
+	    11875 + (100000 - 11875) / 8);
+}
+
+/* The first call is a beginning, however young the process is */
+static void
+test_residual_young(void **state)
+{
+	struct residual r;
+
+	(void)state;
+	memset(&r, 0, sizeof r);
+	assert_int_equal(RESIDUAL_Update(&r, S / 2, 0, 0, 0), 0);
+	assert_int_equal(RESIDUAL_Update(&r, S * 3 / 2, S, 0, 10000), 12500);
+}
+
+static void
+test_residual_odd(void **state)
+{
+	struct residual r;
+	int64_t t, v = 0;
+
+	(void)state;
+	memset(&r, 0, sizeof r);
+	/* More requests than an int64_t has, and laps above the clock */
+	(void)RESIDUAL_Update(&r, S, 0, 0, 0);
+	assert_int_equal(RESIDUAL_Update(&r, 2 * S, S, 9 * S, UINT64_MAX), 0);
+	/* It goes, but for the rounding */
+	memset(&r, 0, sizeof r);
+	(void)RESIDUAL_Update(&r, S, S, S, 1);
+	v = RESIDUAL_Update(&r, 2 * S, 2 * S, S, 2);
+	assert_int_equal(v, 12500);
+	for (t = 3; t < 200; t++)
+		v = RESIDUAL_Update(&r, t * S, t * S, t * 2 * S, (uint64_t)t);
+	assert_int_equal(v, 7);
+}
+
 int
 main(void)
 {
@@ -332,14 +434,19 @@ main(void)
 		cmocka_unit_test(test_dominant_turns),
 		cmocka_unit_test(test_dominant_is_the_larger_sum),
 		cmocka_unit_test(test_net_extremes),
+		cmocka_unit_test(test_net_large),
 		cmocka_unit_test(test_net_random),
 		cmocka_unit_test(test_est_table),
 		cmocka_unit_test(test_est_by_hand),
 		cmocka_unit_test(test_est_fraction),
+		cmocka_unit_test(test_est_new_maximum),
 		cmocka_unit_test(test_est_random),
 		cmocka_unit_test(test_est_unseen),
 		cmocka_unit_test(test_residual_by_hand),
 		cmocka_unit_test(test_residual_clamp),
+		cmocka_unit_test(test_residual_busy),
+		cmocka_unit_test(test_residual_young),
+		cmocka_unit_test(test_residual_odd),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));

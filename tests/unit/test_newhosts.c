@@ -252,6 +252,161 @@ test_idle(void **state)
 	assert_int_equal(x.host[1].state, NEW_PROVEN);
 }
 
+/* A proven Host with an answer comes behind those that had none since */
+static void
+test_idle_order(void **state)
+{
+	struct site x;
+
+	(void)state;
+	site_init(&x, 2);
+	answers(&x, 0, 1, 200, NEW_PROOF);
+	assert_int_equal(changes(&x), 1);
+	answers(&x, 1, 2, 200, NEW_PROOF);
+	assert_int_equal(changes(&x), 1);
+	answers(&x, 0, 1, 404, 1);
+	x.s += NEW_IDLE - 1;
+	assert_ptr_equal(NEW_Next(&x.nh, x.s * S), &x.host[1]);
+	assert_int_equal(changes(&x), 1);
+}
+
+/* A Host that is new again has to last again, where that is asked */
+static void
+test_idle_age(void **state)
+{
+	struct site x;
+	int i;
+
+	(void)state;
+	site_init(&x, 1);
+	answers(&x, 0, 1, 200, NEW_PROOF);
+	assert_int_equal(changes(&x), 1);
+	x.s += NEW_IDLE;
+	assert_int_equal(changes(&x), 1);
+	assert_int_equal(x.host[0].state, NEW_QUIET);
+	for (i = 1; i <= NEW_FEW; i++)
+		NEW_Begin(&x.nh, &x.host[i], x.s * S);
+	answers(&x, 0, NEW_FEW + 1, 200, NEW_AGE - 1);
+	assert_true(NEW_Crowded(&x.nh));
+	assert_int_equal(changes(&x), 0);
+	answers(&x, 0, NEW_FEW + 1, 200, 1);
+	assert_true(changes(&x) > 0);
+}
+
+/* No Host that ended is looked at, whatever it had */
+static void
+test_end(void **state)
+{
+	struct site x;
+
+	(void)state;
+	site_init(&x, 2);
+	answers(&x, 0, 2, 200, NEW_PROOF);
+	NEW_End(&x.nh, &x.host[0]);
+	assert_int_equal(x.host[0].state, NEW_NONE);
+	assert_int_equal(x.nh.nnew, 1);
+	assert_int_equal(x.nh.nevident, 1);
+	memset(&x.host[0], 0, sizeof x.host[0]);
+	assert_ptr_equal(NEW_Next(&x.nh, x.s * S), &x.host[1]);
+	assert_int_equal(changes(&x), 0);
+	/* It begins anew, also in the same memory */
+	NEW_End(&x.nh, &x.host[1]);
+	assert_int_equal(x.nh.nproven, 0);
+	NEW_Begin(&x.nh, &x.host[1], x.s * S);
+	assert_int_equal(NEW_Seconds(&x.host[1], x.s * S), 0);
+}
+
+/* A reader whose clock was read first sees the window as it is */
+static void
+test_read_first(void **state)
+{
+	struct site x;
+
+	(void)state;
+	site_init(&x, 1);
+	NEW_Answer(&x.nh, &x.host[0], 1, x.s * S);
+	x.s += NEW_WINDOW - 1;
+	NEW_Answer(&x.nh, &x.host[0], 1, x.s * S);
+	assert_int_equal(NEW_Seconds(&x.host[0], x.s * S), 2);
+	assert_int_equal(NEW_Seconds(&x.host[0], (x.s - 1) * S), 2);
+	answers(&x, 0, 1, 200, NEW_PROOF);
+	assert_int_equal(changes(&x), 1);
+	assert_int_equal(NEW_Seconds(&x.host[0], x.s * S), 0);
+}
+
+/* Evidence that is too old counts no more: each answer looks at few Hosts, a
+ * step at NEW_STEPS */
+static void
+test_old_evidence(void **state)
+{
+	struct site x;
+	unsigned had;
+
+	(void)state;
+	site_init(&x, 201);
+	answers(&x, 0, 200, 200, 1);
+	assert_int_equal(x.nh.nevident, 200);
+	x.s += NEW_WINDOW - 2;
+	NEW_Answer(&x.nh, &x.host[200], 1, x.s * S);
+	assert_int_equal(x.nh.nevident, 201);
+	x.s++;
+	NEW_Answer(&x.nh, &x.host[200], 1, x.s * S);
+	had = x.nh.nevident;
+	assert_in_range(had, 201 - NEW_STEPS + 1, 200);
+	assert_null(NEW_Next(&x.nh, x.s * S));
+	assert_int_equal(x.nh.nevident, had - NEW_STEPS);
+}
+
+/* Hosts that asked too late are passed over, NEW_STEPS of them in a call */
+static void
+test_asked_too_late(void **state)
+{
+	const unsigned late = NEW_STEPS + NEW_STEPS / 2;
+	struct site x;
+
+	(void)state;
+	site_init(&x, late + 1);
+	NEW_Start(&x.nh, x.s * S);
+	answers(&x, 0, late, 200, NEW_PROOF);
+	x.s += NEW_WINDOW - 2 * NEW_PROOF;
+	answers(&x, late, late + 1, 200, NEW_PROOF);
+	x.nh.open = x.s + 1;
+	assert_int_equal(NEW_Seconds(&x.host[0], x.s * S), NEW_PROOF - 1);
+	assert_null(NEW_Next(&x.nh, x.s * S));
+	assert_ptr_equal(NEW_Next(&x.nh, x.s * S), &x.host[late]);
+}
+
+/* NEW_START seconds are over when they are over */
+static void
+test_start_ends(void **state)
+{
+	struct site x;
+
+	(void)state;
+	site_init(&x, NEW_FEW + 10);
+	NEW_Start(&x.nh, x.s * S);
+	answers(&x, 0, NEW_FEW + 10, 200, NEW_START - 1);
+	assert_ptr_equal(NEW_Next(&x.nh, x.s * S), &x.host[0]);
+	answers(&x, 0, NEW_FEW + 10, 200, 1);
+	assert_int_equal(changes(&x), 1);
+}
+
+/* With thousands of proven Hosts a crowd has a second's tokens, too */
+static void
+test_large(void **state)
+{
+	struct site x;
+
+	(void)state;
+	site_init(&x, NEW_FEW + 10);
+	x.nh.nproven = 3000;
+	answers(&x, 0, NEW_FEW + 10, 200, NEW_AGE);
+	assert_true(NEW_Crowded(&x.nh));
+	assert_int_equal(changes(&x), 3);
+	x.s++;
+	assert_int_equal(changes(&x), 3);
+}
+
 /*--------------------------------------------------------------------
  * A random run.  The books: per Host each second's evidence, in full.
  */
@@ -367,6 +522,14 @@ main(void)
 		cmocka_unit_test(test_start),
 		cmocka_unit_test(test_growth),
 		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_idle_order),
+		cmocka_unit_test(test_idle_age),
+		cmocka_unit_test(test_end),
+		cmocka_unit_test(test_read_first),
+		cmocka_unit_test(test_old_evidence),
+		cmocka_unit_test(test_asked_too_late),
+		cmocka_unit_test(test_start_ends),
+		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_random),
 	};
 

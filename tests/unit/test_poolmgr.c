@@ -10,7 +10,9 @@
 #endif
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -27,6 +30,33 @@
 #include "poolmgr/poolmgr.h"
 
 #define SEC		1000000000LL
+
+/* The machine: its cores, and how many its kernel knows; 0: the real one */
+static struct {
+	unsigned	cores, known;
+	int		error;
+	unsigned	asked;
+} machine;
+
+int
+sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+	unsigned u;
+
+	CPU_ZERO_S(size, set);
+	if (machine.known == 0)
+		return (syscall(SYS_sched_getaffinity, pid, size, set) < 0 ?
+		    -1 : 0);
+	machine.asked++;
+	assert_int_equal(pid, 0);
+	if (machine.error != 0 || size * 8 < machine.known) {
+		errno = machine.error != 0 ? machine.error : EINVAL;
+		return (-1);
+	}
+	for (u = 0; u < machine.cores; u++)
+		CPU_SET_S(u, size, set);
+	return (0);
+}
 
 static const struct poolmgr_snapshot base = {
 	.workers_per_core = 10,
@@ -254,6 +284,161 @@ test_quota_v1(void **state)
 	assert_int_equal(POOLMGR_Quota(root), 0);
 }
 
+/* Only whole names in the list of controllers count, wherever they are */
+static void
+test_controllers(void **state)
+{
+
+	(void)state;
+	put("sys/fs/cgroup/cpu/z/cpu.cfs_quota_us", "700000\n");
+	put("sys/fs/cgroup/cpu/z/cpu.cfs_period_us", "100000\n");
+	put("proc/self/cgroup", "3:cpuacct,cpu:/z\n");
+	assert_int_equal(POOLMGR_Quota(root), 7);
+	put("proc/self/cgroup", "3:net_cls,cpu,cpuacct:/z\n");
+	assert_int_equal(POOLMGR_Quota(root), 7);
+	put("proc/self/cgroup", "3:xpu,cpuset:/z\n");
+	assert_int_equal(POOLMGR_Quota(root), 0);
+	/* The least of all lines and mounts holds, blank ones say nothing */
+	put("proc/self/cgroup", "\n3:cpu:/z\n0::/u\n");
+	put("sys/fs/cgroup/unified/u/cpu.max", "800000 100000\n");
+	assert_int_equal(POOLMGR_Quota(root), 7);
+	put("sys/fs/cgroup/unified/u/cpu.max", "600000 100000\n");
+	assert_int_equal(POOLMGR_Quota(root), 6);
+	/* Without a newline at its end, too */
+	put("proc/self/cgroup", "3:cpu:/z");
+	assert_int_equal(POOLMGR_Quota(root), 7);
+}
+
+/* The smallest quota is a core, half a one is one, odd files are none */
+static void
+test_odd_quotas(void **state)
+{
+
+	(void)state;
+	put("proc/self/cgroup", "0::/odd\n");
+	put("sys/fs/cgroup/odd/cpu.max", "1 100000\n");
+	assert_int_equal(POOLMGR_Quota(root), 1);
+	put("sys/fs/cgroup/odd/cpu.max", "2 1\n");
+	assert_int_equal(POOLMGR_Quota(root), 2);
+	put("sys/fs/cgroup/odd/cpu.max", "200000 0\n");
+	assert_int_equal(POOLMGR_Quota(root), 0);
+	put("sys/fs/cgroup/odd/cpu.max", "-3 -1\n");
+	assert_int_equal(POOLMGR_Quota(root), 0);
+	/* An empty file says nothing, so that the older ones do */
+	put("sys/fs/cgroup/odd/cpu.max", "");
+	put("sys/fs/cgroup/odd/cpu.cfs_quota_us", "200000");
+	assert_int_equal(POOLMGR_Quota(root), 0);
+	put("sys/fs/cgroup/odd/cpu.cfs_period_us", "100000");
+	assert_int_equal(POOLMGR_Quota(root), 2);
+}
+
+/* Nothing above the mount is a cgroup */
+static void
+test_above_the_mount(void **state)
+{
+
+	(void)state;
+	put("proc/self/cgroup", "0::/m\n");
+	put("sys/fs/cpu.max", "100000 100000\n");
+	put("sys/cpu.max", "100000 100000\n");
+	put("cpu.max", "100000 100000\n");
+	assert_int_equal(POOLMGR_Quota(root), 0);
+}
+
+/* A root of that many characters that is the same folder */
+static char *
+padded(size_t len)
+{
+	static char path[2 * PATH_MAX];
+	size_t n = strlen(root);
+
+	assert_true(len < sizeof path && len > n);
+	(void)strcpy(path, root);
+	while (n < len)
+		path[n++] = '/';
+	path[n] = '\0';
+	return (path);
+}
+
+/* A path that does not fit is not cut: no other file is read for it */
+static void
+test_long_paths(void **state)
+{
+	size_t most = PATH_MAX - 1;
+
+	(void)state;
+	put("proc/self/cgroup", "0::/long\n");
+	put("proc/self/cgrou", "0::/short\n");
+	put("sys/fs/cgroup/cpu.max", "max 100000\n");
+	put("sys/fs/cgroup/long/cpu.max", "300000 100000\n");
+	put("sys/fs/cgroup/short/cpu.max", "300000 100000\n");
+	/* .../sys/fs/cgroup/long/cpu.max fits, or is one too long */
+	assert_int_equal(POOLMGR_Quota(padded(most - 27)), 3);
+	put("sys/fs/cgroup/long/cpu.ma", "100000 100000\n");
+	assert_int_equal(POOLMGR_Quota(padded(most - 26)), 0);
+	/* The folder fits, but not its file, or is one too long itself */
+	put("proc/self/cgroup", "0::/long/and/one/more\n");
+	put("sys/fs/cgroup/long/and/one/mor/cpu.max", "100000 100000\n");
+	put("sys/fs/cgroup/cpu.max", "200000 100000\n");
+	assert_int_equal(POOLMGR_Quota(padded(most - 32)), 2);
+	assert_int_equal(POOLMGR_Quota(padded(most - 31)), 0);
+	/* .../proc/self/cgroup is one too long */
+	put("sys/fs/cgroup/cpu.max", "max 100000\n");
+	put("proc/self/cgrou", "0::/\n");
+	assert_int_equal(POOLMGR_Quota(padded(most - 17)), 0);
+}
+
+/* A look leaves no descriptor and no memory behind */
+static void
+test_nothing_left(void **state)
+{
+	struct mallinfo2 before, after;
+	int fd, i;
+
+	(void)state;
+	put("proc/self/cgroup", "0::/left\n");
+	put("sys/fs/cgroup/left/cpu.max", "300000 100000\n");
+	(void)POOLMGR_Cores(root);
+	fd = open("/dev/null", O_RDONLY);
+	assert_int_equal(close(fd), 0);
+	before = mallinfo2();
+	for (i = 0; i < 100; i++)
+		(void)POOLMGR_Cores(root);
+	after = mallinfo2();
+	assert_true(after.uordblks < before.uordblks + 100);
+	i = open("/dev/null", O_RDONLY);
+	assert_int_equal(i, fd);
+	assert_int_equal(close(fd), 0);
+}
+
+/* A machine with more cores than a cpu_set_t has room for */
+static void
+test_large_machine(void **state)
+{
+	static char none[] = "/nonexistent";
+
+	(void)state;
+	machine.known = 16;
+	machine.cores = 12;
+	machine.error = 0;
+	machine.asked = 0;
+	assert_int_equal(POOLMGR_Cores(none), 12);
+	assert_int_equal(machine.asked, 1);
+	machine.known = 1 << 20;
+	machine.cores = 1500;
+	assert_int_equal(POOLMGR_Cores(none), 1500);
+	assert_int_equal(machine.asked, 1 + 11);
+	/* Beyond a million it gives up, and so it does when it may not know */
+	machine.known = 1 << 21;
+	assert_int_equal(POOLMGR_Cores(none), 1);
+	machine.known = 16;
+	machine.error = EPERM;
+	machine.asked = 0;
+	assert_int_equal(POOLMGR_Cores(none), 1);
+	assert_int_equal(machine.asked, 1);
+	machine.known = 0;
+}
+
 static int
 setup(void **state)
 {
@@ -285,6 +470,12 @@ main(void)
 		cmocka_unit_test(test_no_quota),
 		cmocka_unit_test(test_quota_v2),
 		cmocka_unit_test(test_quota_v1),
+		cmocka_unit_test(test_controllers),
+		cmocka_unit_test(test_odd_quotas),
+		cmocka_unit_test(test_above_the_mount),
+		cmocka_unit_test(test_long_paths),
+		cmocka_unit_test(test_nothing_left),
+		cmocka_unit_test(test_large_machine),
 	};
 
 	return (cmocka_run_group_tests(tests, setup, teardown));

@@ -16,7 +16,11 @@
 
 #include "rel_conform.h"
 
+#ifdef FEWER_RUNS		/* tools/mutate runs them for each fault */
+#define RANDOM_RUNS	10
+#else
 #define RANDOM_RUNS	40
+#endif
 #define RANDOM_STEPS	4000
 #define LAG_RUNS	60
 

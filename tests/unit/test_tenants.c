@@ -5,12 +5,16 @@
  * set changes.
  */
 
+#include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -253,6 +257,274 @@ test_at(void **priv)
 	TEN_Destroy(&t);
 }
 
+/* The one not seen for longest goes, and nobody else */
+static void
+test_oldest_goes(void **priv)
+{
+	struct ten_table *t;
+	struct life l;
+	unsigned i;
+
+	(void)priv;
+	t = new_table(20, &l);
+	for (i = 0; i < 20; i++)
+		(void)add(t, i);
+	for (i = 0; i < 20; i++) {
+		TEN_Tick(t);
+		assert_non_null(find(t, i * 7 % 20));
+	}
+	for (i = 0; i < 20; i++) {
+		TEN_Tick(t);
+		(void)add(t, 100 + i);
+		assert_int_equal(TEN_Count(t), 20);
+		assert_null(find(t, i * 7 % 20));
+	}
+	/* Of those of one tick any may go, but one */
+	(void)add(t, 200);
+	assert_int_equal(TEN_Count(t), 20);
+	assert_int_equal(l.died, 21);
+	TEN_Destroy(&t);
+}
+
+/* A lowered limit that could not be kept is reached by those who come: each
+ * makes two go */
+static void
+test_limit_is_reached(void **priv)
+{
+	struct ten_table *t;
+	struct life l;
+	unsigned i;
+
+	(void)priv;
+	t = new_table(10, &l);
+	l.busy = 1;
+	for (i = 0; i < 10; i++)
+		(void)add(t, i);
+	assert_int_equal(TEN_SetMax(t, 4), 0);
+	assert_int_equal(TEN_Count(t), 10);
+	l.busy = 0;
+	for (i = 1; i <= 3; i++) {
+		assert_ptr_equal(add(t, 100), TEN_Other(t));
+		assert_int_equal(TEN_Count(t), 10 - 2 * i);
+	}
+	assert_ptr_not_equal(add(t, 100), TEN_Other(t));
+	assert_int_equal(TEN_Count(t), 4);
+	assert_int_equal(TEN_Overflows(t), 3);
+	/* No more go than have to */
+	assert_int_equal(TEN_SetMax(t, 3), 0);
+	assert_int_equal(TEN_Count(t), 3);
+	/* A limit of nobody */
+	assert_int_equal(TEN_SetMax(t, 0), 0);
+	assert_int_equal(TEN_Count(t), 0);
+	assert_ptr_equal(add(t, 5), TEN_Other(t));
+	TEN_Destroy(&t);
+}
+
+/* A record of the host's own: found, never evicted, not counted, the last */
+static void
+test_reserve(void **priv)
+{
+	struct ten_record *r;
+	struct ten_table *t;
+	struct life l;
+	unsigned i;
+
+	(void)priv;
+	t = new_table(3, &l);
+	assert_null(TEN_At(t, 1));
+	r = TEN_Reserve(t, "own");
+	assert_non_null(r);
+	assert_int_equal(TEN_Count(t), 0);
+	assert_ptr_equal(TEN_At(t, 1), r);
+	assert_null(TEN_At(t, 2));
+	for (i = 0; i < 20; i++)
+		assert_ptr_not_equal(add(t, i), TEN_Other(t));
+	assert_int_equal(TEN_Count(t), 3);
+	assert_ptr_equal(TEN_Find(t, "own", 3), r);
+	assert_ptr_equal(TEN_Add(t, "own", 3), r);
+	assert_true(TEN_Is(r, "own", 3));
+	assert_int_equal(TEN_Evict(t, r), -1);
+	assert_ptr_equal(TEN_At(t, 4), r);
+	assert_null(TEN_At(t, 5));
+	assert_int_equal((uintptr_t)TEN_Host(r) % 64, 0);
+	TEN_Destroy(&t);
+	assert_int_equal(l.born, l.died);
+}
+
+/* A record whose tenant has gone is nobody's, though its name is still there;
+ * a pin goes with the tenant */
+static void
+test_gone(void **priv)
+{
+	struct ten_record *r, *q;
+	struct ten_table *t;
+	struct life l;
+
+	(void)priv;
+	t = new_table(10, &l);
+	r = add(t, 1);
+	assert_true(TEN_Is(r, "host1.example", 13));
+	assert_false(TEN_Is(r, "host1.example", 12));
+	assert_false(TEN_Is(r, "host2.example", 13));
+	assert_false(TEN_Is(r, "host1.exampl_", 13));
+	assert_false(TEN_Is(r, "_ost1.example", 13));
+	TEN_Pin(t, r, 1);
+	TEN_Pin(t, r, 0);
+	assert_int_equal(TEN_Evict(t, r), 0);
+	assert_string_equal(r->name, "host1.example");
+	assert_false(TEN_Is(r, "host1.example", 13));
+	q = add(t, 1);
+	assert_ptr_equal(q, r);
+	assert_true(TEN_Is(r, "host1.example", 13));
+	TEN_Destroy(&t);
+}
+
+/* The host's bytes are its own, whatever their number */
+static void
+test_host_bytes(void **priv)
+{
+	static const size_t sizes[] = { 1, 63, 64, 65, 128, 129 };
+	struct ten_ops ops = { 0 };
+	struct ten_table *t;
+	unsigned i, j;
+	char *host;
+
+	(void)priv;
+	for (i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		ops.host_size = sizes[i];
+		t = TEN_New(100, &ops, seed);
+		assert_non_null(TEN_Reserve(t, "own"));
+		for (j = 0; j < 100; j++)
+			memset(TEN_Host(add(t, j)), (int)j, sizes[i]);
+		memset(TEN_Host(TEN_At(t, 0)), 0xff, sizes[i]);
+		memset(TEN_Host(TEN_At(t, 101)), 0xff, sizes[i]);
+		for (j = 0; j < 100; j++) {
+			assert_non_null(find(t, j));
+			host = TEN_Host(find(t, j));
+			assert_int_equal((uintptr_t)host % 64, 0);
+			assert_int_equal(host[0], j);
+			assert_int_equal(host[sizes[i] - 1], j);
+		}
+		TEN_Destroy(&t);
+	}
+}
+
+/* A table leaves no memory behind */
+static void
+test_nothing_left(void **priv)
+{
+	struct mallinfo2 before = { 0 }, after;
+	struct ten_table *t;
+	struct life l;
+	unsigned i, j;
+
+	(void)priv;
+	for (i = 0; i < 202; i++) {
+		if (i == 2)
+			before = mallinfo2();
+		t = new_table(500, &l);
+		(void)TEN_Reserve(t, "own");
+		for (j = 0; j < 500; j++)
+			(void)add(t, j);
+		TEN_Destroy(&t);
+		assert_int_equal(l.born, 502);
+		assert_int_equal(l.died, 502);
+	}
+	after = mallinfo2();
+	assert_true(after.uordblks + after.hblkhd <
+	    before.uordblks + before.hblkhd + 20000);
+}
+
+static struct {
+	struct ten_table	*t;
+	struct ten_record	*r;
+	char			*name;
+	size_t			page;
+} look;
+
+/* Between two looks another name takes the record */
+static void
+take_over(int sig)
+{
+
+	(void)sig;
+	if (mprotect(look.name, look.page, PROT_READ) != 0 ||
+	    TEN_Evict(look.t, look.r) != 0 ||
+	    TEN_Add(look.t, "bx", 2) != look.r)
+		abort();
+}
+
+/* The name changes after its first byte was compared: the look at the
+ * generation behind the comparison tells */
+static void
+test_second_look(void **priv)
+{
+	struct sigaction sa = { .sa_handler = take_over }, before;
+	struct life l;
+
+	(void)priv;
+	look.page = (size_t)sysconf(_SC_PAGESIZE);
+	look.t = new_table(10, &l);
+	look.r = TEN_Add(look.t, "ax", 2);
+	look.name = mmap(NULL, look.page, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(look.name != MAP_FAILED);
+	memcpy(look.name, "ax", 2);
+	assert_true(TEN_Is(look.r, look.name, 2));
+	assert_int_equal(sigaction(SIGSEGV, &sa, &before), 0);
+	assert_int_equal(mprotect(look.name, look.page, PROT_NONE), 0);
+	assert_false(TEN_Is(look.r, look.name, 2));
+	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+	assert_true(TEN_Is(look.r, "bx", 2));
+	assert_int_equal(munmap(look.name, look.page), 0);
+	TEN_Destroy(&look.t);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+extern void *__libc_calloc(size_t, size_t);
+static unsigned calloc_fails;		/* at which call from now on; 0: never */
+
+void *
+calloc(size_t n, size_t size)
+{
+
+	if (calloc_fails > 0 && --calloc_fails == 0)
+		return (NULL);
+	return (__libc_calloc(n, size));
+}
+
+/* Without memory there is no table, no own record, and newcomers are (other) */
+static void
+test_no_memory(void **priv)
+{
+	struct ten_table *t;
+	struct life l;
+	unsigned i;
+
+	(void)priv;
+	for (i = 1; i <= 2; i++) {
+		calloc_fails = i;
+		assert_null(new_table(1000, &l));
+		assert_int_equal(calloc_fails, 0);
+	}
+	t = new_table(1000, &l);
+	calloc_fails = 1;
+	assert_null(TEN_Reserve(t, "own"));
+	calloc_fails = 1;
+	assert_ptr_equal(add(t, 0), TEN_Other(t));
+	assert_int_equal(TEN_Count(t), 0);
+	for (i = 0; i < 64; i++)
+		assert_ptr_not_equal(add(t, i), TEN_Other(t));
+	calloc_fails = 1;
+	assert_ptr_equal(add(t, 64), TEN_Other(t));
+	assert_ptr_not_equal(add(t, 64), TEN_Other(t));
+	assert_int_equal(TEN_Overflows(t), 2);
+	TEN_Destroy(&t);
+}
+
+#endif
+
 /*--------------------------------------------------------------------
  * Looking up without a lock, while another thread adds and evicts
  */
@@ -357,6 +629,16 @@ main(void)
 		cmocka_unit_test(test_clock),
 		cmocka_unit_test(test_keep),
 		cmocka_unit_test(test_at),
+		cmocka_unit_test(test_oldest_goes),
+		cmocka_unit_test(test_limit_is_reached),
+		cmocka_unit_test(test_reserve),
+		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_host_bytes),
+		cmocka_unit_test(test_nothing_left),
+		cmocka_unit_test(test_second_look),
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+		cmocka_unit_test(test_no_memory),
+#endif
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_memory),
 	};
