@@ -286,7 +286,6 @@ extern struct spd spd;
 extern __thread struct spd_worker spd_me;
 extern pthread_key_t spd_key;
 
-
 /* Time of the link, ns, for bytes on the wire */
 static inline int64_t
 spd_net(int64_t wire)
@@ -306,8 +305,7 @@ void spd_lock_at(const char *func, int line);
 void spd_unlock_at(const char *func, int line);
 void spd_pause_at(unsigned step, const char *func, int line);
 void spd_assert_locked(void);
-void spd_lock_time(int on);
-void spd_lock_show(struct cli *);
+void spd_lock_cli(void);
 
 /* sp_gate.c */
 struct spd_worker *spd_self(void);

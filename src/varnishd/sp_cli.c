@@ -582,21 +582,6 @@ cli_fail(struct cli *cli, const char * const *av, void *priv)
 	spd_unlock();
 }
 
-static void v_matchproto_(cli_func_t)
-cli_lock(struct cli *cli, const char * const *av, void *priv)
-{
-
-	(void)priv;
-	if (av[2] == NULL)
-		spd_lock_show(cli);
-	else if (!strcmp(av[2], "on") || !strcmp(av[2], "off"))
-		spd_lock_time(av[2][1] == 'n');
-	else {
-		VCLI_Out(cli, "Unknown state \"%s\": use on or off", av[2]);
-		VCLI_SetResult(cli, CLIS_PARAM);
-	}
-}
-
 static struct cli_proto spd_cmds[] = {
 	{ CLICMD_SANDPAPER_LIST,		"", cli_list, cli_list_json },
 	{ CLICMD_SANDPAPER_SHOW,		"", cli_show, cli_show_json },
@@ -606,7 +591,6 @@ static struct cli_proto spd_cmds[] = {
 	{ CLICMD_DEBUG_SANDPAPER_THAW,		"d", cli_thaw },
 	{ CLICMD_DEBUG_SANDPAPER_COST,		"d", cli_cost },
 	{ CLICMD_DEBUG_SANDPAPER_AGE,		"d", cli_age },
-	{ CLICMD_DEBUG_SANDPAPER_LOCK,		"d", cli_lock },
 	{ CLICMD_DEBUG_SANDPAPER_FAIL,		"d", cli_fail },
 	{ CLICMD_DEBUG_SANDPAPER_SLOTS,		"d", cli_slots },
 	{ NULL }
@@ -617,4 +601,5 @@ spd_cli_init(void)
 {
 
 	CLI_AddFuncs(spd_cmds);
+	spd_lock_cli();
 }

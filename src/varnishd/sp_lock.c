@@ -132,8 +132,8 @@ spd_pause_at(unsigned step, const char *func, int line)
  * debug.sandpaper.lock
  */
 
-void
-spd_lock_time(int on)
+static void
+hold_time(int on)
 {
 	size_t u;
 
@@ -161,7 +161,7 @@ hold_quantile(const struct hold_times *h, double q)
 }
 
 static void
-hold_show(struct cli *cli, const char *clock, const struct hold_times *h)
+hold_print(struct cli *cli, const char *clock, const struct hold_times *h)
 {
 	unsigned b;
 
@@ -177,14 +177,41 @@ hold_show(struct cli *cli, const char *clock, const struct hold_times *h)
 			    (double)(1ULL << b) * 1e-3, (uintmax_t)h->n[b]);
 }
 
-void
-spd_lock_show(struct cli *cli)
+static void
+hold_show(struct cli *cli)
 {
 	struct hold_times seen[2];
 
 	spd_lock();
 	memcpy(seen, times, sizeof seen);
 	spd_unlock();
-	hold_show(cli, "CPU time", &seen[0]);
-	hold_show(cli, "wall clock", &seen[1]);
+	hold_print(cli, "CPU time", &seen[0]);
+	hold_print(cli, "wall clock", &seen[1]);
+}
+
+static void v_matchproto_(cli_func_t)
+cli_lock(struct cli *cli, const char * const *av, void *priv)
+{
+
+	(void)priv;
+	if (av[2] == NULL)
+		hold_show(cli);
+	else if (!strcmp(av[2], "on") || !strcmp(av[2], "off"))
+		hold_time(av[2][1] == 'n');
+	else {
+		VCLI_Out(cli, "Unknown state \"%s\": use on or off", av[2]);
+		VCLI_SetResult(cli, CLIS_PARAM);
+	}
+}
+
+static struct cli_proto lock_cmds[] = {
+	{ CLICMD_DEBUG_SANDPAPER_LOCK,		"d", cli_lock },
+	{ NULL }
+};
+
+void
+spd_lock_cli(void)
+{
+
+	CLI_AddFuncs(lock_cmds);
 }

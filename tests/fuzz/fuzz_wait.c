@@ -21,7 +21,7 @@
  * At the end, when clients have gone and origins have answered, nothing is
  * left: no request, session, slot, lending.
  *
- * tools/build-fuzz-map compiles src/varnishd so that spd_me is *spd_me_p, which
+ * tools/build-fuzz-varnishd compiles src/varnishd so that spd_me is *spd_me_p, which
  * is another one for each coroutine.  What is named __wrap_ here is called
  * instead of the function of Varnish or of the C library.
  */

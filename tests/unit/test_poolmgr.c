@@ -263,6 +263,20 @@ test_quota_v2(void **state)
 	put("sys/fs/cgroup/cpu.max", "max 100000\n");
 }
 
+/* us of each period, of a cgroup of version 1 */
+static void
+put_v1(const char *cgroup, const char *quota, const char *period)
+{
+	char name[PATH_MAX];
+
+	(void)snprintf(name, sizeof name, "sys/fs/cgroup/%s/cpu.cfs_quota_us",
+	    cgroup);
+	put(name, quota);
+	(void)snprintf(name, sizeof name, "sys/fs/cgroup/%s/cpu.cfs_period_us",
+	    cgroup);
+	put(name, period);
+}
+
 static void
 test_quota_v1(void **state)
 {
@@ -270,14 +284,12 @@ test_quota_v1(void **state)
 	(void)state;
 	put("proc/self/cgroup",
 	    "9:name=systemd:/\n5:cpuset:/\n4:cpu,cpuacct:/x\n0::/\n");
-	put("sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_quota_us", "-1\n");
-	put("sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_period_us", "100000\n");
+	put_v1("cpu,cpuacct/x", "-1", "100000");
 	assert_int_equal(POOLMGR_Quota(root), 0);
 	put("sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_quota_us", "450000\n");
 	assert_int_equal(POOLMGR_Quota(root), 5);
 	put("proc/self/cgroup", "1:cpu:/y\n2:cpuacct:/x\n");
-	put("sys/fs/cgroup/cpu/y/cpu.cfs_quota_us", "150000\n");
-	put("sys/fs/cgroup/cpu/y/cpu.cfs_period_us", "50000\n");
+	put_v1("cpu/y", "150000", "50000");
 	assert_int_equal(POOLMGR_Quota(root), 3);
 	/* cpuset and cpuacct are no cpu */
 	put("proc/self/cgroup", "1:cpuset,cpuacct:/y\n");
@@ -290,8 +302,7 @@ test_controllers(void **state)
 {
 
 	(void)state;
-	put("sys/fs/cgroup/cpu/z/cpu.cfs_quota_us", "700000\n");
-	put("sys/fs/cgroup/cpu/z/cpu.cfs_period_us", "100000\n");
+	put_v1("cpu/z", "700000", "100000");
 	put("proc/self/cgroup", "3:cpuacct,cpu:/z\n");
 	assert_int_equal(POOLMGR_Quota(root), 7);
 	put("proc/self/cgroup", "3:net_cls,cpu,cpuacct:/z\n");
