@@ -51,12 +51,14 @@ class Namespaces(unittest.TestCase):
         """Start it in a namespace; return when it answers."""
         file = self.folder / "vcl"
         file.write_text(vcl)
-        self.start(where, f"{ROOT}/sbin/varnishd", "-F", "-j", "none",
-                   "-n", f"{self.folder}/n", "-f", str(file), *options)
+        process = self.start(
+            where, f"{ROOT}/sbin/varnishd", "-F", "-j", "none",
+            "-n", f"{self.folder}/n", "-f", str(file), *options)
         end = time.monotonic() + TIMEOUT
         while subprocess.run(
                 ["ip", "netns", "exec", where, f"{ROOT}/bin/varnishadm",
-                 "-n", f"{self.folder}/n", "-t", str(TIMEOUT), "ping"],
+                 "-n", f"{self.folder}/n", "-t", "1", "ping"],
                 check=False, timeout=TIMEOUT, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL).returncode:
+            self.assertIsNone(process.poll(), "varnishd has ended")
             self.assertLess(time.monotonic(), end, "varnishd does not start")
