@@ -87,28 +87,51 @@ stat_make(const struct spd_mapped *tenant, unsigned n)
 	rows = n;
 }
 
-/* A tenant that no map pins any more may be another one by now */
-static void
-stat_copy(const struct stat_row *r)
+/* Locked.  0: no map pins the tenant any more, and it may be another one */
+static int
+stat_copy(const struct spd_mapped *of, struct VSC_sandpaper_tenant *vsc)
 {
-	struct spd_tenant *t = r->of.tenant;
+	struct spd_tenant *t = of->tenant;
 	struct rel_tenant_stat st;
 
 	SPD_LOCKED();
-	if (TEN_OfHost(t)->generation != r->of.generation)
-		return;
+	if (TEN_OfHost(t)->generation != of->generation)
+		return (0);
 	REL_TenantStat(spd.rel, t->rel, &st);
-	r->vsc->waiting = st.waiting;
-	r->vsc->running = st.running;
-	r->vsc->requests = t->requests;
-	r->vsc->refused = t->refused;
-	r->vsc->gone = t->gone;
-	r->vsc->shed = t->shed;
-	r->vsc->cpu_ns = (uint64_t)t->cpu_ns;
-	r->vsc->bytes = t->bytes;
-	r->vsc->wait_ns = (uint64_t)t->wait_ns;
-	r->vsc->estimate_cpu_ns = (uint64_t)st.estimate[REL_CPU];
-	r->vsc->estimate_net_ns = (uint64_t)st.estimate[REL_NET];
+	vsc->waiting = st.waiting;
+	vsc->running = st.running;
+	vsc->requests = t->requests;
+	vsc->refused = t->refused;
+	vsc->gone = t->gone;
+	vsc->shed = t->shed;
+	vsc->cpu_ns = (uint64_t)t->cpu_ns;
+	vsc->bytes = t->bytes;
+	vsc->wait_ns = (uint64_t)t->wait_ns;
+	vsc->estimate_cpu_ns = (uint64_t)st.estimate[REL_CPU];
+	vsc->estimate_net_ns = (uint64_t)st.estimate[REL_NET];
+	return (1);
+}
+
+/* Some rows.  They are written without the lock: each may be in a page of its
+ * own, which the kernel has yet to find. */
+static unsigned
+stat_some(unsigned most)
+{
+	struct VSC_sandpaper_tenant copy[SPD_PAUSE];
+	int known[SPD_PAUSE];
+	unsigned n = vmin_t(unsigned, most, SPD_PAUSE), u;
+
+	memset(copy, 0, sizeof copy);
+	spd_lock();
+	for (u = 0; u < n; u++)
+		known[u] = stat_copy(&row[(next + u) % rows].of, &copy[u]);
+	spd_unlock();
+	for (u = 0; u < n; u++) {
+		if (known[u])
+			*row[next].vsc = copy[u];
+		next = (next + 1) % rows;
+	}
+	return (n);
 }
 
 /* The keeper calls it, and nobody else */
@@ -116,7 +139,7 @@ void
 spd_stat(void)
 {
 	struct spd_mapped *tenant;
-	unsigned n;
+	unsigned n, left;
 
 	if (serial != spd_map_serial() && stat_descriptors()) {
 		stat_drop();
@@ -125,11 +148,6 @@ spd_stat(void)
 			stat_make(tenant, n);
 		free(tenant);
 	}
-	spd_lock();
-	for (n = 0; n < rows && n < SPD_STAT_COPIES; n++) {
-		spd_pause(n);
-		stat_copy(&row[next]);
-		next = (next + 1) % rows;
-	}
-	spd_unlock();
+	for (left = vmin_t(unsigned, rows, SPD_STAT_COPIES); left > 0; )
+		left -= stat_some(left);
 }
