@@ -50,7 +50,7 @@ class Units(Programs):
 
     def attribute(self, m: Mutant) -> None:
         """A line without code of its own, such as the second one of a call,
-        has the tests of the nearest line above that has some."""
+        gets the tests of the nearest line above that has code."""
         at = m.line
         while (m.file, at) not in self.units_of and at > m.first:
             at -= 1
@@ -60,8 +60,8 @@ class Units(Programs):
 
     def make(self, worker: Path, m: Mutant, source: bytes,
              ) -> tuple[Path, dict[str, Path]] | None:
-        """With that source of m's file: the object that goes before the
-        library, and the test programs that have code of the line."""
+        """Compile this source as m's file: the object to preload, and the
+        test programs that contain the line."""
         owners = self.units_of[m.file, m.line]
         units = [m.file] if m.file.endswith(".c") else sorted(
             u for u in owners if u not in self.programs)

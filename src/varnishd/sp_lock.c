@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * The lock of all that requests of several tenants share.  Every request
- * takes it, so nobody may hold it for long: 100 us of CPU time.
+ * takes it, so holds are short.  The aim is 100 us of CPU time.
  *
  * `debug.sandpaper.lock on` measures each hold, on the holder's CPU clock and
  * on the wall clock.  Only the wall clock counts the time in which the holder
@@ -19,7 +19,7 @@
 
 #include "vcli_serve.h"
 
-#define HOLD_BUCKETS	32		/* the n-th: less than 2^n ns */
+#define HOLD_BUCKETS	32		/* the n-th: below 2^n ns; last: more */
 #define HOLD_HIGH	0.9999
 
 /* One clock's measurements */
@@ -27,61 +27,60 @@ struct hold_times {
 	clockid_t	clock;
 	int64_t		began;		/* ns, of the present hold */
 	uint64_t	n[HOLD_BUCKETS];
-	uint64_t	sum;
+	uint64_t	holds;
 	int64_t		longest;	/* ns */
-	const char	*by;		/* the function with the longest */
+	const char	*by;		/* the function that ended it */
 };
 
 static struct lock lck;
 static int wanted;			/* under lck */
 static int timed;			/* the present hold is */
-static struct hold_times times[2] = {
-	{ .clock = CLOCK_THREAD_CPUTIME_ID },
-	{ .clock = CLOCK_MONOTONIC },
-};
+static struct hold_times on_cpu = { .clock = CLOCK_THREAD_CPUTIME_ID };
+static struct hold_times on_wall = { .clock = CLOCK_MONOTONIC };
 
 static int64_t
-hold_now(clockid_t clock)
+hold_now(const struct hold_times *h)
 {
 	struct timespec ts;
 
-	AZ(clock_gettime(clock, &ts));
+	AZ(clock_gettime(h->clock, &ts));
 	return ((int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec);
 }
 
 static void
 hold_begins(void)
 {
-	size_t u;
 
 	timed = 1;
-	for (u = 0; u < sizeof times / sizeof times[0]; u++)
-		times[u].began = hold_now(times[u].clock);
+	on_cpu.began = hold_now(&on_cpu);
+	on_wall.began = hold_now(&on_wall);
 }
 
 static void
+hold_count(struct hold_times *h, int64_t ns, const char *by)
+{
+	unsigned b;
+
+	for (b = 0; b < HOLD_BUCKETS - 1 && ns >> b > 0; b++)
+		continue;
+	h->n[b]++;
+	h->holds++;
+	if (ns > h->longest) {
+		h->longest = ns;
+		h->by = by;
+	}
+}
+
+/* The CPU clock is read first and last, so it can have more than the hold */
+static void
 hold_ends(const char *by)
 {
-	int64_t wall = hold_now(times[1].clock) - times[1].began;
-	int64_t ns = hold_now(times[0].clock) - times[0].began;
-	struct hold_times *h;
-	unsigned b;
-	size_t u;
+	int64_t wall = hold_now(&on_wall) - on_wall.began;
+	int64_t cpu = hold_now(&on_cpu) - on_cpu.began;
 
 	timed = 0;
-	/* Both have the time of the hold, and either has more */
-	for (u = 0; u < sizeof times / sizeof times[0]; u++, ns = wall) {
-		ns = vmin_t(int64_t, ns, wall);
-		h = &times[u];
-		for (b = 0; b < HOLD_BUCKETS - 1 && ns >> b > 0; b++)
-			continue;
-		h->n[b]++;
-		h->sum++;
-		if (ns > h->longest) {
-			h->longest = ns;
-			h->by = by;
-		}
-	}
+	hold_count(&on_cpu, vmin(cpu, wall), by);
+	hold_count(&on_wall, wall, by);
 }
 
 void
@@ -133,16 +132,21 @@ spd_pause_at(unsigned step, const char *func, int line)
  */
 
 static void
+hold_clear(struct hold_times *h)
+{
+
+	*h = (struct hold_times){ .clock = h->clock };
+}
+
+static void
 hold_time(int on)
 {
-	size_t u;
 
 	spd_lock();
-	for (u = 0; on && u < sizeof times / sizeof times[0]; u++) {
-		memset(times[u].n, 0, sizeof times[u].n);
-		times[u].sum = 0;
-		times[u].longest = 0;
-		times[u].by = NULL;
+	if (on) {
+		hold_clear(&on_cpu);
+		hold_clear(&on_wall);
+		timed = 0;		/* this hold began before */
 	}
 	wanted = on;
 	spd_unlock();
@@ -152,7 +156,7 @@ hold_time(int on)
 static double
 hold_quantile(const struct hold_times *h, double q)
 {
-	uint64_t left = h->sum - (uint64_t)(q * (double)h->sum);
+	uint64_t left = h->holds - (uint64_t)(q * (double)h->holds);
 	unsigned b = HOLD_BUCKETS;
 
 	while (--b > 0 && left > h->n[b])
@@ -165,8 +169,8 @@ hold_print(struct cli *cli, const char *clock, const struct hold_times *h)
 {
 	unsigned b;
 
-	VCLI_Out(cli, "%s: %ju holds", clock, (uintmax_t)h->sum);
-	if (h->sum > 0)
+	VCLI_Out(cli, "%s: %ju holds", clock, (uintmax_t)h->holds);
+	if (h->holds > 0)
 		VCLI_Out(cli, ", the longest %.3f us by %s, %.2f %% up to "
 		    "%.3f us", (double)h->longest * 1e-3, h->by,
 		    HOLD_HIGH * 100, hold_quantile(h, HOLD_HIGH));
@@ -180,13 +184,14 @@ hold_print(struct cli *cli, const char *clock, const struct hold_times *h)
 static void
 hold_show(struct cli *cli)
 {
-	struct hold_times seen[2];
+	struct hold_times cpu, wall;
 
 	spd_lock();
-	memcpy(seen, times, sizeof seen);
+	cpu = on_cpu;
+	wall = on_wall;
 	spd_unlock();
-	hold_print(cli, "CPU time", &seen[0]);
-	hold_print(cli, "wall clock", &seen[1]);
+	hold_print(cli, "CPU time", &cpu);
+	hold_print(cli, "wall clock", &wall);
 }
 
 static void v_matchproto_(cli_func_t)

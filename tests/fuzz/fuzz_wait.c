@@ -4,15 +4,15 @@
  * From a connection to the end of its request: sp_gate.c, sp_ready.c,
  * sp_wait.c, sp_thread.c, sp_part.c and sp_keeper.c, with a small Varnish of
  * ours around them.  Workers, the acceptor, the waiter and the keeper are
- * coroutines.  Each may be interrupted whenever it unlocks, so an input is a
- * schedule, too.  An input is a sequence of: a client connects, sends a
+ * coroutines.  Each may be interrupted at unlocks and many calls, so an input is
+ * a schedule, too.  An input is a sequence of: a client connects, sends a
  * request or half of one, closes or resets; an origin answers; time passes; a
  * parameter changes; a thread runs on.
  *
  * After each action:
  *  - the slots taken are those of workers and of granted requests;
  *  - as many connections are parked, ready and queued as are counted, and
- *    each other one has one worker, or is in Varnish's waiter;
+ *    none of these is in Varnish's waiter;
  *  - those that lend, parse and lead are counted.
  * When no worker can go on, no connection is ready, and no request waits though
  * a slot is free, while a thread is idle.  When the keeper has looked, too:
@@ -60,7 +60,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #define POOLS		2
 #define WORKERS		8
-#define RESERVE		TASK_QUEUE_RESERVE	/* of a pool's, idle */
 #define ACCEPTOR	WORKERS		/* threads that are no workers */
 #define WAITER		(WORKERS + 1)
 #define KEEPER		(WORKERS + 2)
@@ -101,7 +100,7 @@ struct thread {
 	enum state		state;
 	struct conn		*bytes;		/* BLOCKED for these, */
 	int			*flag;		/* or this, */
-	int64_t			until;		/* ns, or for so long */
+	int64_t			until;		/* ns, or until then */
 	int64_t			cpu;		/* ns */
 	ucontext_t		ctx;
 	char			*stack;
@@ -136,9 +135,8 @@ static int64_t the_time = 1000000 * MS;
 static int64_t timer;			/* ns, 0: not set */
 static int timer_event;
 static int locked, over;		/* over: nothing blocks any more */
-static int changed;			/* a parameter, and the keeper was not
-					 * there */
-static unsigned rate;			/* of 256 unlocks, that interrupt */
+static int changed;			/* a parameter, since the last rest */
+static unsigned rate;			/* of 256 calls of interrupt() */
 static uint64_t schedule;
 static unsigned live;			/* sessions and requests */
 static void *(*keeper)(struct worker *, void *);
@@ -675,7 +673,7 @@ __wrap_Pool_TrySumstat(const struct worker *wrk)
 static unsigned
 reserved(unsigned prio)
 {
-	return (RESERVE * prio / TASK_QUEUE_RESERVE);
+	return (prio);			/* of TASK_QUEUE_RESERVE */
 }
 
 static int
@@ -1181,7 +1179,7 @@ run_keeper(struct thread *t)
  * Judgement
  */
 
-/* Slots that a worker has, or a request that is granted to it */
+/* Slots that a worker or a granted request has */
 static uint64_t
 slots_used(void)
 {
@@ -1262,8 +1260,8 @@ free_threads(void)
 	return (n);
 }
 
-/* No worker can go on; the keeper has not looked.  It need not: unless it is in
- * the midst of something, or a parameter has changed. */
+/* No worker can go on.  This must hold before the keeper looks, unless it is at
+ * work, or a parameter has changed. */
 static void
 judge_early(void)
 {

@@ -1,15 +1,15 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Preloaded into varnishd (tools/stress): at calls after which another
- * thread may see a change, a thread sometimes lets others run, or sleeps. So
- * orders happen that are rare otherwise: what is checked is not true any
- * more when it is used, a signal comes before its wait.
+ * Preloaded into varnishd (tools/stress): before and after calls that other
+ * threads depend on, a thread sometimes yields or sleeps. So orders happen
+ * that are rare otherwise: what is checked is not true any more when it is
+ * used, a signal comes before its wait.
  *
  * STRESS_SEED decides at which calls, for each thread by its number. The
  * kernel decides the rest: a seed makes an order likely, not certain.
- * STRESS_PPM calls in a million sleep, ten times as many yield. A thread has
- * calm and busy times, so that some are much slower than others.
+ * Of a million such points STRESS_PPM sleep, and nine times as many yield. A
+ * thread has calm and busy times, so that some are much slower than others.
  */
 
 #define _GNU_SOURCE
@@ -28,14 +28,14 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define YIELDS		10		/* for a sleep */
+#define YIELDS		10		/* of so many, one is a sleep */
 #define SHORTEST	50000		/* ns, of a sleep */
 #define LONGEST		500000
 #define TIMES		1000		/* calls, at most, in calm or busy times */
-#define BUSY		3		/* times as many sleeps then */
+#define BUSY		2		/* half of the times have them all */
 
 static uint64_t seed;
-static uint32_t ppm = 1000;
+static uint32_t ppm;
 static _Atomic uint64_t threads;
 
 static uint32_t
@@ -127,7 +127,7 @@ WRAP(ssize_t, recv, (int fd, void *p, size_t l, int f), (fd, p, l, f))
 WRAP(int, accept, (int fd, struct sockaddr *sa, socklen_t *l), (fd, sa, l))
 WRAP(int, close, (int fd), (fd))
 
-/* varnishd's own programs, such as the C compiler, are left alone */
+/* Programs that varnishd starts, such as the C compiler, are left alone */
 static void __attribute__((constructor))
 begin(void)
 {

@@ -45,8 +45,8 @@ static struct {
 	unsigned		raw_takes;	/* the same; only of the first
 						 * RAW_FIRST readings */
 	int			real_raw;	/* the raw clock is the real one */
-	unsigned		raw, slow;	/* readings of the raw clock, and
-						 * which of them are not slow */
+	unsigned		raw, slow;	/* readings of the raw clock; one
+						 * in `slow` is fast, 0: all */
 	struct perf_event_attr	attr;		/* it was asked for */
 	int			pid, cpu, group;
 	unsigned long		flags;
@@ -137,7 +137,7 @@ spin(uint64_t cycles)
 		continue;
 }
 
-/* A clock that is exact; before most readings the thread is held up */
+/* An exact clock.  With kernel.slow, the thread is held up before most readings */
 static int
 raw_clock(struct timespec *ts)
 {
@@ -780,7 +780,7 @@ test_rseq_is_used(void **state)
 	assert_int_equal(own_rseq()->rseq_cs, 0);
 }
 
-static int
+static void
 rseq_source(struct meter_source *src)
 {
 
@@ -790,7 +790,6 @@ rseq_source(struct meter_source *src)
 		    "no TSC\n");
 		skip();
 	}
-	return (1);
 }
 
 /* Laps on the TSC ask no clock for METER_TRUST ns */
@@ -803,7 +802,7 @@ test_trust(void **state)
 	int i;
 
 	(void)state;
-	(void)rseq_source(&src);
+	rseq_source(&src);
 	src.ns_per_tsc = 1;
 	METER_Open(&m, &src);
 	assert_int_equal(METER_Cheap(&m), 1);
@@ -849,7 +848,7 @@ test_tsc_back(void **state)
 	struct meter m;
 
 	(void)state;
-	(void)rseq_source(&src);
+	rseq_source(&src);
 	src.ns_per_tsc = 1e-14;
 	METER_Open(&m, &src);
 	m.tsc += UINT64_C(1) << 60;
@@ -866,7 +865,7 @@ test_close_disarms(void **state)
 	struct meter m, n;
 
 	(void)state;
-	(void)rseq_source(&src);
+	rseq_source(&src);
 	src.ns_per_tsc = 1e-12;
 	METER_Open(&n, &src);
 	METER_Open(&m, &src);
@@ -938,7 +937,7 @@ test_lap_from_middle(void **state)
 	int i;
 
 	(void)state;
-	(void)rseq_source(&src);
+	rseq_source(&src);
 	src.ns_per_tsc = 1;
 	kernel.thread_takes = 500000;
 	for (i = 0; i < UNDISTURBED; i++) {

@@ -247,7 +247,7 @@ test_refill(void **state)
 	(void)learn(50000 * 160, 1);
 	assert_int_equal(NIC_Backlog(&nic, now), 100000);
 
-	/* With what is left of it, too: 20,000 and 180,000 of 230,000 */
+	/* What is left of it counts: 20,000, and all 230,000 come back */
 	begin(G);
 	release(280000);
 	now += 40 * MS;
@@ -417,8 +417,8 @@ test_too_high(void **state)
 	assert_int_equal(nic.rate, G + G / 256 + 1);
 }
 
-/* Half of the way, whatever was sent under an earlier queue; all of it, to
- * the better of two, if it stood all the time */
+/* The rate goes half of the way down; if the queue stood in two epochs in a
+ * row, all of it, to the larger one of what was sent */
 static void
 test_how_far(void **state)
 {
@@ -456,7 +456,8 @@ test_how_far(void **state)
  * Probes
  */
 
-/* Held is a quarter of the epoch, with half of T sent at least */
+/* An epoch is held if the link was closed for a quarter of it, and half of T
+ * was sent at least */
 static void
 test_held(void **state)
 {
@@ -474,7 +475,7 @@ test_held(void **state)
 		release(250000 + 1531250 - NIC_Backlog(&nic, now));
 		assert_int_equal(learn(G / 2, 0), i == PATIENCE - 1);
 	}
-	/* An epoch that was held before is no held epoch now */
+	/* What held an earlier epoch holds no later one */
 	begin(G);
 	assert_int_equal(held(G), 0);
 	now += 3 * NIC_EPOCH;

@@ -133,7 +133,7 @@ test_equal(void **state)
 	}
 }
 
-/* These two know no weights */
+/* All but two policies know weights */
 static void
 test_weights(void **state)
 {
@@ -195,7 +195,7 @@ count(void *priv)
 	++*(unsigned *)priv;
 }
 
-/* All that changes something asks whether the lock is held */
+/* These functions ask whether the lock is held */
 static void
 test_held(void **state)
 {

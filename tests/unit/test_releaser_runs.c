@@ -98,7 +98,8 @@ a_scale(struct run *r)
 	return (below(r, 3) ? REL_SCALE_ONE : 2 * REL_SCALE_ONE);
 }
 
-/* A request in one of two states, or NULL: the first from a random one on */
+/* One that waits, or runs, or with 0, 0 is idle: the first from a random one
+ * on, or NULL */
 static struct request *
 find(struct run *r, int waits, int runs)
 {
