@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -792,6 +793,28 @@ rseq_source(struct meter_source *src)
 	}
 }
 
+/* The number of a core may be 0 */
+static void
+test_first_core(void **state)
+{
+	struct meter_source src;
+	cpu_set_t before, first;
+
+	(void)state;
+	rseq_source(&src);
+	assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	if (sched_setaffinity(0, sizeof first, &first)) {
+		print_message("not applicable: core 0 is not for this process\n");
+		skip();
+	}
+	assert_int_equal(own_rseq()->cpu_id, 0);
+	choose(&src, "thread-clock");
+	assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+	assert_int_equal(src.rseq, 1);
+}
+
 /* Laps on the TSC ask no clock for METER_TRUST ns */
 static void
 test_trust(void **state)
@@ -981,6 +1004,7 @@ main(void)
 		T(test_tsc_back),
 		T(test_close_disarms),
 		T(test_rate),
+		T(test_first_core),
 		T(test_rate_of_middle),
 		T(test_lap_from_middle),
 #endif
