@@ -264,22 +264,44 @@ spd_dispatch(void)
 }
 
 /*--------------------------------------------------------------------
- * Timestamps by integer arithmetic: printf("%.6f") costs a microsecond.
+ * Ten numbers a request, two digits at a time: printf("%.6f") costs a
+ * microsecond.
  */
 
+static const char digits[] =
+    "00010203040506070809" "10111213141516171819"
+    "20212223242526272829" "30313233343536373839"
+    "40414243444546474849" "50515253545556575859"
+    "60616263646566676869" "70717273747576777879"
+    "80818283848586878889" "90919293949596979899";
+
+/* The last n digits of u; n is even */
 static char *
-spd_uint(char *p, uint64_t u, unsigned digits)
+spd_digits(char *p, uint64_t u, unsigned n)
 {
-	char b[24];
+	char *q;
+
+	for (q = p + n; q > p; u /= 100) {
+		q -= 2;
+		memcpy(q, digits + u % 100 * 2, 2);
+	}
+	return (p + n);
+}
+
+static char *
+spd_uint(char *p, uint64_t u)
+{
+	uint64_t pairs = u;
 	unsigned n = 0;
 
-	do {
-		b[n++] = (char)('0' + u % 10);
-		u /= 10;
-	} while (u > 0 || n < digits);
-	while (n > 0)
-		*p++ = b[--n];
-	return (p);
+	while (pairs >= 100) {
+		pairs /= 100;
+		n += 2;
+	}
+	if (pairs >= 10)
+		return (spd_digits(p, u, n + 2));
+	*p++ = (char)('0' + pairs);
+	return (spd_digits(p, u, n));
 }
 
 static char *
@@ -287,9 +309,9 @@ spd_sec(char *p, double d)
 {
 	uint64_t us = d > 0 ? (uint64_t)(d * 1e6 + .5) : 0;
 
-	p = spd_uint(p, us / 1000000, 1);
+	p = spd_uint(p, us / 1000000);
 	*p++ = '.';
-	return (spd_uint(p, us % 1000000, 6));
+	return (spd_digits(p, us % 1000000, 6));
 }
 
 static void
@@ -326,7 +348,7 @@ spd_log(struct req *req, struct spd_tenant *t, const int64_t v[4],
 		p = spd_sec(p, (double)v[i] * 1e-9);
 	}
 	*p++ = ' ';
-	p = spd_uint(p, bytes, 1);
+	p = spd_uint(p, bytes);
 	*p++ = ' ';
 	*p++ = measured ? 'm' : 'e';
 	*p = '\0';
