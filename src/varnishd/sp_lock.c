@@ -32,6 +32,8 @@ struct hold_times {
 	const char	*by;		/* the function that ended it */
 };
 
+__thread int spd_holds;
+
 static struct lock lck;
 static int wanted;			/* under lck */
 static int timed;			/* the present hold is */
@@ -95,6 +97,7 @@ spd_lock_at(const char *func, int line)
 {
 
 	Lck__Lock(&lck, func, line);
+	spd_holds = 1;
 	if (wanted)
 		hold_begins();
 }
@@ -105,14 +108,8 @@ spd_unlock_at(const char *func, int line)
 
 	if (timed)
 		hold_ends(func);
+	spd_holds = 0;
 	Lck__Unlock(&lck, func, line);
-}
-
-void
-spd_assert_locked(void)
-{
-
-	Lck_AssertHeld(&lck);
 }
 
 /* A loop under the lock has made a step: now and then others may have it */
@@ -120,7 +117,7 @@ void
 spd_pause_at(unsigned step, const char *func, int line)
 {
 
-	spd_assert_locked();
+	SPD_LOCKED();
 	if (step % SPD_PAUSE != SPD_PAUSE - 1)
 		return;
 	spd_unlock_at(func, line);
