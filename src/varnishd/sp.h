@@ -187,6 +187,9 @@ struct spd_worker {
 	_Atomic(struct rel_node *) node;
 	int64_t			charge;		/* ns, its own at release */
 	struct spd_conn		*conn;		/* that it read from last */
+	struct spd_conn		*parks;		/* to be parked, or NULL */
+	int64_t			parks_for;	/* ns */
+	struct rel_node		*picked;	/* it took this itself, at began */
 	const void		*impatient;	/* condition: lend at once */
 	struct spd_tenant	*writer_of;	/* (new), while its request
 						 * counts as a slow reader there */
@@ -247,6 +250,7 @@ struct spd {
 	_Atomic double		sample;		/* p */
 	_Atomic int		synchronised;	/* REL_Synchronised() */
 	_Atomic int		link_busy;	/* as far as known */
+	_Atomic int64_t		harvested;	/* ns, last look */
 
 	/* Under the lock */
 	struct rel		*rel;
@@ -265,7 +269,6 @@ struct spd {
 	int			frozen;
 	unsigned		steps;
 	uint64_t		refuse;		/* debug.sandpaper.fail */
-	int64_t			harvested;	/* ns, last look */
 	int64_t			timer_at;	/* ns, 0: not set */
 	unsigned		slots_max;	/* in the map: a multiple of 64 */
 	uint64_t		slots[SPD_SLOTS_MAX / 64];
@@ -318,6 +321,7 @@ void spd_give(int slot);			/* locked */
 void spd_give_mine(struct spd_worker *);	/* locked */
 struct req *spd_req_of(struct rel_node *);
 struct req *spd_release(int64_t now, int slot);	/* locked; NULL: none now */
+void spd_begin(struct spd_worker *, struct req *, int64_t now);	/* locked */
 void spd_dispatch(void);
 
 /* sp_charge.c */
@@ -335,12 +339,12 @@ void spd_turn_to(struct spd_worker *, struct spd_tenant *, int64_t now);
 
 /* sp_ready.c */
 void spd_ready_init(void);
+struct spd_conn *spd_conn_fd(int fd);
 struct spd_conn *spd_conn(const struct sess *);
 void spd_conn_leave(struct spd_conn *);
 void spd_disarm(struct spd_conn *);
 struct spd_conn *spd_ready_pop(void);		/* locked */
 void spd_ready_push(struct spd_conn *);		/* locked */
-void spd_harvest(int timeout_ms);
 void spd_expire(struct worker *, int64_t now);
 int spd_leaderless(void);
 void spd_parsed(void);

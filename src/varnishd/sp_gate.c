@@ -632,6 +632,25 @@ spd_late(struct worker *wrk, struct req *req)
 	return (1);
 }
 
+/* Locked.  This worker runs it from now on */
+void
+spd_begin(struct spd_worker *me, struct req *req, int64_t now)
+{
+	struct rel_node *n = SPD_NODE(req);
+	struct spd_conn *conn;
+
+	SPD_LOCKED();
+	me->began = now;
+	me->charge = n->charge;
+	spd_turn_to(me, spd_tenant_rel(n->tenant), now);
+	if (!(SPD_FLAGS(n) & SPD_F_GRANTED) || SPD_FLAGS(n) & SPD_F_H2)
+		return;
+	conn = spd_conn_fd(req->sp->fd);
+	AN(conn);
+	assert(conn->sp == req->sp && conn->state == SPD_QUEUED);
+	conn->state = SPD_BUSY;
+}
+
 int
 SPD_Begin(struct worker *wrk, struct req *req)
 {
@@ -650,13 +669,13 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	if (SPD_FLAGS(n) & SPD_F_LATE)
 		return (spd_late(wrk, req));
 	assert(n->state == REL_RUNNING);
-	me->began = METER_Now();
+	if (me->picked != n)
+		me->began = METER_Now();
 	me->blocked = 0;
 	me->piped = me->pipe_out = 0;
 	me->piped_cpu = me->piped_net = 0;
 	granted = (SPD_FLAGS(n) & SPD_F_GRANTED) != 0;
 	if (granted) {
-		SPD_FLAGS(n) &= ~SPD_F_GRANTED;
 		if (me->slot < 0) {
 			spd_own(me, n->slot);
 			me->fresh = me->began;	/* it was woken for it */
@@ -668,14 +687,15 @@ SPD_Begin(struct worker *wrk, struct req *req)
 			AN(conn);
 		}
 	}
-	spd_lock();
-	me->charge = n->charge;
-	spd_turn_to(me, spd_tenant_rel(n->tenant), me->began);
-	if (conn != NULL)
-		conn->state = SPD_BUSY;
-	if (me->slot < 0)
-		spd_retake(me);		/* from a waiting list: even above W */
-	spd_unlock();
+	if (me->picked != n) {
+		spd_lock();
+		spd_begin(me, req, me->began);
+		if (me->slot < 0)
+			spd_retake(me);	/* from a waiting list: even above W */
+		spd_unlock();
+	}
+	me->picked = NULL;
+	SPD_FLAGS(n) &= ~SPD_F_GRANTED;
 	if (granted) {
 		if (spd_client_gone(req, conn))
 			return (spd_bury(me, req));

@@ -48,6 +48,7 @@
 #define SPD_PARSE_RUN	8		/* connections parsed before a release */
 #define SPD_YIELD	500000		/* ns, well below a time slice */
 #define SPD_SUM_TURNS	32		/* requests between two summings */
+#define SPD_QUIET	50		/* ms that a leader keeps its VCL */
 #define SPD_YEAR	3e7		/* s: longer is not parked */
 #define SPD_EXPIRE	16		/* connections in one hold of the lock */
 
@@ -59,7 +60,7 @@ static struct vbh *deadlines;		/* of parked connections, locked */
  * The connection on a file descriptor
  */
 
-static struct spd_conn *
+struct spd_conn *
 spd_conn_fd(int fd)
 {
 	struct spd_conn *c, *none = NULL;
@@ -250,6 +251,13 @@ spd_unpark_locked(struct spd_conn *c)
 	spd.vsc->lingering = spd.nparked;
 }
 
+static int64_t
+spd_ns(double timeout)
+{
+
+	return ((int64_t)(vmin(timeout, SPD_YEAR) * 1e9));
+}
+
 /* How long a connection without a part of a request is parked, s */
 static double
 spd_linger(const struct sess *sp)
@@ -280,7 +288,7 @@ spd_park(struct spd_conn *c, double timeout, int partial)
 
 	if (!spd_arm(c))
 		return (0);
-	deadline = METER_Now() + (int64_t)(vmin(timeout, SPD_YEAR) * 1e9);
+	deadline = METER_Now() + spd_ns(timeout);
 	spd_lock();
 	parked = !c->pending;
 	c->pending = 0;
@@ -328,49 +336,53 @@ spd_to_waiter(struct worker *wrk, struct spd_conn *c)
 	SES_Wait(sp, XPORT_ByNumber(sp->sattr[SA_TRANSPORT]));
 }
 
-/* This worker parses no more */
+/* Locked.  This worker has nothing more to do with the connection that it read
+ * from: it parses no more, and parks it. */
 static void
-spd_end_parsing(struct spd_worker *me)
+spd_end_turn(struct spd_worker *me, int64_t now)
 {
+	struct spd_conn *c = me->parks;
 
-	if (!me->parsing)
+	SPD_LOCKED();
+	if (me->parsing) {
+		me->parsing = 0;
+		AN(spd.parsers);
+		spd.parsers--;
+	}
+	me->parks = NULL;
+	if (c == NULL)
 		return;
-	me->parsing = 0;
-	spd_lock();
-	AN(spd.parsers);
-	spd.parsers--;
-	spd_unlock();
-}
-
-/* The slot of its last request, if it has it still: no request needs it */
-static void
-spd_give_unused(void)
-{
-	struct spd_worker *me = &spd_me;
-	int waiting;
-
-	if (me->slot < 0 || me->node != NULL)
-		return;
-	spd_lock();
-	spd_give_mine(me);
-	waiting = REL_Waiting(spd.rel) > 0;
-	spd_unlock();
-	if (waiting)
-		spd_dispatch();
+	if (c->pending) {
+		c->pending = 0;
+		c->drained = 0;
+		spd_ready_push(c);
+	} else
+		spd_park_locked(c, now + me->parks_for, 0);
 }
 
 /*
- * The same, though it goes on with that connection: it waits for the rest
- * as stock does, or runs the request.
+ * It parses no more, though it goes on with that connection: it waits for the
+ * rest as stock does, or runs the request.  It may have the slot of its last
+ * request still, which no request needs.
  */
 void
 spd_parsed(void)
 {
+	struct spd_worker *me = &spd_me;
+	int waiting = 0;
 
-	if (!spd_me.parsing)
+	if (!me->parsing)
 		return;
-	spd_end_parsing(&spd_me);
-	spd_give_unused();
+	AZ(me->parks);
+	spd_lock();
+	spd_end_turn(me, 0);
+	if (me->slot >= 0 && me->node == NULL) {
+		spd_give_mine(me);
+		waiting = REL_Waiting(spd.rel) > 0;
+	}
+	spd_unlock();
+	if (waiting)
+		spd_dispatch();
 	if (spd.nready > 0)
 		spd_summon();
 }
@@ -383,6 +395,7 @@ static int
 spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
     struct spd_conn *c)
 {
+	struct spd_worker *me = &spd_me;
 	struct http_conn *htc = req->htc;
 	struct sess *sp = req->sp;
 	enum htc_status_e hs;
@@ -434,6 +447,12 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 		    spd_part_keep(wrk, c)) {
 			if (!spd_park(c, timeout, 1))
 				spd_ready_now(c);
+			return (1);
+		}
+		if (hs == HTC_S_EMPTY && spd_arm(c)) {
+			/* When it has the lock next, in SPD_Next() */
+			me->parks = c;
+			me->parks_for = spd_ns(timeout);
 			return (1);
 		}
 		if (spd_park(c, timeout, hs == HTC_S_MORE))
@@ -649,16 +668,17 @@ spd_event(struct spd_conn *c, uint32_t events)
 	}
 }
 
+/* Returns how many */
 static int
-spd_harvest_some(int timeout_ms)
+spd_harvest_some(int timeout_ms, int64_t now)
 {
 	struct epoll_event ev[SPD_EVENTS];
 	struct spd_conn *c;
 	int i, n;
 
 	n = epoll_wait(spd.epoll, ev, SPD_EVENTS, timeout_ms);
+	spd.harvested = timeout_ms == 0 ? now : METER_Now();
 	spd_lock();
-	spd.harvested = METER_Now();
 	spd.vsc->harvests++;
 	for (i = 0; i < n; i++) {
 		if (ev[i].data.u64 == UINT64_MAX) {
@@ -674,16 +694,20 @@ spd_harvest_some(int timeout_ms)
 	return (n);
 }
 
-/* The kernel's list is in order of arrival: whoever comes behind a thousand
- * others is not to wait for as many looks */
-void
-spd_harvest(int timeout_ms)
+/*
+ * The kernel's list is in order of arrival: whoever comes behind a thousand
+ * others is not to wait for as many looks.  Returns whether there was an event
+ * within the timeout.
+ */
+static int
+spd_harvest(int timeout_ms, int64_t now)
 {
-	int i;
+	int i, n;
 
-	for (i = 0; i < SPD_LOOKS; i++)
-		if (spd_harvest_some(i == 0 ? timeout_ms : 0) < SPD_EVENTS)
-			break;
+	n = spd_harvest_some(timeout_ms, now);
+	for (i = 1; i < SPD_LOOKS && n == SPD_EVENTS; i++)
+		n = spd_harvest_some(0, spd.harvested);
+	return (i > 1 || n > 0);
 }
 
 /* Somebody must look again at this time, ns */
@@ -763,16 +787,18 @@ spd_sleep(struct worker *wrk)
 	 * next call must reach it */
 	spd.summoned = 0;
 	spd_unlock();
-	if (SPD_WORKER_VCL(wrk) != NULL)
-		VCL_Rel(&SPD_WORKER_VCL(wrk));
-	Pool_Sumstat(wrk);
-	spd_me.turns = 0;
-	spd_harvest(-1);
+	if (!spd_harvest(SPD_QUIET, 0)) {
+		if (SPD_WORKER_VCL(wrk) != NULL)
+			VCL_Rel(&SPD_WORKER_VCL(wrk));
+		Pool_Sumstat(wrk);
+		spd_me.turns = 0;
+		(void)spd_harvest(-1, 0);
+	}
 	spd_lock();
 	AN(spd.leader);
 	spd.leader = 0;
 	spd_unlock();
-	spd_me.fresh = METER_Now();
+	spd_me.fresh = spd.harvested;
 }
 
 /*--------------------------------------------------------------------
@@ -822,9 +848,9 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	if (me->slot >= 0) {
 		req = spd_release(now, me->slot);
 		if (req != NULL) {
-			SPD_NODE(req)->slot = (uint16_t)me->slot;
-			spd_turn_to(me,
-			    spd_tenant_rel(SPD_NODE(req)->tenant), now);
+			me->picked = SPD_NODE(req);
+			me->picked->slot = (uint16_t)me->slot;
+			spd_begin(me, req, now);
 			SPD_TASK(wrk)->func = SPD_TASK(req)->func;
 			SPD_TASK(wrk)->priv = SPD_TASK(req)->priv;
 			me->parsed = 0;
@@ -845,12 +871,14 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 static void
 spd_leave(struct spd_worker *me)
 {
+	int64_t now = METER_Now();
 	int summon, waiting;
 
 	spd_lock();
+	spd_end_turn(me, now);
 	if (me->slot >= 0)
 		spd_give_mine(me);
-	spd_turn_to(me, NULL, METER_Now());
+	spd_turn_to(me, NULL, now);
 	me->parsed = 0;
 	summon = spd_unwatched() && spd.mode != SPD_OFF;
 	waiting = REL_Waiting(spd.rel) > 0;
@@ -866,20 +894,22 @@ spd_leave(struct spd_worker *me)
  * preempted within a request strands it until the others have had their
  * time slices, which is what a tail is made of.  So a worker that has run
  * for a part of a slice, since it was woken or yielded last, lets the next
- * one run while it has no request.
+ * one run while it has no request.  Returns the time.
  */
-static void
+static int64_t
 spd_yield(struct spd_worker *me)
 {
-	int64_t now;
+	int64_t now = METER_Now();
 
-	if (me->slot < 0 || spd.running <= spd.cores)
-		return;
-	now = METER_Now();
-	if (now - me->fresh < SPD_YIELD)
-		return;
+	if (me->slot < 0 || spd.running <= spd.cores ||
+	    now - me->fresh < SPD_YIELD)
+		return (now);
+	spd_lock();
+	spd_end_turn(me, now);
+	spd_unlock();
 	(void)sched_yield();
 	me->fresh = METER_Now();
+	return (me->fresh);
 }
 
 /*
@@ -916,13 +946,13 @@ SPD_Next(struct worker *wrk)
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	if (!spd.live && (spd_me.magic != SPD_WORKER_MAGIC ||
-	    (spd_me.slot < 0 && !spd_me.parsing)))
+	    (spd_me.slot < 0 && !spd_me.parsing && spd_me.parks == NULL)))
 		return;
 	me = spd_self();
 	spd_runs(me, NULL);
+	me->picked = NULL;
 	wrk->stats->summs++;
 	spd_owe(me);
-	spd_end_parsing(me);
 	if (SPD_TASK(wrk)->func != NULL) {
 		/* An HTTP/2 session, or a debugging transport */
 		if (me->conn != NULL)
@@ -936,7 +966,7 @@ SPD_Next(struct worker *wrk)
 		wrk->stats->ws_thread_overflow++;
 	WS_Rollback(wrk->aws, 0);
 	wrk->seen_methods = 0;
-	spd_yield(me);
+	now = spd_yield(me);
 	if (++me->turns >= SPD_SUM_TURNS && Pool_TrySumstat(wrk))
 		me->turns = 0;
 	while (1) {
@@ -944,16 +974,14 @@ SPD_Next(struct worker *wrk)
 			spd_leave(me);
 			return;
 		}
-		now = METER_Now();
-		spd_lock();
 		if (!looked && now - spd.harvested > SPD_HARVEST) {
 			looked = 1;
 			spd.harvested = now;
-			spd_unlock();
-			spd_harvest(0);
+			(void)spd_harvest(0, now);
 			spd_unowned(me);
-			continue;
 		}
+		spd_lock();
+		spd_end_turn(me, now);
 		next = spd_pick(wrk, me, now);
 		waiting = spd.running < spd.limit &&
 		    REL_Waiting(spd.rel) > 0;
@@ -964,7 +992,7 @@ SPD_Next(struct worker *wrk)
 		if (next == SPD_SLEEP && !looked) {
 			looked = 1;
 			spd_unlock();
-			spd_harvest(0);
+			(void)spd_harvest(0, now);
 			spd_unowned(me);
 			continue;
 		}
@@ -972,6 +1000,7 @@ SPD_Next(struct worker *wrk)
 			spd_sleep(wrk);		/* unlocks */
 			spd_unowned(me);
 			looked = 1;
+			now = me->fresh;
 			continue;
 		}
 		spd_unlock();
