@@ -50,6 +50,7 @@
 
 #define SPD_SLOTS_MAX		16384		/* bits in the map of slots */
 #define SPD_HARVEST		200000		/* ns between two looks */
+#define SPD_NAP			1000000		/* ns, of the deputy */
 
 /*--------------------------------------------------------------------
  * A tenant: what the releaser does not know of it.  All under the lock.
@@ -190,6 +191,9 @@ struct spd_worker {
 	struct spd_conn		*parks;		/* to be parked, or NULL */
 	int64_t			parks_for;	/* ns */
 	struct rel_node		*picked;	/* it took this itself, at began */
+	unsigned		napped;		/* it was the deputy just now */
+	unsigned		late;		/* nobody looked in its nap */
+	uint64_t		nap_released;	/* by all, before its nap */
 	const void		*impatient;	/* condition: lend at once */
 	struct spd_tenant	*writer_of;	/* (new), while its request
 						 * counts as a slow reader there */
@@ -265,6 +269,7 @@ struct spd {
 	unsigned		lent;
 	unsigned		parsers;
 	int			leader;		/* a worker sleeps in epoll_wait */
+	int			deputy;		/* a worker naps */
 	int			summoned;	/* a call for one is under way */
 	int			frozen;
 	unsigned		steps;
@@ -323,6 +328,7 @@ struct req *spd_req_of(struct rel_node *);
 struct req *spd_release(int64_t now, int slot);	/* locked; NULL: none now */
 void spd_begin(struct spd_worker *, struct req *, int64_t now);	/* locked */
 void spd_dispatch(void);
+int spd_hold(int64_t now);			/* locked */
 
 /* sp_charge.c */
 int64_t spd_lap(struct spd_worker *, int wanted);

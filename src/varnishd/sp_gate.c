@@ -231,19 +231,35 @@ spd_release(int64_t now, int slot)
 
 #define SPD_BATCH 16
 
+/*
+ * Every core has a worker, and no request waits for long.  Another thread could
+ * only take a core from a worker that will take these requests itself.  A deputy
+ * naps meanwhile, if there is none it is to be summoned.
+ */
+int
+spd_hold(int64_t now)
+{
+
+	SPD_LOCKED();
+	return (spd.mode == SPD_ON && spd.running >= spd.cores &&
+	    (REL_Waiting(spd.rel) == 0 ||
+	    now - REL_Oldest(spd.rel) < SPD_NAP));
+}
+
 void
 spd_dispatch(void)
 {
 	struct req *req[SPD_BATCH];
 	unsigned n, u;
 	int64_t now;
-	int slot;
+	int slot, deputy;
 
 	do {
 		n = 0;
 		now = METER_Now();
 		spd_lock();
-		while (n < SPD_BATCH && spd.running < spd.limit) {
+		while (n < SPD_BATCH && spd.running < spd.limit &&
+		    !spd_hold(now)) {
 			slot = spd_take();
 			if (slot < 0)
 				break;
@@ -255,12 +271,16 @@ spd_dispatch(void)
 			SPD_NODE(req[n])->slot = (uint16_t)slot;
 			n++;
 		}
+		deputy = !spd.deputy && REL_Waiting(spd.rel) > 0 &&
+		    spd.running < spd.limit && spd_hold(now);
 		spd_unlock();
 		/* A release has its slot: it must never be refused, and not
 		 * wait behind requests that have none. */
 		for (u = 0; u < n; u++)
 			spd_run(req[u]);
 	} while (n == SPD_BATCH);
+	if (deputy)
+		spd_summon();
 }
 
 /*--------------------------------------------------------------------
@@ -641,6 +661,7 @@ spd_begin(struct spd_worker *me, struct req *req, int64_t now)
 
 	SPD_LOCKED();
 	me->began = now;
+	me->late = 0;
 	me->charge = n->charge;
 	spd_turn_to(me, spd_tenant_rel(n->tenant), now);
 	if (!(SPD_FLAGS(n) & SPD_F_GRANTED) || SPD_FLAGS(n) & SPD_F_H2)

@@ -12,7 +12,10 @@
  * While all slots are taken nobody goes to sleep on the set: workers look
  * between two requests, at most every SPD_HARVEST ns.  When slots are free,
  * one worker, the leader, sleeps on the set; on an event it becomes a
- * worker again, and another is summoned if slots are still free.  Whoever
+ * worker again, and another is summoned if slots are still free.  While there
+ * is a request for every core, a leader could only take a core from another
+ * worker, once an event.  Then the deputy naps instead, SPD_NAP at a time, and
+ * looks only if nobody else did meanwhile: requests may be long.  Whoever
  * turns to something else while connections are ready summons one, too:
  * the leader has no event left for these.
  *
@@ -521,13 +524,14 @@ SPD_Resumed(const struct sess *sp)
  * Connections that come from outside
  */
 
-/* Locked.  Nobody sleeps on the set, or nobody who will see what is ready */
+/* Locked.  Nobody sleeps on the set or naps, or nobody will see what is ready */
 int
 spd_unwatched(void)
 {
 
 	SPD_LOCKED();
-	return (!spd.leader || spd.nready > 0);
+	return (spd.nready > 0 || (!spd.leader &&
+	    !(spd.deputy && spd.running >= spd.cores)));
 }
 
 /* Slots are free, and no worker sleeps on the epoll set or is on its way */
@@ -798,7 +802,29 @@ spd_sleep(struct worker *wrk)
 	AN(spd.leader);
 	spd.leader = 0;
 	spd_unlock();
+	spd_me.late = 0;
 	spd_me.fresh = spd.harvested;
+}
+
+/* Locked, returns unlocked */
+static void
+spd_nap(struct spd_worker *me, int64_t now)
+{
+
+	SPD_LOCKED();
+	AZ(spd.deputy);
+	spd.deputy = 1;
+	spd.summoned = 0;
+	me->nap_released = spd.vsc->released;
+	spd_unlock();
+	VTIM_sleep(SPD_NAP * 1e-9);
+	me->fresh = METER_Now();
+	me->napped = 1;
+	me->late = spd.harvested <= now;
+	spd_lock();
+	AN(spd.deputy);
+	spd.deputy = 0;
+	spd_unlock();
 }
 
 /*--------------------------------------------------------------------
@@ -808,8 +834,25 @@ spd_sleep(struct worker *wrk)
 enum spd_next {
 	SPD_RUN,		/* wrk->task is set */
 	SPD_IDLE,		/* nothing, back to the pool */
-	SPD_SLEEP		/* nothing, slots are free, nobody leads */
+	SPD_SLEEP,		/* nothing, slots are free, nobody leads */
+	SPD_NAP_NOW		/* the same, but every core has a request */
 };
+
+/* Locked.  There is nothing to do */
+static enum spd_next
+spd_rest(const struct spd_worker *me, int64_t now)
+{
+
+	SPD_LOCKED();
+	if (spd.running >= spd.limit || spd.mode == SPD_OFF)
+		return (SPD_IDLE);
+	if (!spd.leader && spd.running < spd.cores)
+		return (SPD_SLEEP);
+	if (!spd.deputy && (spd_hold(now) || (me->napped &&
+	    me->nap_released < spd.vsc->released)))
+		return (SPD_NAP_NOW);
+	return (SPD_IDLE);
+}
 
 static enum spd_next
 spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
@@ -832,6 +875,10 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	}
 	if (me->slot >= 0 && (spd_robbed(me) || spd.running > spd.limit))
 		spd_give_mine(me);	/* somebody rejoined, or W shrank */
+	if (me->slot < 0 && !me->late && spd_hold(now)) {
+		spd_turn_to(me, NULL, now);
+		return (spd_rest(me, now));
+	}
 	if (spd.parsers < spd.parsers_max && me->parsed < SPD_PARSE_RUN &&
 	    (c = spd_ready_pop()) != NULL) {
 		spd.parsers++;
@@ -864,7 +911,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	}
 	me->parsed = 0;
 	spd_turn_to(me, NULL, now);
-	return (spd.leader || spd.running >= spd.limit ? SPD_IDLE : SPD_SLEEP);
+	return (spd_rest(me, now));
 }
 
 /* Leave the loop: with another task to do, or because Sandpaper is off */
@@ -942,7 +989,7 @@ SPD_Next(struct worker *wrk)
 	struct spd_worker *me;
 	enum spd_next next;
 	int64_t now;
-	int waiting, lead, looked = 0;
+	int waiting, held, lead, looked = 0;
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	if (!spd.live && (spd_me.magic != SPD_WORKER_MAGIC ||
@@ -951,6 +998,7 @@ SPD_Next(struct worker *wrk)
 	me = spd_self();
 	spd_runs(me, NULL);
 	me->picked = NULL;
+	me->napped = 0;
 	wrk->stats->summs++;
 	spd_owe(me);
 	if (SPD_TASK(wrk)->func != NULL) {
@@ -985,10 +1033,9 @@ SPD_Next(struct worker *wrk)
 		next = spd_pick(wrk, me, now);
 		waiting = spd.running < spd.limit &&
 		    REL_Waiting(spd.rel) > 0;
-		lead = spd.running < spd.limit && (!spd.leader ||
-		    (spd.nready > 0 && !me->parsing));
-		if (next == SPD_SLEEP && spd.mode == SPD_OFF)
-			next = SPD_IDLE;
+		held = spd_hold(now);
+		lead = spd.running < spd.limit && (held ? !spd.deputy :
+		    !spd.leader || (spd.nready > 0 && !me->parsing));
 		if (next == SPD_SLEEP && !looked) {
 			looked = 1;
 			spd_unlock();
@@ -1003,13 +1050,21 @@ SPD_Next(struct worker *wrk)
 			now = me->fresh;
 			continue;
 		}
+		if (next == SPD_NAP_NOW) {
+			spd_nap(me, now);	/* unlocks */
+			looked = !me->late;
+			now = me->fresh;
+			continue;
+		}
 		spd_unlock();
+		if (next == SPD_IDLE)
+			me->late = 0;
 		if (next == SPD_RUN && me->parsing &&
 		    !METER_Cheap(me->meter) && spd_drawn(me)) {
 			(void)spd_lap(me, 1);
 			me->turn_drawn = 1;
 		}
-		if (next == SPD_RUN && waiting)
+		if (next == SPD_RUN && waiting && !held)
 			spd_dispatch();
 		if (next == SPD_RUN && lead)
 			spd_summon();
