@@ -21,7 +21,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from mutate_suite import Suite, Test, digest, must
+from mutate_suite import Suite, Test, covered_lines, digest, must
 
 LIBRARIES = ("perfctr", "poolmgr", "releaser", "tenants")
 # A variable that a mutant leaves unset has 0xfe in each byte
@@ -218,24 +218,13 @@ class Programs(Suite):
             **self.env(Test(g.name, case), 600),
             "GCOV_PREFIX": str(data), "GCOV_PREFIX_STRIP": "99"})
         lines: list[list[Any]] = []
-        for p in sorted(data.glob("*.gcda")):
-            (data / (p.stem + ".gcno")).symlink_to(
-                self.cover / (p.stem + ".gcno"))
-            unit = p.stem.removesuffix(".c").removesuffix(".cc")
-            owner = unit if unit.startswith("src-") else g.name
-            for text in must(["gcov", "-j", "-t", p], self.top).splitlines():
-                for f in json.loads(text)["files"]:
-                    if name := self.in_src(f["file"]):
-                        lines += [[name, at["line_number"],
-                                   at["count"] > 0, owner]
-                                  for at in f["lines"]]
+        for stem, file, line, reached in covered_lines(
+                data, self.cover, self.top):
+            unit = stem.removesuffix(".c").removesuffix(".cc")
+            lines.append([file, line, reached,
+                          unit if unit.startswith("src-") else g.name])
         shutil.rmtree(data)
         return lines
-
-    def in_src(self, file: str) -> str:
-        path = (self.top / file).resolve()
-        return (str(path.relative_to(self.top)) if
-                path.is_relative_to(self.top / "src") else "")
 
     def take(self, program: str, learned: Mapping[str, Any]) -> None:
         units = {u.replace("/", "-").rpartition(".")[0]: u

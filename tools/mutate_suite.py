@@ -5,14 +5,16 @@ reaches which line, how long it takes, and in which order tests are run."""
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import signal
 import subprocess
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, ClassVar
 
 from mutants import Mutant
 
@@ -57,6 +59,31 @@ def must(argv: Sequence[str | Path], cwd: Path,
     return p.stdout
 
 
+def covered_lines(data: Path, notes: Path, top: Path,
+                  ) -> Iterator[tuple[str, str, int, bool]]:
+    """Object, file, line and whether it is reached, for files under src/.
+    data has gcov's counts, notes has what the compiler wrote of them."""
+    src = top / "src"
+    for p in sorted(data.glob("*.gcda")):
+        (data / f"{p.stem}.gcno").symlink_to(notes / f"{p.stem}.gcno")
+        for text in must(["gcov", "-j", "-t", p], top).splitlines():
+            for f in json.loads(text)["files"]:
+                path = (top / f["file"]).resolve()
+                if path.is_relative_to(src):
+                    for at in f["lines"]:
+                        yield (p.stem, str(path.relative_to(top)),
+                               at["line_number"], at["count"] > 0)
+
+
+def nearest_code(m: Mutant, code: Container[tuple[str, int]]) -> int:
+    """A line without code of its own, such as the second one of a call,
+    counts as the nearest line above that has code."""
+    for line in range(m.line, m.first - 1, -1):
+        if (m.file, line) in code:
+            return line
+    return m.line
+
+
 @dataclass(frozen=True)
 class Test:
     """What is run at a time: a program, or one case of it."""
@@ -80,8 +107,12 @@ class Verdict:
 @dataclass
 class Suite(ABC):
     """The tests of one part of the sources.  A class of its own for each way
-    to put a mutant under test: Units has the libraries.  A further one, say
-    for src/varnishd, goes into the list in tools/mutate."""
+    to put a mutant under test: Units has the libraries, Varnishd has
+    src/varnishd.  A further one goes into the list in tools/mutate."""
+
+    required: ClassVar[float] = 0.95        # score of each folder
+    # Has each mutant that no test sees to be in tests/mutants.txt?
+    every_listed: ClassVar[bool] = True
 
     top: Path
     out: Path
@@ -92,6 +123,8 @@ class Suite(ABC):
     reach: defaultdict[tuple[str, int], set[Test]] = field(
         default_factory=lambda: defaultdict(set))
     kills: Counter[tuple[str, str]] = field(default_factory=Counter)
+    # Which sample its mutants are, for the record; empty: they are all
+    about: dict[str, Any] = field(default_factory=dict)
 
     @abstractmethod
     def files(self) -> list[str]:
@@ -104,6 +137,10 @@ class Suite(ABC):
     @abstractmethod
     def find(self, file: str) -> list[Mutant]:
         """The mutants of a file."""
+
+    def find_all(self, files: Sequence[str]) -> list[Mutant]:
+        """Those of several files, in the order in which they are judged."""
+        return [m for f in files for m in self.find(f)]
 
     @abstractmethod
     def judge(self, m: Mutant, passed: Mapping[str, str]) -> Verdict:

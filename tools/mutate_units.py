@@ -22,6 +22,7 @@ from mutate_suite import (
     SURVIVED,
     UNREACHED,
     Verdict,
+    nearest_code,
     run,
 )
 
@@ -49,11 +50,8 @@ class Units(Programs):
         return found
 
     def attribute(self, m: Mutant) -> None:
-        """A line without code of its own, such as the second one of a call,
-        gets the tests of the nearest line above that has code."""
-        at = m.line
-        while (m.file, at) not in self.units_of and at > m.first:
-            at -= 1
+        """Gives the mutant the tests of the nearest line that has code."""
+        at = nearest_code(m, self.units_of)
         for table in (self.units_of, self.reach):
             if at != m.line and (m.file, at) in table:
                 table[m.file, m.line] = table[m.file, at]  # type: ignore

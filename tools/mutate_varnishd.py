@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A sample of the mutants of src/varnishd, judged by the varnishtest cases.
+
+A mutant is one object of a varnishd: only this object is compiled, and a
+varnishd is linked from it and the objects of `make varnish`. The cases that
+execute the mutated line run on this varnishd, several at a time, until one
+fails. A case judges only if it passes without a mutant. A failure counts if
+the case fails twice in a row, since cases depend on the machine's load."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import children
+import mutants
+import vtc
+from mutants import Mutant
+from mutate_suite import (
+    INVALID,
+    KILLED,
+    SAME,
+    SURVIVED,
+    UNREACHED,
+    Suite,
+    Test,
+    Verdict,
+    covered_lines,
+    digest,
+    must,
+    nearest_code,
+    run,
+)
+
+SEED = 1
+CASES_AT_A_TIME = 4             # of a mutant: they mostly wait
+CASE_SECONDS = 20               # a case that takes longer has failed,
+TIMES = 4                       # unless it takes long without a mutant
+COVER_SECONDS = 90
+COMPILE_SECONDS = 120
+SKIPPED = 77                    # varnishtest's exit status
+FOLDER = "src/varnishd"
+OBJECT = "sandpaper/varnishd/varnishd-"     # of a file in FOLDER
+# A variable that a mutant leaves unset has 0xfe in each byte
+FLAGS = ("-w", "-g0", "-ftrivial-auto-var-init=pattern")
+COVER = ("-w", "-g0", "-O0", "--coverage", "-fprofile-update=atomic")
+VCL_UNOPTIMISED = "'cc_command=exec cc -O0 -fpic -shared -o %o %s'"
+
+# A mutant may send a signal to -1, use any memory, and leave processes. The
+# shell is process 1 of a name space: with it, all ends.
+INSIDE = """ulimit -c 0; ulimit -d 4194304
+[ "$1" = alone ] && ip link set lo up
+shift; "$@"; exit $?"""
+ALONE = ("unshare", "--net", "--pid", "--mount-proc", "--fork", "--kill-child",
+         "sh", "-c", INSIDE, "sh", "alone")
+TOGETHER = ("sh", "-c", INSIDE, "sh", "together")
+
+# Goes into the varnishd that counts lines. gcov writes its counts at exit().
+# A process may also end by abort() or _exit(), and a case may kill it: a
+# short-lived copy of the process writes them from time to time. Counts are
+# added more than once, but we only ask whether they are 0.
+FLUSH = r"""
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+void __gcov_dump(void);
+void __real__exit(int) __attribute__((noreturn));
+void __real_abort(void) __attribute__((noreturn));
+pid_t __real_fork(void);
+void __wrap__exit(int status)
+{
+	__gcov_dump();
+	__real__exit(status);
+}
+void __wrap_abort(void)
+{
+	__gcov_dump();
+	__real_abort();
+}
+static void *flush(void *arg)
+{
+	pid_t pid;
+
+	for (;;) {
+		(void)usleep(300000);
+		pid = __real_fork();
+		if (pid == 0)
+			__wrap__exit(0);
+		if (pid > 0)
+			(void)waitpid(pid, NULL, 0);
+	}
+	return (arg);
+}
+pid_t __wrap_fork(void)
+{
+	pthread_t thread;
+	pid_t pid = __real_fork();
+
+	if (pid == 0)
+		(void)pthread_create(&thread, NULL, flush, NULL);
+	return (pid);
+}
+"""
+WRAP = "-Wl,--wrap=_exit,--wrap=abort,--wrap=fork"
+
+
+@dataclass
+class Tree:
+    """A built Varnish: how its varnishd is compiled and linked."""
+
+    build: Path                 # of build-varnish: src/ and root/ are in it
+    compile: list[str] = field(default_factory=list)
+    link: str = ""              # shell words; the objects' names are in it
+
+    @property
+    def cwd(self) -> Path:
+        return self.build / "src" / "bin" / "varnishd"
+
+    @property
+    def path(self) -> str:
+        return f"{self.build}/root/sbin:{self.build}/root/bin"
+
+    def ask(self, file: str) -> None:
+        """Takes both commands from its Makefile, for a file of FOLDER."""
+        if not (self.build / "installed").exists():
+            raise SystemExit(f"mutate: there is no Varnish in {self.build}: "
+                             "run make varnish")
+        said = must(["make", "-n", "V=1", "-W", f"sandpaper/varnishd/{file}",
+                     "varnishd"], self.cwd, {"MAKEFLAGS": "", "MFLAGS": ""})
+        unit = re.search(r"^.* -c -o .*$", said, re.M)
+        link = re.search(r"^.*libtool .* --mode=link .*$", said, re.M)
+        if unit is None or link is None:
+            raise SystemExit(f"mutate: make -n in {self.cwd} has no compile "
+                             "and link command of varnishd")
+        words = shlex.split(unit[0].partition("`")[0])
+        skip = {"-MT", "-MF", "-o"}
+        self.compile = ["gcc", *(self.absolute(w) for w, before in zip(
+            words, ["", *words], strict=False) if w.startswith("-") and
+            before not in skip and w not in {*skip, "-MD", "-MP", "-c"})]
+        dry = must(["sh", "-c", link[0].replace(
+            "libtool ", "libtool --dry-run ", 1)], self.cwd)
+        self.link = dry.splitlines()[-1].removeprefix("libtool: link: ")
+
+    def absolute(self, word: str) -> str:
+        return (f"-I{(self.cwd / word[2:]).resolve()}"
+                if word.startswith("-I") else word)
+
+    def linked(self, to: Path, objects: Mapping[str, Path],
+               extra: Sequence[str] = ()) -> str:
+        """The link command of a varnishd that has these objects, by the name
+        of their source, instead of its own."""
+        link = self.link.replace(" -o varnishd ", " -o " + shlex.quote(
+            str(to)) + " ", 1)
+        for name, path in objects.items():
+            if f" {OBJECT}{name}.o " not in link:
+                raise SystemExit(f"mutate: {FOLDER}/{name}.c is not linked "
+                                 "with varnishd: run make varnish")
+            link = link.replace(f" {OBJECT}{name}.o ", f" {path} ", 1)
+        return " ".join([link, *extra])
+
+
+@dataclass
+class Varnishd(Suite):
+    """What runs on a mutated varnishd."""
+
+    required = 0.85
+    every_listed = False
+
+    varnish: Path = Path()      # a build folder of build-varnish
+    series: str = "7.7"
+    sample: int = 400
+    cases: dict[str, Path] = field(default_factory=dict)
+    width: Counter[Test] = field(default_factory=Counter)   # lines it reaches
+    code: set[tuple[str, int]] = field(default_factory=set)
+    workers: SimpleQueue[Path] = field(default_factory=SimpleQueue)
+    chosen: dict[str, list[Mutant]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.tree = Tree(self.varnish)
+        self.plain = self.out / "varnishd-plain"
+        self.cover = self.out / "varnishd-cover"
+        self.alone = TOGETHER
+        self.includes = [
+            "-iquote", str(self.top / FOLDER),
+            "-iquote", str(self.tree.cwd / "sandpaper" / "varnishd")]
+
+    def files(self) -> list[str]:
+        return [str(p.relative_to(self.top))
+                for p in sorted((self.top / FOLDER).glob("*.c"))]
+
+    # Build
+
+    def compile(self, source: Path, to: Path, flags: Sequence[str]) -> bool:
+        """Paths in the object are those of top, wherever the source is."""
+        return run(["ccache", *self.tree.compile, *self.includes, *flags,
+                    f"-fmacro-prefix-map={self.top}=",
+                    f"-fmacro-prefix-map={source.parents[2]}=",
+                    "-c", source, "-o", to], self.tree.cwd, COMPILE_SECONDS)
+
+    def build(self, folder: Path, flags: Sequence[str],
+              extra: Sequence[str] = ()) -> None:
+        """A varnishd whose objects of ours are compiled with these flags."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        objects = {Path(f).stem: folder / f"{Path(f).stem}.o"
+                   for f in self.files()}
+        with ThreadPoolExecutor(self.jobs) as pool:
+            good = pool.map(lambda f: self.compile(
+                self.top / f, objects[Path(f).stem], flags), self.files())
+        if not all(good):
+            raise SystemExit(f"mutate: {FOLDER} does not compile: "
+                             f"{shlex.join([*self.tree.compile, *flags])}")
+        must(["sh", "-c", self.tree.linked(
+            folder / "varnishd", objects, extra)], self.tree.cwd)
+
+    def prepare(self) -> None:
+        self.tree.ask(Path(self.files()[0]).name)
+        if run([*ALONE, "true"], self.top, CASE_SECONDS):
+            self.alone = ALONE
+        self.build(self.plain, FLAGS)
+        (self.out / "flush.c").write_text(FLUSH)
+        must(["gcc", "-O1", "-c", "flush.c", "-o", "flush.o"], self.out)
+        self.build(self.cover, COVER, [
+            "--coverage", WRAP, str(self.out / "flush.o")])
+        not_run = vtc.read_list(self.top / "patches" / self.series /
+                                "vtc-not-run.txt")
+        self.cases = {p.stem: p for p in sorted(
+            (self.top / "vtc").glob("*.vtc")) if p.stem not in not_run}
+        self.hashes = {c: digest([p]) for c, p in self.cases.items()}
+        self.learn_all()
+        for f in self.files():
+            self.chosen[f] = []
+        for m in self.draw():
+            self.chosen[m.file].append(m)
+        for n in range(self.jobs):
+            worker = self.out / f"varnishd-worker{n}"
+            shutil.rmtree(worker, ignore_errors=True)
+            (worker / FOLDER).mkdir(parents=True)
+            self.workers.put(worker)
+
+    # The sample
+
+    def draw(self) -> list[Mutant]:
+        """The first ones in an order that depends on the mutants only."""
+        args = ["-std=gnu11", *self.includes, *(
+            w for w in self.tree.compile if w[:2] in ("-I", "-D"))]
+        every = [m for f in self.files() for m in mutants.find(
+            self.top / f, f, self.top / f, args)]
+        self.about = {"sample": min(self.sample, len(every)),
+                      "of": len(every), "seed": SEED}
+        return sorted(every, key=place)[:self.sample]
+
+    def find(self, file: str) -> list[Mutant]:
+        for m in self.chosen[file]:
+            self.reach[m.file, m.line] = self.reach[
+                m.file, nearest_code(m, self.code)]
+        return self.chosen[file]
+
+    def find_all(self, files: Sequence[str]) -> list[Mutant]:
+        return sorted(super().find_all(files), key=place)
+
+    # What a case reaches
+
+    def learn_all(self) -> None:
+        library = digest(p for p in (self.top / "src").rglob("*")
+                         if p.is_file())
+        failing = []
+        began = time.monotonic()
+        with ThreadPoolExecutor(self.jobs * CASES_AT_A_TIME) as pool:
+            for n, (case, learned) in enumerate(zip(self.cases, pool.map(
+                    lambda c: self.learn(c, library), self.cases),
+                    strict=True)):
+                if not learned["passes"]:
+                    failing.append(case)
+                for file, line, reached in learned["lines"]:
+                    self.code.add((file, line))
+                    if reached and learned["passes"]:
+                        self.reach[file, line].add(Test(case))
+                        self.width[Test(case)] += 1
+                self.seconds[Test(case)] = learned["seconds"]
+                if time.monotonic() - began > 30:
+                    began = time.monotonic()
+                    print(f"{n + 1} of {len(self.cases)} cases: which lines "
+                          "they reach", flush=True)
+        if failing:
+            print("mutate: these cases do not judge, they are skipped or "
+                  f"fail without a mutant: {' '.join(failing)}", flush=True)
+
+    def learn(self, case: str, library: str) -> dict[str, Any]:
+        """Does it pass twice, in which time, and which lines does it reach?
+        Kept until a source or the case changes."""
+        kept = self.out / f"reach-vtc-{case}.json"
+        key = f"{library} {self.hashes[case]}"
+        if kept.exists():
+            learned = json.loads(kept.read_text())
+            if learned["key"] == key:
+                return dict(learned)
+        lines = self.lines_of(case)
+        began = time.monotonic()
+        passes = all(self.status(case, self.plain, COVER_SECONDS) == 0
+                     for _ in range(2))
+        learned = {"key": key, "passes": passes, "lines": lines,
+                   "seconds": round((time.monotonic() - began) / 2, 2)}
+        kept.write_text(json.dumps(learned))
+        return learned
+
+    def lines_of(self, case: str) -> list[tuple[str, int, bool]]:
+        """File, line and whether it is reached, of FOLDER."""
+        data = self.out / f"gcov-{case}"
+        shutil.rmtree(data, ignore_errors=True)
+        data.mkdir()
+        data.chmod(0o777)       # varnishd changes its user
+        self.status(case, self.cover, COVER_SECONDS, {
+            "GCOV_PREFIX": str(data), "GCOV_PREFIX_STRIP": "99"})
+        lines = [(file, line, reached) for _, file, line, reached in
+                 covered_lines(data, self.cover, self.top)
+                 if file.startswith(FOLDER + "/")]
+        shutil.rmtree(data)
+        return lines
+
+    # Run
+
+    def status(self, case: str, folder: Path, seconds: int,
+               env: Mapping[str, str] | None = None,
+               over: Callable[[], bool] = lambda: False) -> int:
+        """varnishtest's exit status; -1 if it does not end or is over."""
+        # A socket's path is short, so the folder is not under build/
+        with tempfile.TemporaryDirectory(
+                prefix="vtc.", ignore_cleanup_errors=True) as tmp:
+            p = children.start(
+                [*self.alone, self.varnish / "root" / "bin" / "varnishtest",
+                 "-p", VCL_UNOPTIMISED, "-t", str(seconds), self.cases[case]],
+                cwd=self.top,
+                env={**os.environ, "TMPDIR": tmp, **(env or {}), "PATH": ":".join(
+                    [str(folder), self.tree.path, os.environ["PATH"]])},
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                deadline = time.monotonic() + seconds + 10
+                while p.poll() is None and not over():
+                    if time.monotonic() > deadline:
+                        return -1
+                    time.sleep(0.05)
+                return -1 if p.returncode is None else p.returncode
+            finally:
+                if p.poll() is None or self.alone == TOGETHER:
+                    children.end([p], 0)
+                children.forget(p)
+
+    def order(self, m: Mutant) -> list[Test]:
+        """First the cases that killed mutants of the function, then of the
+        file, then those that reach few lines."""
+        def rank(t: Test) -> tuple[float, int, str]:
+            kills = (4 * self.kills[m.file + m.function, t.name] +
+                     self.kills[m.file, t.name])
+            return -kills / (self.seconds[t] + 1), self.width[t], t.name
+        return sorted(self.reach[m.file, m.line], key=rank)
+
+    def judge(self, m: Mutant, passed: Mapping[str, str]) -> Verdict:
+        worker = self.workers.get()
+        try:
+            return self.judge_in(worker, m, passed)
+        finally:
+            self.workers.put(worker)
+
+    def judge_in(self, worker: Path, m: Mutant, passed: Mapping[str, str],
+                 ) -> Verdict:
+        source, name = worker / m.file, Path(m.file).stem
+        mutant = worker / f"{name}.o"
+        source.write_bytes(m.apply((self.top / m.file).read_bytes()))
+        if not self.compile(source, mutant, FLAGS):
+            return Verdict(INVALID)
+        if mutant.read_bytes() == (self.plain / f"{name}.o").read_bytes():
+            return Verdict(SAME)
+        objects = {Path(f).stem: self.plain / f"{Path(f).stem}.o"
+                   for f in self.files()}
+        if not run(["sh", "-c", self.tree.linked(
+                worker / "varnishd", {**objects, name: mutant})],
+                self.tree.cwd, COMPILE_SECONDS):
+            return Verdict(INVALID)
+        if by := self.killer(m, worker, passed):
+            self.killed(m, by)
+            return Verdict(KILLED, by)
+        return Verdict(SURVIVED if self.reach[m.file, m.line] else UNREACHED)
+
+    def killer(self, m: Mutant, folder: Path, passed: Mapping[str, str],
+               ) -> str:
+        """The first case that fails twice, or ''."""
+        found: list[str] = []
+
+        def over() -> bool:
+            return bool(found)
+
+        def fails(t: Test) -> bool:
+            seconds = round(max(CASE_SECONDS, TIMES * self.seconds[t]))
+            return not over() and self.status(
+                t.program, folder, seconds, over=over) not in (0, SKIPPED)
+
+        def one(t: Test) -> None:
+            if not fails(t) or over():
+                return
+            if fails(t) and not over():
+                found.append(t.name)
+            elif not over():
+                print(f"{m.file}:{m.line}: {t.name} failed once, then "
+                      f"passed\t{m.id}", flush=True)
+
+        tests = [t for t in self.order(m)
+                 if passed.get(t.program) != self.hashes[t.program]]
+        with ThreadPoolExecutor(CASES_AT_A_TIME) as pool:
+            list(pool.map(one, tests))
+        return found[0] if found else ""
+
+
+def place(m: Mutant) -> str:
+    """Where the mutant is in the order of the sample."""
+    return hashlib.sha256(f"{SEED}\t{m.id}".encode()).hexdigest()
