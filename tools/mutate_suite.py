@@ -110,9 +110,9 @@ class Suite(ABC):
     to put a mutant under test: Units has the libraries, Varnishd has
     src/varnishd.  A further one goes into the list in tools/mutate."""
 
-    required: ClassVar[float] = 0.95        # score of each folder
-    # Has each mutant that no test sees to be in tests/mutants.txt?
-    every_listed: ClassVar[bool] = True
+    # The score that is enough. None: each mutant that no test sees has to be
+    # in tests/mutants.txt
+    required: ClassVar[float | None] = None
 
     top: Path
     out: Path

@@ -178,7 +178,6 @@ class Varnishd(Suite):
     """What runs on a mutated varnishd."""
 
     required = 0.85
-    every_listed = False
 
     varnish: Path = Path()      # a build folder of build-varnish
     series: str = "7.7"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`make mutate` on a library of a few lines: what is killed, what survives,
-and that a run goes on where the last one ended."""
+"""`make mutate` on a library of a few lines, and on a few lines in a varnishd:
+what is killed, what survives, and that a run goes on where the last one ended.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +16,8 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 PYTHON = "/usr/bin/python3"     # has Debian's python3-clang
 TIMEOUT = 120  # seconds
+VARNISH = Path(os.environ.get(
+    "VARNISH_ROOT", TOP / "build" / "7.7" / "root")).parent
 
 SOURCE = """
 #include "tiny.h"
@@ -113,6 +116,49 @@ main(void)
 	return (cmocka_run_group_tests(tests, NULL, NULL));
 }
 """
+# A file of varnishd with additional functions. Only these are mutated.
+PART = f"""
+#include "{TOP}/src/varnishd/sp_part.c"
+
+int tiny_idle(int);
+
+int
+tiny_idle(int a)
+{{
+	return (a + 5);
+}}
+
+static __attribute__((constructor)) void
+tiny_start(void)
+{{
+	volatile int a = 1, unread = 7;
+
+	(void)unread;
+	if (a > 1)
+		abort();
+}}
+"""
+CASE_GOOD = """varnishtest "A request"
+
+server s1 {
+	rxreq
+	txresp
+} -start
+varnish v1 -vcl+backend { } -start
+client c1 {
+	txreq
+	rxresp
+	expect resp.status == 200
+} -run
+"""
+CASE_BAD = """varnishtest "This case always fails"
+
+shell { false }
+"""
+ABORTS = "src/varnishd/sp_part.c:tiny_start\t> to >=\t0\tif (a > 1)"
+NO_ABORT = "src/varnishd/sp_part.c:tiny_start\tdelete\t0\tabort();"
+UNREAD = ("src/varnishd/sp_part.c:tiny_start\t7 to 8\t0\t"
+          "volatile int a = 1, unread = 7;")
 ALIVE = [
     "src/perfctr/tiny.c:tiny_large\t> to >=\t0\tif (a > 9)",
     "src/perfctr/tiny.c:tiny_large\t9 to 10\t0\tif (a > 9)"]
@@ -136,32 +182,37 @@ def has_clang() -> bool:
 
 @unittest.skipUnless(has_clang(), "no ccache, or no python3-clang: "
                      "tools/install-deps 7.7 mutate")
-class Tiny(unittest.TestCase):
+class Mutate(unittest.TestCase):
     def setUp(self) -> None:
         self.top = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        self.write("src/perfctr/tiny.c", SOURCE)
-        self.write("src/perfctr/tiny.h", HEADER)
-        self.write("tests/unit/test_tiny.c", TEST)
-        # This one cannot be built without Varnish, and is left out
-        self.write("tests/fuzz/fuzz_gate.c", '#include "varnishd/sp.h"\n')
-        self.write("tests/fuzz/corpus/gate/one", "1")
 
     def write(self, name: str, text: str) -> None:
         path = self.top / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def mutate(self, status: int) -> str:
+    def mutate(self, status: int, *argv: str) -> str:
         p = subprocess.run(
             [PYTHON, TOP / "tools/mutate", "--top", self.top, "--jobs",
-             str(os.cpu_count()), "src/perfctr"], text=True, timeout=TIMEOUT,
-            capture_output=True, check=False)
+             str(os.cpu_count()), *(argv or ["src/perfctr"])], text=True,
+            timeout=TIMEOUT, capture_output=True, check=False)
         self.assertEqual(p.returncode, status, p.stdout + p.stderr)
         return p.stdout + p.stderr
 
     def judged(self) -> list[dict[str, str]]:
         path = self.top / "build/mutate/results.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+class Tiny(Mutate):
+    def setUp(self) -> None:
+        super().setUp()
+        self.write("src/perfctr/tiny.c", SOURCE)
+        self.write("src/perfctr/tiny.h", HEADER)
+        self.write("tests/unit/test_tiny.c", TEST)
+        # This one cannot be built without Varnish, and is left out
+        self.write("tests/fuzz/fuzz_gate.c", '#include "varnishd/sp.h"\n')
+        self.write("tests/fuzz/corpus/gate/one", "1")
 
     def test_verdicts_and_going_on(self) -> None:
         said = self.mutate(1)
@@ -216,6 +267,55 @@ class Tiny(unittest.TestCase):
     def test_fails_without_a_mutant(self) -> None:
         self.write("tests/unit/test_tiny.c", TEST.replace(", 8)", ", 9)"))
         self.assertIn("test_tiny fails without a mutant", self.mutate(1))
+
+
+@unittest.skipUnless((VARNISH / "installed").exists(),
+                     "no built Varnish: make varnish")
+class Varnishd(Mutate):
+    def setUp(self) -> None:
+        super().setUp()
+        self.write("src/varnishd/sp_part.c", PART)
+        self.write("vtc/a00001_good.vtc", CASE_GOOD)
+        self.write("vtc/a00002_bad.vtc", CASE_BAD)
+
+    def sample(self, n: int, *argv: str) -> dict[str, str]:
+        """The verdicts; the score is too low."""
+        self.said = self.mutate(1, "--varnish", str(VARNISH), "--sample",
+                                str(n), *argv, "src/varnishd")
+        self.assertIn("src/varnishd: the score has to be 0.85", self.said)
+        judged = self.judged()
+        result = {r["id"]: r["result"] for r in judged}
+        self.assertEqual(len(judged), len(result))  # none was judged twice
+        return result
+
+    def test_verdicts_and_a_larger_sample(self) -> None:
+        few = self.sample(3)
+        self.assertIn("do not judge, they are skipped or fail without a "
+                      "mutant: a00002_bad\n", self.said)
+        self.assertEqual(len(few), 3)
+
+        subprocess.run(["git", "init", "-q"], cwd=self.top, check=True)
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b",
+                        "commit", "-q", "--allow-empty", "-m", "a"],
+                       cwd=self.top, check=True)
+        path = self.top / "mutants.json"
+        result = self.sample(400, "--record", str(path))
+        self.assertEqual(result, result | few)
+        self.assertEqual(result[ABORTS], "killed")
+        self.assertEqual(result[UNREAD], "survived")
+        self.assertIn(UNREAD, self.said)
+        self.assertEqual(sorted(i for i, r in result.items()
+                                if r == "not reached"),
+                         [*(i.replace("perfctr/tiny", "varnishd/sp_part")
+                            for i in IDLE), NO_ABORT])
+        score = json.loads(path.read_text())["folders"]["src/varnishd"]
+        self.assertEqual(score["of"], len(result))
+        self.assertEqual(score["sample"], len(result))
+        self.assertEqual(score["unreached"], 3)
+        self.assertGreater(score["high"], score["score"])
+
+        # The same again: nothing is judged anew
+        self.sample(400)
 
 
 if __name__ == "__main__":
