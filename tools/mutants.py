@@ -28,7 +28,8 @@ BODIES = {CursorKind.COMPOUND_STMT, CursorKind.IF_STMT, CursorKind.FOR_STMT,
           CursorKind.DEFAULT_STMT, CursorKind.LABEL_STMT}
 DELETED = {*BINARY_KINDS, CursorKind.CALL_EXPR, CursorKind.UNARY_OPERATOR,
            CursorKind.CSTYLE_CAST_EXPR, CursorKind.PAREN_EXPR}
-ASSERTS = re.compile(r"assert|AN|AZ|CHECK_OBJ|CAST_OBJ|Lck_Assert|WRONG")
+ASSERTS = re.compile(
+    r"assert|AN|AZ|CHECK_OBJ|CAST_OBJ|Lck_Assert|SPD_LOCKED|WRONG")
 LITERAL = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)([uUlL]*)")
 
 
