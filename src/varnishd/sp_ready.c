@@ -846,12 +846,13 @@ spd_rest(const struct spd_worker *me, int64_t now)
 	SPD_LOCKED();
 	if (spd.running >= spd.limit || spd.mode == SPD_OFF)
 		return (SPD_IDLE);
-	if (!spd.leader && spd.running < spd.cores)
+	if (spd_hold(now))
+		return (spd.deputy ? SPD_IDLE : SPD_NAP_NOW);
+	if (!spd.leader)
 		return (SPD_SLEEP);
-	if (!spd.deputy && (spd_hold(now) || (me->napped &&
-	    me->nap_released < spd.vsc->released)))
-		return (SPD_NAP_NOW);
-	return (SPD_IDLE);
+	/* If requests go on to come, a deputy is needed again at once */
+	return (me->napped && !spd.deputy &&
+	    me->nap_released < spd.vsc->released ? SPD_NAP_NOW : SPD_IDLE);
 }
 
 static enum spd_next
