@@ -51,7 +51,6 @@
 #define SPD_PARSE_RUN	8		/* connections parsed before a release */
 #define SPD_YIELD	500000		/* ns, well below a time slice */
 #define SPD_SUM_TURNS	32		/* requests between two summings */
-#define SPD_QUIET	50		/* ms that a leader keeps its VCL */
 #define SPD_YEAR	3e7		/* s: longer is not parked */
 #define SPD_EXPIRE	16		/* connections in one hold of the lock */
 
@@ -700,10 +699,9 @@ spd_harvest_some(int timeout_ms, int64_t now)
 
 /*
  * The kernel's list is in order of arrival: whoever comes behind a thousand
- * others is not to wait for as many looks.  Returns whether there was an event
- * within the timeout.
+ * others is not to wait for as many looks.
  */
-static int
+static void
 spd_harvest(int timeout_ms, int64_t now)
 {
 	int i, n;
@@ -711,7 +709,6 @@ spd_harvest(int timeout_ms, int64_t now)
 	n = spd_harvest_some(timeout_ms, now);
 	for (i = 1; i < SPD_LOOKS && n == SPD_EVENTS; i++)
 		n = spd_harvest_some(0, spd.harvested);
-	return (i > 1 || n > 0);
 }
 
 /* Somebody must look again at this time, ns */
@@ -791,13 +788,11 @@ spd_sleep(struct worker *wrk)
 	 * next call must reach it */
 	spd.summoned = 0;
 	spd_unlock();
-	if (!spd_harvest(SPD_QUIET, 0)) {
-		if (SPD_WORKER_VCL(wrk) != NULL)
-			VCL_Rel(&SPD_WORKER_VCL(wrk));
-		Pool_Sumstat(wrk);
-		spd_me.turns = 0;
-		(void)spd_harvest(-1, 0);
-	}
+	if (SPD_WORKER_VCL(wrk) != NULL)
+		VCL_Rel(&SPD_WORKER_VCL(wrk));
+	Pool_Sumstat(wrk);
+	spd_me.turns = 0;
+	spd_harvest(-1, 0);
 	spd_lock();
 	AN(spd.leader);
 	spd.leader = 0;
@@ -1026,7 +1021,7 @@ SPD_Next(struct worker *wrk)
 		if (!looked && now - spd.harvested > SPD_HARVEST) {
 			looked = 1;
 			spd.harvested = now;
-			(void)spd_harvest(0, now);
+			spd_harvest(0, now);
 			spd_unowned(me);
 		}
 		spd_lock();
@@ -1040,7 +1035,7 @@ SPD_Next(struct worker *wrk)
 		if (next == SPD_SLEEP && !looked) {
 			looked = 1;
 			spd_unlock();
-			(void)spd_harvest(0, now);
+			spd_harvest(0, now);
 			spd_unowned(me);
 			continue;
 		}
