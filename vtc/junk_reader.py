@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """HTTP/1 clients on a Unix socket that read nothing, and then send junk.
 
-junk_reader.py PATH CLIENTS: the first client asks until varnishd has no room
-left for an answer. The others ask for as many answers as there was room for,
-and then send what is no request. Prints `sent`; ends with its standard input.
+junk_reader.py PATH CLIENTS [at-once]: the first client asks until varnishd has
+no room left for an answer. The others ask for as many answers as there was room
+for, and then send what is no request, or send it with their last request.
+Prints `sent`; ends with its standard input.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ def unread(s: socket.socket) -> int:
     return count
 
 
-def ask(s: socket.socket, seconds: float) -> bool:
-    """Send a request; has an answer come in that time?"""
+def ask(s: socket.socket, seconds: float, more: bytes = b"") -> bool:
+    """Send a request, and more; has an answer come in that time?"""
     before, end = unread(s), time.monotonic() + seconds
-    s.sendall(REQUEST)
+    s.sendall(REQUEST + more)
     while time.monotonic() < end:
         if unread(s) > before:
             return True
@@ -47,17 +48,20 @@ def connect(path: str) -> socket.socket:
 
 
 def main() -> int:
-    path, clients = sys.argv[1], int(sys.argv[2])
+    path, clients, at_once = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
     room = 0
     with connect(path) as s:
         while ask(s, NO_ROOM):
             room += 1
     full = [connect(path) for _ in range(clients)]
     for s in full:
-        if not all(ask(s, TIMEOUT) for _ in range(room)):
+        last = JUNK if at_once else b""
+        if not all(ask(s, TIMEOUT, last if i == room - 1 else b"")
+                   for i in range(room)):
             return 1
-    for s in full:
-        s.sendall(JUNK)
+    if not at_once:
+        for s in full:
+            s.sendall(JUNK)
     print("sent", flush=True)
     sys.stdin.readline()
     return 0

@@ -380,13 +380,16 @@ spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
 	return (done > 0 ? (ssize_t)done : l);
 }
 
-/* An answer without VCL: who parses waits for no reader */
+/* An answer without VCL.  A worker that parses waits for no reader; nor does
+ * one with a slot that has answered a request, and reads the next one. */
 ssize_t
 SPD_Write(int fd, const void *ptr, size_t len)
 {
+	const struct spd_worker *me = &spd_me;
 	struct iovec iov;
 
-	if (spd_me.magic == SPD_WORKER_MAGIC && spd_me.parsing)
+	if (me->magic == SPD_WORKER_MAGIC && (me->parsing ||
+	    (me->slot >= 0 && me->node == NULL)))
 		return (send(fd, ptr, len, MSG_DONTWAIT | MSG_NOSIGNAL));
 	iov.iov_base = TRUST_ME(ptr);
 	iov.iov_len = len;
