@@ -373,7 +373,7 @@ spd_parsed(void)
 	struct spd_worker *me = &spd_me;
 	int waiting = 0;
 
-	if (!me->parsing)
+	if (me->magic != SPD_WORKER_MAGIC || (!me->parsing && me->slot < 0))
 		return;
 	AZ(me->parks);
 	spd_lock();
