@@ -979,8 +979,10 @@ spd_pool_ends(const struct pool *pp)
 	return (pp->die);
 }
 
+/* A worker that was called looks in any case: a request may have passed the
+ * gate since the keeper saw that Sandpaper is drained. */
 void
-SPD_Next(struct worker *wrk)
+spd_next(struct worker *wrk)
 {
 	struct spd_worker *me;
 	enum spd_next next;
@@ -988,9 +990,6 @@ SPD_Next(struct worker *wrk)
 	int waiting, held, lead, looked = 0;
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
-	if (!spd.live && (spd_me.magic != SPD_WORKER_MAGIC ||
-	    (spd_me.slot < 0 && !spd_me.parsing && spd_me.parks == NULL)))
-		return;
 	me = spd_self();
 	spd_runs(me, NULL);
 	me->picked = NULL;
@@ -1066,6 +1065,15 @@ SPD_Next(struct worker *wrk)
 			spd_summon();
 		return;
 	}
+}
+
+void
+SPD_Next(struct worker *wrk)
+{
+
+	if (spd.live || (spd_me.magic == SPD_WORKER_MAGIC &&
+	    (spd_me.slot >= 0 || spd_me.parsing || spd_me.parks != NULL)))
+		spd_next(wrk);
 }
 
 /*--------------------------------------------------------------------*/

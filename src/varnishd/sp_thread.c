@@ -93,7 +93,7 @@ spd_come(struct worker *wrk, void *priv)
 	if (p != NULL)
 		p->called = 0;
 	spd_unlock();
-	SPD_Next(wrk);
+	spd_next(wrk);
 }
 
 /* Whichever pool has a free thread first */
