@@ -214,6 +214,7 @@ struct spd_worker {
 	struct meter		meter[1];
 	/* The keeper's look at it */
 	clockid_t		clock;		/* its CPU time */
+	pid_t			tid;
 	int64_t			looked_began, looked_cpu, still;	/* ns */
 	int64_t			first_cpu;	/* ns, of this request's */
 };

@@ -21,6 +21,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <sys/syscall.h>
 
 #include "sp.h"
 
@@ -61,6 +64,7 @@ spd_self(void)
 	    (uint64_t)(uintptr_t)&spd_me;
 	METER_Open(spd_me.meter, spd.source);
 	PTOK(pthread_getcpuclockid(pthread_self(), &spd_me.clock));
+	spd_me.tid = (pid_t)syscall(SYS_gettid);
 	PTOK(pthread_setspecific(spd_key, &spd_me));
 	return (&spd_me);
 }

@@ -17,9 +17,11 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <net/if.h>
 #include <sys/mman.h>
@@ -325,7 +327,8 @@ spd_learn(int64_t now)
 /*--------------------------------------------------------------------
  * A worker that holds a slot although its CPU clock stands still waits for
  * something that we have no hook for: a VMOD's I/O, a lock.  Its slot is
- * taken away, as if it had lent it.
+ * taken away, as if it had lent it.  But not if all that it waits for is a
+ * core: on a loaded machine that may take as long.
  */
 
 #define SPD_STILL	200000000	/* ns */
@@ -342,15 +345,35 @@ cpu_of(clockid_t clock)
 	return ((int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec);
 }
 
+/* Would this thread run if it had a core?  Where Linux does not say, 0. */
+static int
+spd_runnable(pid_t tid)
+{
+	char path[48], stat[128];
+	const char *p;
+	ssize_t l;
+	int fd;
+
+	bprintf(path, "/proc/self/task/%d/stat", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return (0);
+	l = read(fd, stat, sizeof stat - 1);
+	(void)close(fd);
+	stat[vmax_t(ssize_t, l, 0)] = '\0';
+	p = strrchr(stat, ')');		/* the name's, which may have others */
+	return (p != NULL && !strncmp(p, ") R", 3));
+}
+
 /* Locked.  1: it has stood still for too long */
 static int
-spd_still(struct spd_worker *w, int64_t cpu, int64_t now)
+spd_still(struct spd_worker *w, int64_t cpu, int runnable, int64_t now)
 {
 
 	SPD_LOCKED();
 	if (w->looked_began != w->began)
 		w->first_cpu = cpu;
-	if (w->looked_began != w->began || cpu < 0 ||
+	if (w->looked_began != w->began || cpu < 0 || runnable ||
 	    cpu - w->looked_cpu > 10000) {
 		w->looked_began = w->began;
 		w->looked_cpu = cpu;
@@ -482,7 +505,8 @@ spd_watch(int64_t now)
 	static unsigned at;		/* in the map: looks go around */
 	int64_t cpu[SPD_LOOKED];
 	clockid_t clock[SPD_LOOKED];
-	int slot[SPD_LOOKED], s;
+	pid_t tid[SPD_LOOKED];		/* 0: it is not asked if it runs */
+	int slot[SPD_LOOKED], runnable[SPD_LOOKED], s;
 	struct spd_worker *w;
 	uint64_t taken;
 	unsigned words, n = 0, u, owners = 0, stolen = 0;
@@ -497,6 +521,8 @@ spd_watch(int64_t now)
 			if (w == NULL || now - w->began < SPD_LONG)
 				continue;
 			slot[n] = s;
+			tid[n] = w->looked_began == w->began &&
+			    now - w->still >= SPD_STILL ? w->tid : 0;
 			clock[n++] = w->clock;
 		}
 		at = (at + 1) % (SPD_SLOTS_MAX / 64);
@@ -504,14 +530,16 @@ spd_watch(int64_t now)
 	spd_unlock();
 	if (n == 0)
 		return;
-	for (u = 0; u < n; u++)
+	for (u = 0; u < n; u++) {
 		cpu[u] = cpu_of(clock[u]);
+		runnable[u] = tid[u] != 0 && spd_runnable(tid[u]);
+	}
 	spd_lock();
 	for (u = 0; u < n; spd_pause(u++)) {
 		w = spd.owner[slot[u]];
 		if (w == NULL || w->clock != clock[u])
 			continue;		/* it has been given back */
-		if (!spd_still(w, cpu[u], now)) {
+		if (!spd_still(w, cpu[u], runnable[u], now)) {
 			spd_refresh(w, cpu[u], now);
 			continue;
 		}

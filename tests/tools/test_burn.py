@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import os
 import select
+import subprocess
+import sys
+import time
 import unittest
+from pathlib import Path
 
 from preloaded import ROOT, Preloaded
 
 BURNT = 2.0  # seconds, at least
 SLACK = 0.5  # seconds: what VCL may cost beside it
+STARVED = 5.0  # seconds with next to nothing of a core
 VCL = """vcl 4.0;
 import std;
 backend be { .host = "127.0.0.1"; .port = "9"; }
@@ -51,6 +57,32 @@ class Burn(Preloaded):
         for _ in range(10):
             self.assertEqual(self.status(self.ask("b.example")), 200)
         self.assertFalse(select.select([self.burner], [], [], 0)[0])
+        self.end()
+        self.assert_alive()
+
+    def busiest(self) -> int:
+        """Return the thread of the child that has had most CPU time."""
+        mgt = self.process.pid
+        child = Path(f"/proc/{mgt}/task/{mgt}/children").read_text().split()[0]
+        return max((int(p.name) for p in Path(f"/proc/{child}/task").iterdir()),
+                   key=lambda tid: int(
+                       Path(f"/proc/{child}/task/{tid}/schedstat")
+                       .read_text().split()[0]))
+
+    def test_who_gets_no_core_keeps_its_slot(self) -> None:
+        self.start(slots=2)
+        time.sleep(SLACK)
+        tid, core = self.busiest(), min(os.sched_getaffinity(0))
+        os.sched_setaffinity(tid, {core})
+        os.sched_setscheduler(tid, os.SCHED_IDLE, os.sched_param(0))
+        others = [subprocess.Popen(
+            [sys.executable, "-c", f"import os; os.sched_setaffinity(0, "
+             f"{{{core}}})\nwhile True: pass"]) for _ in range(4)]
+        time.sleep(STARVED)
+        for other in others:
+            other.kill()
+            other.wait()
+        self.assertEqual(self.counter("SANDPAPER.stalled"), 0)
         self.end()
         self.assert_alive()
 
