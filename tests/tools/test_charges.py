@@ -13,18 +13,28 @@ NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 SECOND = 1_000_000  # us, as debug.sandpaper.cost takes them
 CORES = 4
 TRIES = 64  # one in two is measured
-VCL = """vcl 4.1;
-backend origin { .host = "127.0.0.1"; .port = "%d"; }
-sub vcl_recv {
-	if (req.url == "/held") { return (pass); }
-	if (req.url == "/work") {
-		set req.http.x = "0123456789abcdefghij";
-WORK	}
+WORK = ('\t\tset req.http.x = "0123456789abcdefghij";\n'
+        + "\t\tset req.http.x = req.http.x + req.http.x;\n" * 6
+        + '\t\tset req.http.y = regsuball(req.http.x, "[a-j]", "-");\n' * 50)
+VCL = f"""vcl 4.1;
+backend origin {{ .host = "127.0.0.1"; .port = "%d"; }}
+sub vcl_recv {{
+	if (req.url == "/held") {{ return (pass); }}
+	if (req.url == "/fetch") {{ return (hash); }}
+	if (req.url == "/work") {{
+{WORK}	}}
 	return (synth(200));
-}
-""".replace("WORK", "\t\tset req.http.x = req.http.x + req.http.x;\n" * 6
-            + '\t\tset req.http.y = regsuball(req.http.x, "[a-j]", "-");\n'
-            * 50)
+}}
+sub vcl_backend_fetch {{
+	if (bereq.url == "/fetch") {{
+{WORK.replace("req.", "bereq.")}	}}
+}}
+sub vcl_backend_response {{
+	set beresp.ttl = 1ms;
+	set beresp.grace = 1h;
+	return (deliver);
+}}
+"""
 
 
 @unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
@@ -50,14 +60,21 @@ class Charges(Preloaded):
     def held(self, host: str) -> tuple[socket.socket, socket.socket]:
         """Return a client, and the origin's end of its request."""
         client = self.ask(host, "/held")
-        peer, _ = self.origin.accept()
-        self.enterContext(peer)
-        return client, peer
+        return client, self.asked()
 
-    def end(self, client: socket.socket, peer: socket.socket) -> None:
+    def asked(self) -> socket.socket:
+        """Return the origin's end of a request."""
+        peer, _ = self.origin.accept()
+        return self.enterContext(peer)
+
+    def answer(self, peer: socket.socket) -> None:
         """Answer it."""
         peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"
                      b"Connection: close\r\n\r\n")
+
+    def end(self, client: socket.socket, peer: socket.socket) -> None:
+        """Answer it, and see that the client has the answer."""
+        self.answer(peer)
         self.assertEqual(self.status(client), 200)
 
     def account(self, tenant: str) -> int:
@@ -125,6 +142,31 @@ class Charges(Preloaded):
         charged = after["account_s"] - (account / SECOND - 1)
         self.assertGreater(charged, cpu / CORES / 2)
         self.assertLess(charged, cpu / CORES * 2)
+
+    def cpu(self, tenant: str) -> float:
+        """Return the CPU time that it was charged, in seconds."""
+        cpu: float = self.tenant(tenant)["cpu_s"]
+        return cpu
+
+    def test_a_fetch_is_charged_to_its_tenant(self) -> None:
+        self.start("-p", "workspace_backend=1m", "-p", "sandpaper_sample=1")
+        self.assertEqual(self.status(self.ask("b.example", "/work")), 200)
+        self.await_counter("SANDPAPER.completed", 1)
+        work = self.cpu("b.example")  # a fetch does the same
+        before = 0.0
+        for fetches, background in ((1, False), (2, True)):
+            client = self.ask("a.example", "/fetch")
+            peer = self.asked()
+            if background:
+                self.assertEqual(self.status(client), 200)
+                self.answer(peer)
+            else:
+                self.end(client, peer)
+            self.await_counter("SANDPAPER.fetches", fetches)
+            charged = self.cpu("a.example") - before
+            self.assertGreater(charged, work / 2, f"fetch {fetches}")
+            before += charged
+        self.assertLess(self.cpu("b.example"), 1.5 * work)
 
 
 if __name__ == "__main__":
