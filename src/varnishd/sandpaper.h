@@ -28,8 +28,8 @@
  *		when as many of the tenant's workers as may be wait for
  *		slow readers
  * SPD_Read	like read(2), lending while nothing comes
- * SPD_Write	like write(2), of an answer without VCL: a worker that parses
- *		does not wait
+ * SPD_Write	like write(2), of an answer without VCL: a worker that parses,
+ *		or has a slot but no request, does not wait
  * SPD_Writev	like writev(2), lending to slow readers only
  * SPD_FetchTask	like Pool_Task() for a backend fetch: not above its tenant's
  *		limit, and counted until SPD_FetchEnd()
