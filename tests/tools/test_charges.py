@@ -4,23 +4,29 @@
 from __future__ import annotations
 
 import socket
+import time
 import unittest
+from typing import Any
 
 from preloaded import ROOT, TIMEOUT, Preloaded
 
 # Where a measurement takes a system call, only some requests are measured
 NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 SECOND = 1_000_000  # us, as debug.sandpaper.cost takes them
+MS = 1_000_000  # ns
 CORES = 4
+LONG = 0.2  # seconds on each core
 TRIES = 64  # one in two is measured
 WORK = ('\t\tset req.http.x = "0123456789abcdefghij";\n'
         + "\t\tset req.http.x = req.http.x + req.http.x;\n" * 6
         + '\t\tset req.http.y = regsuball(req.http.x, "[a-j]", "-");\n' * 50)
 VCL = f"""vcl 4.1;
+import std;
 backend origin {{ .host = "127.0.0.1"; .port = "%d"; }}
 sub vcl_recv {{
 	if (req.url == "/held") {{ return (pass); }}
 	if (req.url == "/fetch") {{ return (hash); }}
+	if (req.url == "/burn") {{ std.syslog(0, "burn"); }}
 	if (req.url == "/work") {{
 {WORK}	}}
 	return (synth(200));
@@ -41,13 +47,13 @@ sub vcl_backend_response {{
 class Charges(Preloaded):
     """Requests wait for an origin that is the test."""
 
-    def start(self, *options: str, **env: str) -> None:
+    def start(self, *options: str, preload: str = "", **env: str) -> None:
         """Start varnishd with the policy whose accounts are simplest."""
         self.origin = self.enterContext(
             socket.create_server(("127.0.0.1", 0)))
         self.origin.settimeout(TIMEOUT)
         self.varnishd(
-            "", "-f", self.vcl(VCL % self.origin.getsockname()[1]),
+            preload, "-f", self.vcl(VCL % self.origin.getsockname()[1]),
             "-p", "sandpaper_new_hosts=tenant",
             "-p", f"sandpaper_cores={CORES}",
             "-p", "workspace_client=1m", "-p", "sandpaper_policy=sfq",
@@ -167,6 +173,86 @@ class Charges(Preloaded):
             self.assertGreater(charged, work / 2, f"fetch {fetches}")
             before += charged
         self.assertLess(self.cpu("b.example"), 1.5 * work)
+
+    def risen(self, what: str, above: float) -> dict[str, Any]:
+        """Return what is said of a.example, once this is above that."""
+        end = time.monotonic() + TIMEOUT
+        while (said := self.tenant("a.example"))[what] <= above:
+            self.assertLess(time.monotonic(), end, f"{what} does not rise")
+        return said
+
+    def clocked(self, sample: float, step: int) -> None:
+        """Start it: each measurement of CPU time is of so many ns."""
+        self.start("-p", "sandpaper_counter=thread-clock", "-p",
+                   f"sandpaper_sample={sample}", preload="cpu_clocks",
+                   CPU_STEP_NS=str(step), **NO_RSEQ)
+
+    def test_the_residual_is_charged(self) -> None:
+        self.clocked(1, 0)
+        end = time.monotonic() + TIMEOUT
+        while not self.counter("SANDPAPER.residual_ns"):
+            self.assertLess(time.monotonic(), end, "no residual")
+            self.assertEqual(self.status(self.ask("b.example")), 200)
+        done = self.counter("SANDPAPER.enqueued")
+        self.await_counter("SANDPAPER.completed", done)
+        least = self.counter("SANDPAPER.residual_ns") * 1e-9
+        self.end(*self.held("a.example"))
+        self.await_counter("SANDPAPER.fetches", 1)
+        self.await_counter("SANDPAPER.completed", done + 1)
+        most = self.counter("SANDPAPER.residual_ns") * 1e-9
+        record = self.log("-g", "raw", "-i", "Sandpaper")[-1].split()
+        self.assertGreaterEqual(float(record[-5]), least - 1e-6)
+        self.assertLessEqual(float(record[-5]), most + 1e-6)
+        # The request's, and the fetch's
+        self.assertGreaterEqual(self.cpu("a.example"), 2 * least - 1e-6)
+        self.assertLessEqual(self.cpu("a.example"), 2 * most + 1e-6)
+
+    def test_a_part_that_is_measured_stands_for_others(self) -> None:
+        self.clocked(1 / 2, MS)
+        client = self.ask("a.example")
+        self.assertEqual(self.status(client), 200)
+        self.await_counter("SANDPAPER.completed", 1)
+        before = after = self.cpu("a.example")
+        for byte in b"G" + TRIES * b"E":
+            client.sendall(bytes([byte]))
+            after = self.cpu("a.example")
+            if after > before:
+                break
+        self.assertGreater(after, before)
+        parts = (after - before) / (2e-9 * MS)
+        self.assertAlmostEqual(parts, round(parts))
+
+    def test_a_part_is_divided_by_the_cores(self) -> None:
+        self.clocked(1, MS)
+        client = self.ask("a.example")
+        self.assertEqual(self.status(client), 200)
+        for tenant in ("a.example", "b.example"):
+            self.cost(tenant, SECOND)
+            self.held(tenant)  # who has no request has no account
+        self.cost("a.example", 0)  # from now on what it really costs
+        before = self.tenant("a.example")
+        client.sendall(b"G")
+        after = self.risen("cpu_s", before["cpu_s"])
+        self.assertAlmostEqual(
+            after["account_s"] - before["account_s"],
+            (after["cpu_s"] - before["cpu_s"]) / CORES, places=6)
+
+    def test_what_goes_on_is_divided_by_the_cores(self) -> None:
+        self.start(preload="burn", BURN_MS="0", BURN_NOW=str(self.now),
+                   BURN_GO=str(self.go))
+        self.cost("b.example", SECOND)
+        self.held("b.example")  # who has no request has no account
+        self.cost("a.example", 1)
+        began = time.monotonic()
+        client = self.ask("a.example", "/burn")
+        self.now.read_text()
+        before = self.tenant("a.example")["account_s"]
+        after = self.risen("account_s", before + LONG)["account_s"]
+        # A thread uses one core at most
+        self.assertLess(after - before, (time.monotonic() - began) / CORES)
+        self.go.write_text("x")
+        self.now.read_text()
+        self.assertEqual(self.status(client), 200)
 
 
 if __name__ == "__main__":
