@@ -115,7 +115,7 @@ class SlowPath(Namespaces):
                              f"SANDPAPER.{name}").split()[1])
 
     def slow(self) -> tuple[subprocess.Popen[str], float]:
-        """Return the slow client, whose answer has begun, and when it asked."""
+        """Return the slow client, once it is answered, and when it asked."""
         slow = self.start(self.client, sys.executable, "-c", CLIENT)
         assert slow.stdout is not None
         return slow, float(slow.stdout.readline())
