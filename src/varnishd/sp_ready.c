@@ -839,10 +839,12 @@ spd_rest(const struct spd_worker *me, int64_t now)
 {
 
 	SPD_LOCKED();
-	if (spd.running >= spd.limit || spd.mode == SPD_OFF)
+	if (spd.mode == SPD_OFF)
 		return (SPD_IDLE);
 	if (spd_hold(now))
 		return (spd.deputy ? SPD_IDLE : SPD_NAP_NOW);
+	if (spd.running >= spd.limit)
+		return (spd.deputy || spd.leader ? SPD_IDLE : SPD_NAP_NOW);
 	if (!spd.leader)
 		return (SPD_SLEEP);
 	/* If requests go on to come, a deputy is needed again at once */
@@ -871,7 +873,8 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	}
 	if (me->slot >= 0 && (spd_robbed(me) || spd.running > spd.limit))
 		spd_give_mine(me);	/* somebody rejoined, or W shrank */
-	if (me->slot < 0 && !me->late && spd_hold(now)) {
+	if (me->slot < 0 && !me->late &&
+	    (spd_hold(now) || spd.running >= spd.limit)) {
 		spd_turn_to(me, NULL, now);
 		return (spd_rest(me, now));
 	}

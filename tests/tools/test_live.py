@@ -226,8 +226,8 @@ class Lock(Judge):
         second = self.folder / "second"
         second.write_text(mapped("two"))
         self.cli("vcl.load", "second", str(second))
-        load = (Group("one", "t0.example", "/hit", conns=20),
-                Group("new", "new.example", "/hit", conns=20, random_host=1))
+        load = (Group("one", "t0.example", "/hit", conns=2),
+                Group("new", "new.example", "/hit", conns=2, random_host=1))
         self.cli("debug.sandpaper.lock", "on")
         with self.load(SECONDS, *load):
             for vcl in ("second", "boot"):
