@@ -355,7 +355,7 @@ void spd_ready_push(struct spd_conn *);		/* locked */
 void spd_expire(struct worker *, int64_t now);
 int spd_leaderless(void);
 void spd_parsed(void);
-void spd_next(struct worker *);
+void spd_find_work(struct worker *);
 int spd_unwatched(void);
 void spd_timer(int64_t when);			/* locked */
 

@@ -236,9 +236,9 @@ spd_release(int64_t now, int slot)
 #define SPD_BATCH 16
 
 /*
- * Every core has a worker, and no request waits for long.  Another thread could
- * only take a core from a worker that will take these requests itself.  A deputy
- * naps meanwhile, if there is none it is to be summoned.
+ * Every core runs a request, and no request has waited for long.  These workers
+ * will take the waiting requests: another thread would only take CPU time from
+ * them.  Who holds requests back summons a deputy, if there is none.
  */
 int
 spd_hold(int64_t now)
@@ -656,7 +656,7 @@ spd_late(struct worker *wrk, struct req *req)
 	return (1);
 }
 
-/* Locked.  This worker runs it from now on */
+/* Locked.  This worker runs this request from now on */
 void
 spd_begin(struct spd_worker *me, struct req *req, int64_t now)
 {

@@ -12,10 +12,11 @@
  * While all slots are taken nobody goes to sleep on the set: workers look
  * between two requests, at most every SPD_HARVEST ns.  When slots are free,
  * one worker, the leader, sleeps on the set; on an event it becomes a
- * worker again, and another is summoned if slots are still free.  While there
- * is a request for every core, a leader could only take a core from another
- * worker, once an event.  Then the deputy naps instead, SPD_NAP at a time, and
- * looks only if nobody else did meanwhile: requests may be long.  Whoever
+ * worker again, and another is summoned if slots are still free.
+ *
+ * If every core runs a request, a leader would take CPU time from these workers
+ * at each event.  So one worker, the deputy, sleeps SPD_NAP ns at a time
+ * instead.  It looks at the set only if nobody else did meanwhile.  Whoever
  * turns to something else while connections are ready summons one, too:
  * the leader has no event left for these.
  *
@@ -222,11 +223,17 @@ spd_deadline_update(void *priv, void *a, unsigned newidx)
 	c->idx = newidx;
 }
 
-static void
+/* 1: parked.  0: bytes came meanwhile */
+static int
 spd_park_locked(struct spd_conn *c, int64_t deadline, int partial)
 {
 
 	SPD_LOCKED();
+	if (c->pending) {
+		c->pending = 0;
+		c->drained = 0;
+		return (0);
+	}
 	c->deadline = deadline;
 	c->partial = (uint8_t)partial;
 	c->blocking = 1;
@@ -236,6 +243,7 @@ spd_park_locked(struct spd_conn *c, int64_t deadline, int partial)
 		spd_part_parked(c, 1);
 	spd.nparked++;
 	spd.vsc->lingering = spd.nparked;
+	return (1);
 }
 
 static void
@@ -292,12 +300,7 @@ spd_park(struct spd_conn *c, double timeout, int partial)
 		return (0);
 	deadline = METER_Now() + spd_ns(timeout);
 	spd_lock();
-	parked = !c->pending;
-	c->pending = 0;
-	if (parked)
-		spd_park_locked(c, deadline, partial);
-	else
-		c->drained = 0;
+	parked = spd_park_locked(c, deadline, partial);
 	if (parked && partial)
 		excess = spd_part_excess();
 	if (excess != NULL)
@@ -352,14 +355,8 @@ spd_end_turn(struct spd_worker *me, int64_t now)
 		spd.parsers--;
 	}
 	me->parks = NULL;
-	if (c == NULL)
-		return;
-	if (c->pending) {
-		c->pending = 0;
-		c->drained = 0;
+	if (c != NULL && !spd_park_locked(c, now + me->parks_for, 0))
 		spd_ready_push(c);
-	} else
-		spd_park_locked(c, now + me->parks_for, 0);
 }
 
 /*
@@ -451,18 +448,18 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 				spd_ready_now(c);
 			return (1);
 		}
-		if (hs == HTC_S_EMPTY && spd_arm(c)) {
+		if (!spd_arm(c)) {
+			spd_parsed();
+			return (0);
+		}
+		if (hs == HTC_S_EMPTY) {
 			/* When it has the lock next, in SPD_Next() */
 			me->parks = c;
 			me->parks_for = spd_ns(timeout);
 			return (1);
 		}
-		if (spd_park(c, timeout, hs == HTC_S_MORE))
+		if (spd_park(c, timeout, 1))
 			return (1);
-		if (!c->armed) {
-			spd_parsed();
-			return (0);
-		}
 	}
 }
 
@@ -523,7 +520,8 @@ SPD_Resumed(const struct sess *sp)
  * Connections that come from outside
  */
 
-/* Locked.  Nobody sleeps on the set or naps, or nobody will see what is ready */
+/* Locked.  No leader and no deputy will see the next event, or connections are
+ * ready, which have no event left */
 int
 spd_unwatched(void)
 {
@@ -671,16 +669,15 @@ spd_event(struct spd_conn *c, uint32_t events)
 	}
 }
 
-/* Returns how many */
+/* Returns how many events there were */
 static int
-spd_harvest_some(int timeout_ms, int64_t now)
+spd_harvest_some(int timeout_ms)
 {
 	struct epoll_event ev[SPD_EVENTS];
 	struct spd_conn *c;
 	int i, n;
 
 	n = epoll_wait(spd.epoll, ev, SPD_EVENTS, timeout_ms);
-	spd.harvested = timeout_ms == 0 ? now : METER_Now();
 	spd_lock();
 	spd.vsc->harvests++;
 	for (i = 0; i < n; i++) {
@@ -697,18 +694,26 @@ spd_harvest_some(int timeout_ms, int64_t now)
 	return (n);
 }
 
-/*
- * The kernel's list is in order of arrival: whoever comes behind a thousand
- * others is not to wait for as many looks.
- */
+/* The kernel's list is in order of arrival: whoever comes behind a thousand
+ * others is not to wait for as many looks */
 static void
-spd_harvest(int timeout_ms, int64_t now)
+spd_harvest(int timeout_ms)
 {
-	int i, n;
+	int i;
 
-	n = spd_harvest_some(timeout_ms, now);
-	for (i = 1; i < SPD_LOOKS && n == SPD_EVENTS; i++)
-		n = spd_harvest_some(0, spd.harvested);
+	for (i = 0; i < SPD_LOOKS; i++)
+		if (spd_harvest_some(i == 0 ? timeout_ms : 0) < SPD_EVENTS)
+			break;
+}
+
+/* Look without waiting; the time is nobody's */
+static void
+spd_look_now(struct spd_worker *me, int64_t now)
+{
+
+	spd.harvested = now;
+	spd_harvest(0);
+	spd_unowned(me);
 }
 
 /* Somebody must look again at this time, ns */
@@ -792,16 +797,17 @@ spd_sleep(struct worker *wrk)
 		VCL_Rel(&SPD_WORKER_VCL(wrk));
 	Pool_Sumstat(wrk);
 	spd_me.turns = 0;
-	spd_harvest(-1, 0);
+	spd_harvest(-1);
+	spd_me.late = 0;
+	spd_me.fresh = METER_Now();
+	spd.harvested = spd_me.fresh;
 	spd_lock();
 	AN(spd.leader);
 	spd.leader = 0;
 	spd_unlock();
-	spd_me.late = 0;
-	spd_me.fresh = spd.harvested;
 }
 
-/* Locked, returns unlocked */
+/* Be the deputy for SPD_NAP ns.  Locked, returns unlocked. */
 static void
 spd_nap(struct spd_worker *me, int64_t now)
 {
@@ -830,26 +836,30 @@ enum spd_next {
 	SPD_RUN,		/* wrk->task is set */
 	SPD_IDLE,		/* nothing, back to the pool */
 	SPD_SLEEP,		/* nothing, slots are free, nobody leads */
-	SPD_NAP_NOW		/* the same, but every core has a request */
+	SPD_DEPUTISE		/* the same, but every core runs a request, or
+				 * all slots are taken */
 };
 
-/* Locked.  There is nothing to do */
+/* Locked.  There is nothing to do for this worker */
 static enum spd_next
-spd_rest(const struct spd_worker *me, int64_t now)
+spd_rest(struct spd_worker *me, int64_t now)
 {
 
 	SPD_LOCKED();
+	me->parsed = 0;
+	spd_turn_to(me, NULL, now);
 	if (spd.mode == SPD_OFF)
 		return (SPD_IDLE);
 	if (spd_hold(now))
-		return (spd.deputy ? SPD_IDLE : SPD_NAP_NOW);
+		return (spd.deputy ? SPD_IDLE : SPD_DEPUTISE);
 	if (spd.running >= spd.limit)
-		return (spd.deputy || spd.leader ? SPD_IDLE : SPD_NAP_NOW);
+		return (spd.deputy || spd.leader ? SPD_IDLE : SPD_DEPUTISE);
 	if (!spd.leader)
 		return (SPD_SLEEP);
-	/* If requests go on to come, a deputy is needed again at once */
+	/* Requests were released during the nap: a deputy will be needed
+	 * again soon */
 	return (me->napped && !spd.deputy &&
-	    me->nap_released < spd.vsc->released ? SPD_NAP_NOW : SPD_IDLE);
+	    me->nap_released < spd.vsc->released ? SPD_DEPUTISE : SPD_IDLE);
 }
 
 static enum spd_next
@@ -874,10 +884,8 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	if (me->slot >= 0 && (spd_robbed(me) || spd.running > spd.limit))
 		spd_give_mine(me);	/* somebody rejoined, or W shrank */
 	if (me->slot < 0 && !me->late &&
-	    (spd_hold(now) || spd.running >= spd.limit)) {
-		spd_turn_to(me, NULL, now);
+	    (spd_hold(now) || spd.running >= spd.limit))
 		return (spd_rest(me, now));
-	}
 	if (spd.parsers < spd.parsers_max && me->parsed < SPD_PARSE_RUN &&
 	    (c = spd_ready_pop()) != NULL) {
 		spd.parsers++;
@@ -908,8 +916,6 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		me->parsed = 0;
 		return (spd_pick(wrk, me, now));
 	}
-	me->parsed = 0;
-	spd_turn_to(me, NULL, now);
 	return (spd_rest(me, now));
 }
 
@@ -982,10 +988,10 @@ spd_pool_ends(const struct pool *pp)
 	return (pp->die);
 }
 
-/* A worker that was called looks in any case: a request may have passed the
- * gate since the keeper saw that Sandpaper is drained. */
+/* Not asked here: is Sandpaper off and drained?  A worker that was called must
+ * look, since a request may have passed the gate after the keeper saw that. */
 void
-spd_next(struct worker *wrk)
+spd_find_work(struct worker *wrk)
 {
 	struct spd_worker *me;
 	enum spd_next next;
@@ -1022,9 +1028,7 @@ spd_next(struct worker *wrk)
 		}
 		if (!looked && now - spd.harvested > SPD_HARVEST) {
 			looked = 1;
-			spd.harvested = now;
-			spd_harvest(0, now);
-			spd_unowned(me);
+			spd_look_now(me, now);
 		}
 		spd_lock();
 		spd_end_turn(me, now);
@@ -1037,8 +1041,7 @@ spd_next(struct worker *wrk)
 		if (next == SPD_SLEEP && !looked) {
 			looked = 1;
 			spd_unlock();
-			spd_harvest(0, now);
-			spd_unowned(me);
+			spd_look_now(me, now);
 			continue;
 		}
 		if (next == SPD_SLEEP) {
@@ -1048,7 +1051,7 @@ spd_next(struct worker *wrk)
 			now = me->fresh;
 			continue;
 		}
-		if (next == SPD_NAP_NOW) {
+		if (next == SPD_DEPUTISE) {
 			spd_nap(me, now);	/* unlocks */
 			looked = !me->late;
 			now = me->fresh;
@@ -1076,7 +1079,7 @@ SPD_Next(struct worker *wrk)
 
 	if (spd.live || (spd_me.magic == SPD_WORKER_MAGIC &&
 	    (spd_me.slot >= 0 || spd_me.parsing || spd_me.parks != NULL)))
-		spd_next(wrk);
+		spd_find_work(wrk);
 }
 
 /*--------------------------------------------------------------------*/

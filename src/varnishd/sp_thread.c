@@ -93,7 +93,7 @@ spd_come(struct worker *wrk, void *priv)
 	if (p != NULL)
 		p->called = 0;
 	spd_unlock();
-	spd_next(wrk);
+	spd_find_work(wrk);
 }
 
 /* Whichever pool has a free thread first */
