@@ -8,7 +8,6 @@ time is left out."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -18,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 from mutate_suite import Suite, Test, covered_lines, digest, must
@@ -72,7 +70,6 @@ class Programs(Suite):
     # Which files have code of a line: .c files of the library, programs
     units_of: defaultdict[tuple[str, int], set[str]] = field(
         default_factory=lambda: defaultdict(set))
-    workers: SimpleQueue[Path] = field(default_factory=SimpleQueue)
     same: dict[tuple[str, ...], bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -145,7 +142,9 @@ class Programs(Suite):
             library = digest([self.top / f for f in (
                 *self.files(), *self.units)])
             for g, learned in zip(self.programs.values(), pool.map(
-                    lambda g: self.learn(g, library),
+                    lambda g: self.kept(
+                        g.name, f"{library} {self.hashes[g.name]}",
+                        lambda: self.learn(g)),
                     self.programs.values()), strict=True):
                 self.take(g.name, learned)
         for n in range(self.jobs):
@@ -161,15 +160,8 @@ class Programs(Suite):
 
     # What a test reaches
 
-    def learn(self, g: Program, library: str) -> dict[str, Any]:
-        """Times of the program's cases, and what they reach. Kept until a
-        source changes."""
-        kept = self.out / f"reach-{g.name}.json"
-        key = f"{library} {self.hashes[g.name]}"
-        if kept.exists():
-            learned = json.loads(kept.read_text())
-            if learned["key"] == key:
-                return dict(learned)
+    def learn(self, g: Program) -> dict[str, Any]:
+        """Times of the program's cases, and what they reach."""
         whole = self.measure(g, Test(g.name))
         cases = {"": whole}
         if whole > WHOLE_SECONDS and not g.corpus:
@@ -184,10 +176,7 @@ class Programs(Suite):
                       f"{seconds:.1f} s", flush=True)
             else:
                 lines[c] = self.covered(g, c)
-        learned = {"key": key, "seconds": {c: cases[c] for c in lines},
-                   "lines": lines}
-        kept.write_text(json.dumps(learned))
-        return learned
+        return {"seconds": {c: cases[c] for c in lines}, "lines": lines}
 
     def argv(self, g: Program, exe: Path) -> list[str | Path]:
         return [exe, *([g.corpus] if g.corpus else [])]

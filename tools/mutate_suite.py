@@ -11,9 +11,17 @@ import signal
 import subprocess
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, ClassVar
 
 from mutants import Mutant
@@ -117,6 +125,8 @@ class Suite(ABC):
     top: Path
     out: Path
     jobs: int
+    # Folders in which a mutant is built, one for each job
+    workers: SimpleQueue[Path] = field(default_factory=SimpleQueue)
     seconds: dict[Test, float] = field(default_factory=dict)
     # Hash of a program's sources: a result holds while that is the same
     hashes: dict[str, str] = field(default_factory=dict)
@@ -142,10 +152,30 @@ class Suite(ABC):
         """Those of several files, in the order in which they are judged."""
         return [m for f in files for m in self.find(f)]
 
-    @abstractmethod
     def judge(self, m: Mutant, passed: Mapping[str, str]) -> Verdict:
         """Runs the tests that reach the mutant.  passed: programs that it
         has survived, with their hash."""
+        worker = self.workers.get()
+        try:
+            return self.judge_in(worker, m, passed)
+        finally:
+            self.workers.put(worker)
+
+    @abstractmethod
+    def judge_in(self, worker: Path, m: Mutant, passed: Mapping[str, str],
+                 ) -> Verdict:
+        """The same, in this folder."""
+
+    def kept(self, name: str, key: str, learn: Callable[[], dict[str, Any]],
+             ) -> dict[str, Any]:
+        """What is learned of a test, or what was when its key was the same."""
+        file = self.out / f"reach-{name}.json"
+        known: dict[str, Any] = (
+            json.loads(file.read_text()) if file.exists() else {})
+        if known.get("key") != key:
+            known = {"key": key, **learn()}
+            file.write_text(json.dumps(known))
+        return known
 
     def order(self, m: Mutant) -> list[Test]:
         """Tests that reach the line: first who kills much in little time."""

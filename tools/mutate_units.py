@@ -81,13 +81,6 @@ class Units(Programs):
             path.write_bytes(before)
         return (to, exes) if good else None
 
-    def judge(self, m: Mutant, passed: Mapping[str, str]) -> Verdict:
-        worker = self.workers.get()
-        try:
-            return self.judge_in(worker, m, passed)
-        finally:
-            self.workers.put(worker)
-
     def judge_in(self, worker: Path, m: Mutant, passed: Mapping[str, str],
                  ) -> Verdict:
         source = (self.top / m.file).read_bytes()

@@ -11,7 +11,6 @@ passes without the mutant."""
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shlex
@@ -24,7 +23,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import children
@@ -188,7 +186,6 @@ class Varnishd(Suite):
     cases: dict[str, Path] = field(default_factory=dict)
     width: Counter[Test] = field(default_factory=Counter)   # lines it reaches
     code: set[tuple[str, int]] = field(default_factory=set)
-    workers: SimpleQueue[Path] = field(default_factory=SimpleQueue)
     chosen: dict[str, list[Mutant]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -284,7 +281,9 @@ class Varnishd(Suite):
         began = time.monotonic()
         with ThreadPoolExecutor(self.jobs * CASES_AT_A_TIME) as pool:
             for n, (case, learned) in enumerate(zip(self.cases, pool.map(
-                    lambda c: self.learn(c, library), self.cases),
+                    lambda c: self.kept(
+                        f"vtc-{c}", f"{library} {self.hashes[c]}",
+                        lambda: self.learn(c)), self.cases),
                     strict=True)):
                 if not learned["passes"]:
                     failing.append(case)
@@ -302,23 +301,14 @@ class Varnishd(Suite):
             print("mutate: these cases do not judge, they are skipped or "
                   f"fail without a mutant: {' '.join(failing)}", flush=True)
 
-    def learn(self, case: str, library: str) -> dict[str, Any]:
-        """Does it pass twice, in which time, and which lines does it reach?
-        Kept until a source or the case changes."""
-        kept = self.out / f"reach-vtc-{case}.json"
-        key = f"{library} {self.hashes[case]}"
-        if kept.exists():
-            learned = json.loads(kept.read_text())
-            if learned["key"] == key:
-                return dict(learned)
+    def learn(self, case: str) -> dict[str, Any]:
+        """Does it pass twice, in which time, and which lines does it reach?"""
         lines = self.lines_of(case)
         began = time.monotonic()
         passes = all(self.status(case, self.plain, COVER_SECONDS) == 0
                      for _ in range(2))
-        learned = {"key": key, "passes": passes, "lines": lines,
-                   "seconds": round((time.monotonic() - began) / 2, 2)}
-        kept.write_text(json.dumps(learned))
-        return learned
+        return {"passes": passes, "lines": lines,
+                "seconds": round((time.monotonic() - began) / 2, 2)}
 
     def lines_of(self, case: str) -> list[tuple[str, int, bool]]:
         """File, line and whether it is reached, of FOLDER."""
@@ -371,13 +361,6 @@ class Varnishd(Suite):
                      self.kills[m.file, t.name])
             return -kills / (self.seconds[t] + 1), self.width[t], t.name
         return sorted(self.reach[m.file, m.line], key=rank)
-
-    def judge(self, m: Mutant, passed: Mapping[str, str]) -> Verdict:
-        worker = self.workers.get()
-        try:
-            return self.judge_in(worker, m, passed)
-        finally:
-            self.workers.put(worker)
 
     def judge_in(self, worker: Path, m: Mutant, passed: Mapping[str, str],
                  ) -> Verdict:

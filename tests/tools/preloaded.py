@@ -17,6 +17,10 @@ from typing import Any
 ROOT = os.environ.get("VARNISH_ROOT", "")
 HERE = Path(__file__).resolve().parent
 TIMEOUT = 60  # seconds
+HELLO = """vcl 4.1;
+backend none none;
+sub vcl_recv { return (synth(200)); }
+"""
 
 
 class Preloaded(unittest.TestCase):

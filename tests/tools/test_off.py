@@ -8,7 +8,7 @@ import time
 import unittest
 from pathlib import Path
 
-from preloaded import ROOT, TIMEOUT, Preloaded
+from preloaded import HELLO, ROOT, TIMEOUT, Preloaded
 
 THREADS = 12  # of the only pool, always
 TASKS = 2  # one thread accepts, and one is kept for fetches
@@ -19,10 +19,6 @@ PING = bytes((0, 0, 8, 6, 0, 0, 0, 0, 0)) + bytes(8)
 BLOCK = b"\x82\x86\x84\x41\x09a.example"
 HEADERS = bytes((0, 0, len(BLOCK), 1, 5, 0, 0, 0, 1)) + BLOCK
 HEADERS_FRAME, PING_FRAME = 1, 6
-VCL = """vcl 4.1;
-backend none none;
-sub vcl_recv { return (synth(200)); }
-"""
 
 
 @unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
@@ -34,7 +30,7 @@ class Off(Preloaded):
         self.map = self.folder / "map"
         self.keeper = self.folder / "keeper"
         self.varnishd(
-            "held_off", "-f", self.vcl(VCL), "-p", "feature=+http2",
+            "held_off", "-f", self.vcl(HELLO), "-p", "feature=+http2",
             "-p", "thread_pools=1", "-p", f"thread_pool_min={THREADS}",
             "-p", f"thread_pool_max={THREADS}", "-p", "timeout_idle=600",
             HELD_MAP=str(self.map), HELD_KEEPER=str(self.keeper))

@@ -10,14 +10,10 @@ import sys
 import threading
 import unittest
 
-from preloaded import HERE, ROOT, TIMEOUT, Preloaded
+from preloaded import HELLO, HERE, ROOT, TIMEOUT, Preloaded
 
 IDLE_MAX = 2000  # connections that keep their request, see sp_ready.c
 OTHERS = 100  # requests of workers, parsers and acceptors, at most
-VCL = """vcl 4.1;
-backend none none;
-sub vcl_recv { return (synth(200)); }
-"""
 
 
 @unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
@@ -83,7 +79,7 @@ class Waits(Preloaded):
     def test_a_tenant_with_bytes_to_parse_is_not_forgotten(self) -> None:
         most, on = 5, self.folder / "on"
         self.varnishd(
-            "held_recv", "-f", self.vcl(VCL),
+            "held_recv", "-f", self.vcl(HELLO),
             "-p", "sandpaper_new_hosts=tenant", "-p", "sandpaper_cores=1",
             "-p", f"sandpaper_tenants_max={most}", HELD_ON=str(on),
             HELD_GO=str(self.go))
