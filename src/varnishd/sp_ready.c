@@ -520,26 +520,27 @@ SPD_Resumed(const struct sess *sp)
  * Connections that come from outside
  */
 
-/* Locked.  No leader and no deputy will see the next event, or connections are
- * ready, which have no event left */
+/* Locked.  Nobody will see the next event soon, or the connections that are
+ * ready: these have no event left for a leader */
 int
 spd_unwatched(void)
 {
 
 	SPD_LOCKED();
-	return (spd.nready > 0 || (!spd.leader &&
-	    !(spd.deputy && spd.running >= spd.cores)));
+	if (spd.deputy && spd.running >= spd.cores)
+		return (0);
+	return (spd.nready > 0 || !spd.leader);
 }
 
-/* Slots are free, and no worker sleeps on the epoll set or is on its way */
+/* The same, and nobody has been called to see to it */
 int
 spd_leaderless(void)
 {
 	int leaderless;
 
 	spd_lock();
-	leaderless = !spd.summoned && spd.running < spd.limit &&
-	    spd_unwatched() && (spd.mode != SPD_OFF || spd.nready > 0);
+	leaderless = !spd.summoned && spd_unwatched() &&
+	    (spd.mode != SPD_OFF || spd.nready > 0);
 	spd_unlock();
 	return (leaderless);
 }
@@ -836,9 +837,17 @@ enum spd_next {
 	SPD_RUN,		/* wrk->task is set */
 	SPD_IDLE,		/* nothing, back to the pool */
 	SPD_SLEEP,		/* nothing, slots are free, nobody leads */
-	SPD_DEPUTISE		/* the same, but every core runs a request, or
-				 * all slots are taken */
+	SPD_DEPUTISE		/* nothing, new requests are held back, or have
+				 * no slot, and nobody is the deputy */
 };
+
+/* Locked.  A worker without a slot is not to take another request */
+static int
+spd_crowded(int64_t now)
+{
+
+	return (spd_hold(now) || spd.running >= spd.limit);
+}
 
 /* Locked.  There is nothing to do for this worker */
 static enum spd_next
@@ -850,10 +859,8 @@ spd_rest(struct spd_worker *me, int64_t now)
 	spd_turn_to(me, NULL, now);
 	if (spd.mode == SPD_OFF)
 		return (SPD_IDLE);
-	if (spd_hold(now))
+	if (spd_crowded(now))
 		return (spd.deputy ? SPD_IDLE : SPD_DEPUTISE);
-	if (spd.running >= spd.limit)
-		return (spd.deputy || spd.leader ? SPD_IDLE : SPD_DEPUTISE);
 	if (!spd.leader)
 		return (SPD_SLEEP);
 	/* Requests were released during the nap: a deputy will be needed
@@ -883,8 +890,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	}
 	if (me->slot >= 0 && (spd_robbed(me) || spd.running > spd.limit))
 		spd_give_mine(me);	/* somebody rejoined, or W shrank */
-	if (me->slot < 0 && !me->late &&
-	    (spd_hold(now) || spd.running >= spd.limit))
+	if (me->slot < 0 && !me->late && spd_crowded(now))
 		return (spd_rest(me, now));
 	if (spd.parsers < spd.parsers_max && me->parsed < SPD_PARSE_RUN &&
 	    (c = spd_ready_pop()) != NULL) {
@@ -996,7 +1002,7 @@ spd_find_work(struct worker *wrk)
 	struct spd_worker *me;
 	enum spd_next next;
 	int64_t now;
-	int waiting, held, lead, looked = 0;
+	int waiting, crowded, lead, looked = 0;
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	me = spd_self();
@@ -1033,11 +1039,10 @@ spd_find_work(struct worker *wrk)
 		spd_lock();
 		spd_end_turn(me, now);
 		next = spd_pick(wrk, me, now);
-		waiting = spd.running < spd.limit &&
-		    REL_Waiting(spd.rel) > 0;
-		held = spd_hold(now);
-		lead = spd.running < spd.limit && (held ? !spd.deputy :
-		    !spd.leader || (spd.nready > 0 && !me->parsing));
+		waiting = REL_Waiting(spd.rel) > 0;
+		crowded = spd_crowded(now);
+		lead = crowded ? !spd.deputy :
+		    !spd.leader || (spd.nready > 0 && !me->parsing);
 		if (next == SPD_SLEEP && !looked) {
 			looked = 1;
 			spd_unlock();
@@ -1065,7 +1070,7 @@ spd_find_work(struct worker *wrk)
 			(void)spd_lap(me, 1);
 			me->turn_drawn = 1;
 		}
-		if (next == SPD_RUN && waiting && !held)
+		if (next == SPD_RUN && waiting && !crowded)
 			spd_dispatch();
 		if (next == SPD_RUN && lead)
 			spd_summon();
