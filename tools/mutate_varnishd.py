@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A sample of the mutants of src/varnishd, judged by the varnishtest cases.
+"""A sample of the mutants of src/varnishd, judged by what tests a varnishd: the
+varnishtest cases, the programs of tests/tools that start one, and the fuzz
+targets that are linked with one.
 
 A mutant is one object of a varnishd: only this object is compiled, and a
 varnishd is linked from it and the objects of `make varnish`. The cases that
@@ -16,6 +18,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -58,6 +61,10 @@ OBJECT = "sandpaper/varnishd/varnishd-"     # of a file in FOLDER
 # A variable that a mutant leaves unset has 0xfe in each byte
 FLAGS = ("-w", "-g0", "-ftrivial-auto-var-init=pattern")
 COVER = ("-w", "-g0", "-O0", "--coverage", "-fprofile-update=atomic")
+# Programs of tests/tools that start a varnishd have one of these modules.
+STARTS = re.compile(r"^from (preloaded|namespaces) import", re.M)
+# They load the machine, measure, and fail if mutants are judged meanwhile
+LOADS = {"test_h2load", "test_h2spec", "test_live"}
 # A quarter of what gcc takes, which is most of a case
 FAST_VCL = "'cc_command=exec tcc -shared -o %o %s'"
 
@@ -117,6 +124,28 @@ pid_t __wrap_fork(void)
 }
 """
 WRAP = "-Wl,--wrap=_exit,--wrap=abort,--wrap=fork"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test of a varnishd: a file of vtc/, a program of tests/tools, or the
+    files of a fuzz target's corpus."""
+
+    path: Path                  # of the .vtc, the .py or the target's .c
+    files: tuple[Path, ...]     # if they are the same, so is the case
+
+    @property
+    def replays(self) -> bool:
+        return self.path.suffix == ".c"
+
+    def argv(self, tree: Tree, folder: Path, seconds: int) -> list[str]:
+        """With the varnishd in this folder."""
+        if self.path.suffix == ".vtc":
+            return [f"{tree.build}/root/bin/varnishtest", "-p", FAST_VCL,
+                    "-t", str(seconds), str(self.path)]
+        if self.replays:
+            return [str(folder / self.path.stem)]
+        return [sys.executable, "-m", "unittest", self.path.stem]
 
 
 @dataclass
@@ -183,7 +212,7 @@ class Varnishd(Suite):
     varnish: Path = Path()      # a build folder of build-varnish
     series: str = "7.7"
     sample: int = 400
-    cases: dict[str, Path] = field(default_factory=dict)
+    cases: dict[str, Case] = field(default_factory=dict)
     width: Counter[Test] = field(default_factory=Counter)   # lines it reaches
     code: set[tuple[str, int]] = field(default_factory=set)
     chosen: dict[str, list[Mutant]] = field(default_factory=dict)
@@ -225,21 +254,62 @@ class Varnishd(Suite):
                              f"{shlex.join([*self.tree.compile, *flags])}")
         must(["sh", "-c", self.tree.linked(
             folder / "varnishd", objects, extra)], self.tree.cwd)
+        self.installed(folder)
+        for case in self.cases.values():
+            if case.replays and not self.replay(case, folder, flags):
+                raise SystemExit(f"mutate: {case.path} does not compile")
+
+    def installed(self, folder: Path) -> None:
+        """As if the folder's varnishd were installed in its root."""
+        sbin = folder / "root" / "sbin"
+        sbin.mkdir(parents=True)
+        (sbin / "varnishd").symlink_to(folder / "varnishd")
+        for p in (self.varnish / "root").iterdir():
+            if p.name != "sbin":
+                (folder / "root" / p.name).symlink_to(p)
+
+    def replay(self, case: Case, folder: Path, flags: Sequence[str],
+               faulty: Path | None = None) -> bool:
+        """Builds the program that replays a fuzz target's corpus."""
+        to = folder / case.path.stem
+        to.unlink(missing_ok=True)
+        return run(
+            [self.top / "tools/build-fuzz-varnishd", self.varnish / "src",
+             self.top / "build/obj/.libs/libsandpaper.a", to,
+             self.top / "tests/fuzz/replay.c"], self.top, COMPILE_SECONDS,
+            {"CC": "ccache gcc", "CFLAGS": shlex.join(flags),
+             "LIBS": "-lcmocka", "FAULTY": str(faulty or "")})
+
+    def find_cases(self) -> dict[str, Case]:
+        not_run = vtc.read_list(self.top / "patches" / self.series /
+                                "vtc-not-run.txt")
+        cases = {p.stem: Case(p, (p,)) for p in sorted(
+            (self.top / "vtc").glob("*.vtc")) if p.stem not in not_run}
+        tools = self.top / "tests" / "tools"
+        for p in sorted(tools.glob("test_*.py")):
+            if STARTS.search(p.read_text()) and p.stem not in LOADS:
+                cases[p.stem] = Case(p, (
+                    p, tools / "preloaded.py", tools / "namespaces.py",
+                    *tools.glob("*.c")))
+        fuzz = self.top / "tests" / "fuzz"
+        for name in ("map", "wait"):
+            p = fuzz / f"fuzz_{name}.c"
+            if p.exists():
+                cases[p.stem] = Case(p, (
+                    p, fuzz / "fuzz.h", *(fuzz / "corpus" / name).iterdir()))
+        return cases
 
     def prepare(self) -> None:
         self.tree.ask(Path(self.files()[0]).name)
         if run([*ALONE, "true"], self.top, CASE_SECONDS):
             self.alone = ALONE
+        self.cases = self.find_cases()
         self.build(self.plain, FLAGS)
         (self.out / "flush.c").write_text(FLUSH)
         must(["gcc", "-O1", "-c", "flush.c", "-o", "flush.o"], self.out)
         self.build(self.cover, COVER, [
             "--coverage", WRAP, str(self.out / "flush.o")])
-        not_run = vtc.read_list(self.top / "patches" / self.series /
-                                "vtc-not-run.txt")
-        self.cases = {p.stem: p for p in sorted(
-            (self.top / "vtc").glob("*.vtc")) if p.stem not in not_run}
-        self.hashes = {c: digest([p]) for c, p in self.cases.items()}
+        self.hashes = {n: digest(c.files) for n, c in self.cases.items()}
         self.learn_all()
         for f in self.files():
             self.chosen[f] = []
@@ -249,6 +319,7 @@ class Varnishd(Suite):
             worker = self.out / f"varnishd-worker{n}"
             shutil.rmtree(worker, ignore_errors=True)
             (worker / FOLDER).mkdir(parents=True)
+            self.installed(worker)
             self.workers.put(worker)
 
     # The sample
@@ -318,8 +389,10 @@ class Varnishd(Suite):
         data.chmod(0o777)       # varnishd changes its user
         self.status(case, self.cover, COVER_SECONDS, {
             "GCOV_PREFIX": str(data), "GCOV_PREFIX_STRIP": "99"})
+        notes = (self.cover / f"{case}.d" if self.cases[case].replays else
+                 self.cover)
         lines = [(file, line, reached) for _, file, line, reached in
-                 covered_lines(data, self.cover, self.top)
+                 covered_lines(data, notes, self.top)
                  if file.startswith(FOLDER + "/")]
         shutil.rmtree(data)
         return lines
@@ -329,15 +402,17 @@ class Varnishd(Suite):
     def status(self, case: str, folder: Path, seconds: int,
                env: Mapping[str, str] | None = None,
                over: Callable[[], bool] = lambda: False) -> int:
-        """The exit status of varnishtest; -1 if it was ended before."""
+        """The exit status of the case; -1 if it was ended before."""
         # A socket's path is short, so the folder is not under build/
         with tempfile.TemporaryDirectory(
                 prefix="vtc.", ignore_cleanup_errors=True) as tmp:
             p = children.start(
-                [*self.alone, self.varnish / "root/bin/varnishtest",
-                 "-p", FAST_VCL, "-t", str(seconds), self.cases[case]],
-                cwd=self.top,
+                [*self.alone,
+                 *self.cases[case].argv(self.tree, folder, seconds)],
+                cwd=(self.top if self.cases[case].replays else
+                     self.cases[case].path.parent),
                 env={**os.environ, **(env or {}), "TMPDIR": tmp,
+                     "VARNISH_ROOT": str(folder / "root"),
                      "PATH": f"{folder}:{self.tree.path}:"
                              f"{os.environ['PATH']}"},
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -377,6 +452,11 @@ class Varnishd(Suite):
                 worker / "varnishd", {**objects, name: mutant})],
                 self.tree.cwd, COMPILE_SECONDS):
             return Verdict(INVALID)
+        for case in self.cases.values():
+            if case.replays and Test(case.path.stem) in self.reach[
+                    m.file, m.line] and not self.replay(
+                        case, worker, FLAGS, source.parent):
+                return Verdict(INVALID)
         if by := self.killer(m, worker, passed):
             self.killed(m, by)
             return Verdict(KILLED, by)

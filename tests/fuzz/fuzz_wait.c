@@ -278,7 +278,8 @@ can_go_on(struct thread *t)
 				t->state = RUNNABLE;
 	if (t->state == BLOCKED && ((t->bytes != NULL &&
 	    readable(t->bytes)) || (t->flag != NULL && *t->flag) ||
-	    t->until <= the_time || (over && t < &threads[WORKERS])))
+	    t->until <= the_time ||
+	    (over && (t->bytes != NULL || t->flag != NULL))))
 		t->state = RUNNABLE;
 	return (t->state == RUNNABLE);
 }
