@@ -429,18 +429,23 @@ class Varnishd(Suite):
                 children.forget(p)
 
     def order(self, m: Mutant) -> list[Test]:
-        """First the cases that killed mutants of the function, then of the
-        file, then those that reach few lines."""
-        def rank(t: Test) -> tuple[float, int, str]:
+        """First the corpora, which take a second, then the cases that killed
+        mutants of the function, then of the file, then those that are short
+        and reach few lines."""
+        def rank(t: Test) -> tuple[bool, float, float, str]:
             kills = (4 * self.kills[m.file + m.function, t.name] +
                      self.kills[m.file, t.name])
-            return -kills / (self.seconds[t] + 1), self.width[t], t.name
+            return (not self.cases[t.program].replays,
+                    -kills / (self.seconds[t] + 1),
+                    self.width[t] * self.seconds[t], t.name)
         return sorted(self.reach[m.file, m.line], key=rank)
 
     def judge_in(self, worker: Path, m: Mutant, passed: Mapping[str, str],
                  ) -> Verdict:
         source, name = worker / m.file, Path(m.file).stem
         mutant = worker / f"{name}.o"
+        for last in source.parent.iterdir():
+            last.unlink()
         source.write_bytes(m.apply((self.top / m.file).read_bytes()))
         if not self.compile(source, mutant, FLAGS):
             return Verdict(INVALID)
