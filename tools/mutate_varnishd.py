@@ -62,9 +62,12 @@ OBJECT = "sandpaper/varnishd/varnishd-"     # of a file in FOLDER
 FLAGS = ("-w", "-g0", "-ftrivial-auto-var-init=pattern")
 COVER = ("-w", "-g0", "-O0", "--coverage", "-fprofile-update=atomic")
 # Programs of tests/tools that start a varnishd have one of these modules.
-STARTS = re.compile(r"^from (preloaded|namespaces) import", re.M)
-# They load the machine, measure, and fail if mutants are judged meanwhile
-LOADS = {"test_h2load", "test_h2spec", "test_live"}
+HELPERS = ("preloaded", "namespaces", "live")
+STARTS = re.compile(rf"^from ({'|'.join(HELPERS)}) import", re.M)
+# They load the machine and measure, and so fail while mutants are judged
+LOADS = {"test_h2load", "test_h2spec"}
+# Of this program only this class does not
+ONLY = {"test_live": "Link"}
 # A quarter of what gcc takes, which is most of a case
 FAST_VCL = "'cc_command=exec tcc -shared -o %o %s'"
 
@@ -145,7 +148,9 @@ class Case:
                     "-t", str(seconds), str(self.path)]
         if self.replays:
             return [str(folder / self.path.stem)]
-        return [sys.executable, "-m", "unittest", self.path.stem]
+        name = self.path.stem
+        return [sys.executable, "-m", "unittest",
+                f"{name}.{ONLY[name]}" if name in ONLY else name]
 
 
 @dataclass
@@ -289,7 +294,7 @@ class Varnishd(Suite):
         for p in sorted(tools.glob("test_*.py")):
             if STARTS.search(p.read_text()) and p.stem not in LOADS:
                 cases[p.stem] = Case(p, (
-                    p, tools / "preloaded.py", tools / "namespaces.py",
+                    p, *(tools / f"{m}.py" for m in HELPERS),
                     *tools.glob("*.c")))
         fuzz = self.top / "tests" / "fuzz"
         for name in ("map", "wait"):
