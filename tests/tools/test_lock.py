@@ -34,7 +34,7 @@ class Clock:
         below = 0
         for bound, n in self.buckets:
             below += n
-            if below >= int(part * self.holds):
+            if below > int(part * self.holds):
                 return min(bound, self.longest)
         raise AssertionError(self)
 
