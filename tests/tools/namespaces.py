@@ -34,7 +34,7 @@ class Namespaces(unittest.TestCase):
 
     def namespaces(self, *names: str) -> list[str]:
         """Make namespaces with loopback; return what they are called."""
-        made = [f"spt{os.getpid()}-{name}" for name in names]
+        made = [f"{self.folder.name}-{name}" for name in names]
         for name in made:
             self.reaper.netns(name)
             run("ip", "netns", "add", name)
