@@ -1234,7 +1234,8 @@ judge(void)
 		parsing += threads[i].me.parsing;
 		leads += threads[i].state == EPOLL;
 	}
-	assert(lent == spd.lent);
+	assert(lent == spd.lent && spd.vsc->lent == lent);
+	assert((int64_t)spd.vsc->lendings >= lent);
 	assert(parsing <= spd.parsers);		/* it ends without the lock */
 	assert(leads <= 1 && spd.leader >= (int)leads);
 	for (i = 0; i < CONNS; i++) {
@@ -1246,8 +1247,11 @@ judge(void)
 		waits += REL_Waits(n);
 	}
 	assert(in_state(SPD_PARKED) == spd.nparked);
+	assert(spd.vsc->lingering == spd.nparked);
 	assert(in_state(SPD_READY) == spd.nready);
+	assert(spd.vsc->ready == spd.nready);
 	assert(waits == REL_Waiting(spd.rel));
+	assert(spd.vsc->waiting == waits);
 }
 
 /* Threads that Sandpaper may have, and the leader */
