@@ -76,6 +76,14 @@ class Told(Preloaded):
         while self.status_now()["nic_held_s"] < 0.5:
             self.assertLess(time.monotonic(), end)
 
+    def test_only_what_happened_to_hosts_is_logged(self) -> None:
+        # Each look of the keeper, 0.1 s apart, could log what became of Hosts
+        self.varnishd("", "-f", self.vcl(HELLO), "-p", "vsl_mask=+Debug")
+        self.assertEqual(self.status(self.ask("a.example")), 200)
+        self.await_counter("SANDPAPER.threads_wanted", 1)
+        self.assertEqual([line for line in self.log(
+            "-i", "Debug", "-g", "raw") if "Sandpaper: Host" in line], [])
+
     def test_a_request_starts_with_its_first_byte(self) -> None:
         self.varnishd("", "-f", self.vcl(HELLO))
         client = self.connect()
