@@ -81,6 +81,17 @@ class Lock(Preloaded):
         self.assertLessEqual(clocks["CPU time"].longest,
                              clocks["wall clock"].longest)
 
+    def test_the_first_of_the_longest(self) -> None:
+        # On this CPU clock all holds are equal. The command ends the last one.
+        self.varnishd("cpu_clocks", "-f", self.vcl(HELLO), CPU_STEP_NS="1")
+        self.cli("debug.sandpaper.lock", "on")
+        self.assertEqual(self.status(self.ask("a.example")), 200)
+        self.cli("debug.sandpaper.lock", "off")
+        cpu = self.holds()["CPU time"]
+        self.assertEqual((cpu.longest, cpu.high), (0.001, 0.001))
+        self.assertEqual(cpu.buckets, [(0.002, cpu.holds)])
+        self.assertNotEqual(cpu.by, "hold_time")
+
     def test_pauses(self) -> None:
         # A loop over tenants gives the lock up every STEPS of them
         tenants = "".join(f'\tsandpaper.tenant("t{n}");\n'
