@@ -66,9 +66,15 @@ HELPERS = ("preloaded", "namespaces", "live")
 STARTS = re.compile(rf"^from ({'|'.join(HELPERS)}) import", re.M)
 # They load the machine and measure, and so fail while mutants are judged
 LOADS = {"test_h2load", "test_h2spec"}
-# Of this program only this class does not. It takes long, so it judges only
-# the files that it is about.
-ONLY = {"test_live": ("Link", {f"{FOLDER}/sp_keeper.c", f"{FOLDER}/sp_link.c"})}
+# Of this program only this class does not
+CLASS = {"test_live": "Link"}
+# They take long, so they judge only the files that they are about
+ABOUT = {
+    "test_burn": {"sp_keeper.c", "sp_ready.c"},
+    "test_live": {"sp_keeper.c", "sp_link.c"},
+    "test_lock": {"sp_lock.c"},
+    "test_params": {"mgt_sandpaper.c"},
+}
 # A quarter of what gcc takes, which is most of a case
 FAST_VCL = "cc_command=exec tcc -shared -o %o %s"
 
@@ -151,11 +157,12 @@ class Case:
             return [str(folder / self.path.stem)]
         name = self.path.stem
         return [sys.executable, "-m", "unittest",
-                f"{name}.{ONLY[name][0]}" if name in ONLY else name]
+                f"{name}.{CLASS[name]}" if name in CLASS else name]
 
     def judges(self, file: str) -> bool:
         """Is it run on mutants of this file, if it reaches them?"""
-        return file in ONLY.get(self.path.stem, ("", {file}))[1]
+        about = ABOUT.get(self.path.stem)
+        return about is None or Path(file).name in about
 
 
 @dataclass
