@@ -38,9 +38,7 @@ is_loopback(const struct sockaddr_storage *ss)
 
 	if (ss->ss_family == AF_INET)
 		return (ntohl(a4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET);
-	return (IN6_IS_ADDR_LOOPBACK(&a6->sin6_addr) ||
-	    (IN6_IS_ADDR_V4MAPPED(&a6->sin6_addr) &&
-	    a6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET));
+	return (IN6_IS_ADDR_LOOPBACK(&a6->sin6_addr));
 }
 
 /* A client has connected: which of our addresses is it? */
@@ -66,30 +64,18 @@ spd_link_seen(const struct sess *sp)
 	spd_unlock();
 }
 
+/* Varnish's sockets for IPv6 are for IPv6 only: there are no mapped addresses */
 static int
 same_address(const struct sockaddr *a, const struct sockaddr_storage *b)
 {
-	const struct sockaddr_in *a4, *b4 = (const void *)b;
-	const struct sockaddr_in6 *a6, *b6 = (const void *)b;
+	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
 
-	if (a == NULL)
+	if (a == NULL || a->sa_family != b->ss_family)
 		return (0);
-	if (a->sa_family == AF_INET && b->ss_family == AF_INET6 &&
-	    IN6_IS_ADDR_V4MAPPED(&b6->sin6_addr)) {
-		a4 = (const void *)a;
-		return (!memcmp(&a4->sin_addr, b6->sin6_addr.s6_addr + 12, 4));
-	}
-	if (a->sa_family != b->ss_family)
-		return (0);
-	if (a->sa_family == AF_INET) {
-		a4 = (const void *)a;
+	if (a->sa_family == AF_INET)
 		return (a4->sin_addr.s_addr == b4->sin_addr.s_addr);
-	}
-	if (a->sa_family == AF_INET6) {
-		a6 = (const void *)a;
-		return (!memcmp(&a6->sin6_addr, &b6->sin6_addr, 16));
-	}
-	return (0);
+	return (!memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr));
 }
 
 static unsigned

@@ -6,6 +6,7 @@ A health check over loopback often comes first, and an address can move.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -38,9 +39,16 @@ class Link(Namespaces):
             for name, host in ((self.proxy, 1), (self.client, 2)):
                 run("ip", "-n", name, "addr", "add",
                     f"10.79.{number}.{host}/24", "dev", device)
+                run("ip", "-n", name, "addr", "add",
+                    f"fd79:{number}::{host}/64", "dev", device, "nodad")
                 run("ip", "-n", name, "link", "set", device, "up")
+        # Nobody knows the speed of a bridge without ports
+        run("ip", "-n", self.proxy, "link", "add", "three", "type", "bridge")
+        run("ip", "-n", self.proxy, "addr", "add", "10.79.2.1/24", "dev",
+            "three")
+        run("ip", "-n", self.proxy, "link", "set", "three", "up")
         self.varnishd(self.proxy, VCL, "-a", f"0.0.0.0:{PORT}",
-                      "-p", "vsl_mask=+Debug")
+                      "-a", f"[::]:{PORT}", "-p", "vsl_mask=+Debug")
 
     def ask(self, where: str, address: str) -> None:
         """Send one request, on a connection of its own."""
@@ -50,15 +58,15 @@ class Link(Namespaces):
             stdout=subprocess.PIPE).stdout
         self.assertEqual(said, "HTTP/1.1 200\n")
 
-    def log(self) -> list[str]:
+    def log(self, *, rates: bool = False) -> list[str]:
         """Return the interfaces that were net, in order."""
         said = subprocess.run(
             [f"{ROOT}/bin/varnishlog", "-n", f"{self.folder}/n", "-d", "-g",
              "raw", "-i", "Debug"], check=True, text=True, timeout=TIMEOUT,
             stdout=subprocess.PIPE).stdout
-        words = "net is the interface "
-        return [line.partition(words)[2].partition(",")[0]
-                for line in said.splitlines() if words in line]
+        return [f"{name} {rate}" if rates else name for name, rate in
+                re.findall(r"net is the interface (\w+), its rate is (\d+)",
+                           said)]
 
     def await_log(self, *interfaces: str) -> None:
         """Wait until these were net."""
@@ -81,6 +89,19 @@ class Link(Namespaces):
         while self.log() != ["lo", "one", "two"]:
             self.assertLess(time.monotonic(), end, str(self.log()))
             self.ask(self.client, "10.79.1.1")
+
+    def test_ipv6(self) -> None:
+        self.ask(self.proxy, "::1")
+        self.await_log("lo")
+        self.ask(self.client, "fd79:1::1")
+        self.await_log("lo", "two")
+        self.assertEqual(self.log(rates=True), [
+            "lo 0", "two 10000000000"])
+
+    def test_speed_is_not_known(self) -> None:
+        self.ask(self.proxy, "10.79.2.1")
+        self.await_log("three")
+        self.assertEqual(self.log(rates=True), ["three 0"])
 
 
 if __name__ == "__main__":

@@ -84,6 +84,22 @@ class Told(Preloaded):
         self.assertEqual([line for line in self.log(
             "-i", "Debug", "-g", "raw") if "Sandpaper: Host" in line], [])
 
+    def test_an_idle_link_teaches_nothing(self) -> None:
+        self.varnishd("", "-f", self.vcl(HELLO))
+        self.assertEqual(self.status(self.ask("a.example")), 200)
+        self.await_counter("SANDPAPER.threads_wanted", 1)
+        self.assertEqual(self.counter("SANDPAPER.nic_learned"), 0)
+
+    def test_nobody_waits_too_long_without_a_limit(self) -> None:
+        self.varnishd("", "-f", self.vcl(HELLO),
+                      "-p", "sandpaper_queue_timeout=0")
+        self.cli("debug.sandpaper.freeze")
+        client = self.ask("a.example")
+        # The keeper has looked twice
+        self.await_counter("SANDPAPER.oldest_wait_ms", 200)
+        self.cli("debug.sandpaper.thaw")
+        self.assertEqual(self.status(client), 200)
+
     def test_a_request_starts_with_its_first_byte(self) -> None:
         self.varnishd("", "-f", self.vcl(HELLO))
         client = self.connect()
