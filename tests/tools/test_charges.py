@@ -207,6 +207,13 @@ class Charges(Preloaded):
         self.assertGreaterEqual(self.cpu("a.example"), 2 * least - 1e-6)
         self.assertLessEqual(self.cpu("a.example"), 2 * most + 1e-6)
 
+    def test_what_was_measured_is_no_residual(self) -> None:
+        # Requests are said to take longer than the core has, for seconds
+        self.clocked(1, 100 * MS)
+        while self.counter("MAIN.uptime") < 4:
+            self.assertEqual(self.status(self.ask("b.example")), 200)
+        self.assertEqual(self.counter("SANDPAPER.residual_ns"), 0)
+
     def test_a_part_that_is_measured_stands_for_others(self) -> None:
         self.clocked(1 / 2, MS)
         client = self.ask("a.example")
