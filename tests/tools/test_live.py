@@ -13,7 +13,8 @@ import unittest
 from dataclasses import dataclass
 from statistics import median
 
-from live import LOCAL_PORT, Group, Live
+from live import LOCAL_PORT, PORT, PROXY, Group, Live
+from namespaces import TIMEOUT, run
 from sandpaper_bench.soak import HOLD_SECONDS, holds
 
 WINDOWS = 4  # at most, until one is undisturbed
@@ -32,6 +33,10 @@ WORK = "\n".join(
     ['\t\tset req.http.x = "0123456789abcdefghij";']
     + ["\t\tset req.http.x = req.http.x + req.http.x;"] * 6
     + ['\t\tset req.http.y = regsuball(req.http.x, "[a-j]", "-");'] * 8)
+ONE = f"""exec 3<>/dev/tcp/{PROXY}/{PORT}
+printf 'GET / HTTP/1.1\\r\\nHost: one.example\\r\\n\\r\\n' >&3
+head -c 12 <&3
+"""
 VCL = """vcl 4.1;
 import sandpaper;
 backend self { .host = "127.0.0.1"; .port = "%d"; }
@@ -130,6 +135,17 @@ class Link(Judge):
         seen = self.windows(*self.LOAD)
         learned = median(look.rate for look in seen)
         self.assertLess(abs(learned / RATE - 1), 0.05, f"{learned:.0f}")
+        # The next child has it from the first client on
+        last = self.state()["nic_rate_bps"]
+        self.cli("stop")
+        self.cli("start")
+        run("ip", "netns", "exec", self.client, "bash", "-c", ONE)
+        end = time.monotonic() + TIMEOUT
+        rate = 0
+        while rate == 0:
+            self.assertLess(time.monotonic(), end)
+            rate = self.state()["nic_rate_bps"]
+        self.assertEqual(rate, last)
 
     def test_a_full_queue_holds(self) -> None:
         # Else what is released fills the slots, and the queue of tbf
