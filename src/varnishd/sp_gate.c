@@ -201,7 +201,8 @@ spd_release(int64_t now, int slot)
 	}
 	if (spd.mode == SPD_ON && NIC_Closed(spd.nic, now, &opens))
 		closed = REL_MASK(REL_NET);
-	/* The index may be above W, after a rejoin or when W shrank */
+	/* The policy's slots are 0 to W - 1, ours may be above W: after a
+	 * rejoin, or when W shrank */
 	switch (REL_Dequeue(spd.rel, now, (unsigned)slot % spd.limit, closed,
 	    &node, &when)) {
 	case REL_RELEASED:
@@ -218,6 +219,7 @@ spd_release(int64_t now, int slot)
 	}
 	if (spd.frozen)
 		spd.steps--;
+	node->slot = (uint16_t)slot;
 	t = spd_tenant_rel(node->tenant);
 	counted = NIC_Release(spd.nic,
 	    (uint32_t)vmin_t(int64_t, ACC_Value(&spd.costs, &t->key, REL_NET),
@@ -272,7 +274,6 @@ spd_dispatch(void)
 				spd_give(slot);
 				break;
 			}
-			SPD_NODE(req[n])->slot = (uint16_t)slot;
 			n++;
 		}
 		deputy = !spd.deputy && REL_Waiting(spd.rel) > 0 &&

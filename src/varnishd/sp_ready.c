@@ -909,7 +909,6 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		req = spd_release(now, me->slot);
 		if (req != NULL) {
 			me->picked = SPD_NODE(req);
-			me->picked->slot = (uint16_t)me->slot;
 			spd_begin(me, req, now);
 			SPD_TASK(wrk)->func = SPD_TASK(req)->func;
 			SPD_TASK(wrk)->priv = SPD_TASK(req)->priv;
