@@ -19,7 +19,7 @@
 
 #include "vcli_serve.h"
 
-#define HOLD_BUCKETS	32		/* the n-th: below 2^n ns; last: more */
+#define HOLD_BUCKETS	128		/* four an octave; the last: and more */
 #define HOLD_HIGH	0.9999
 
 /* One clock's measurements */
@@ -58,14 +58,32 @@ hold_begins(void)
 	on_wall.began = hold_now(&on_wall);
 }
 
+/* The bucket of such a hold: 0 to 3 ns, and then a quarter of an octave each */
+static unsigned
+hold_bucket(int64_t ns)
+{
+	unsigned octave;
+
+	if (ns < 4)
+		return ((unsigned)vmax_t(int64_t, ns, 0));
+	octave = 63 - (unsigned)__builtin_clzll((uint64_t)ns);
+	return (vmin_t(unsigned, HOLD_BUCKETS - 1,
+	    (octave - 1) * 4 + ((unsigned)(ns >> (octave - 2)) & 3)));
+}
+
+/* Its holds took less than this, ns */
+static int64_t
+hold_bound(unsigned b)
+{
+
+	return (b < 4 ? b + 1 : (int64_t)(5 + b % 4) << (b / 4 - 1));
+}
+
 static void
 hold_count(struct hold_times *h, int64_t ns, const char *by)
 {
-	unsigned b;
 
-	for (b = 0; b < HOLD_BUCKETS - 1 && ns >> b > 0; b++)
-		continue;
-	h->n[b]++;
+	h->n[hold_bucket(ns)]++;
 	h->holds++;
 	if (ns > h->longest) {
 		h->longest = ns;
@@ -158,7 +176,7 @@ hold_quantile(const struct hold_times *h, double q)
 
 	while (--b > 0 && left > h->n[b])
 		left -= h->n[b];
-	return ((double)vmin_t(int64_t, 1LL << b, h->longest) * 1e-3);
+	return ((double)vmin_t(int64_t, hold_bound(b), h->longest) * 1e-3);
 }
 
 static void
@@ -175,7 +193,7 @@ hold_print(struct cli *cli, const char *clock, const struct hold_times *h)
 	for (b = 0; b < HOLD_BUCKETS; b++)
 		if (h->n[b] > 0)
 			VCLI_Out(cli, "%14.3f us %ju\n",
-			    (double)(1ULL << b) * 1e-3, (uintmax_t)h->n[b]);
+			    (double)hold_bound(b) * 1e-3, (uintmax_t)h->n[b]);
 }
 
 static void
