@@ -506,7 +506,6 @@ spd_refuse(struct req *req)
 	    MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (l > 0)
 		req->acct.resp_hdrbytes += (uint64_t)l;
-	req->err_code = 503;
 	req->doclose = SC_OVERLOAD;
 }
 

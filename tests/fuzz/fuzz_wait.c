@@ -73,6 +73,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #define CLOCKS		100000		/* clockid_t of the first thread */
 
 #define MS		INT64_C(1000000)	/* ns */
+#define LAP		1000			/* ns, of a meter */
 
 enum state {
 	RUNNABLE,
@@ -133,6 +134,8 @@ static struct spd_conn *record[CONNS];	/* Sandpaper's, of each */
 static struct params params;
 static int64_t the_time = 1000000 * MS;
 static uint64_t tasks;				/* that workers have begun */
+static uint64_t polls;				/* of the epoll set, ended */
+static int64_t laps;				/* ns, that meters have said */
 static int64_t timer;			/* ns, 0: not set */
 static int timer_event;
 static int locked, over;		/* over: nothing blocks any more */
@@ -446,7 +449,8 @@ int64_t
 __wrap_METER_LapIf(struct meter *m, int wanted)
 {
 	(void)m;
-	return (wanted ? 1000 : -1);
+	laps += wanted ? LAP : 0;
+	return (wanted ? LAP : -1);
 }
 
 int
@@ -808,6 +812,7 @@ __wrap_epoll_wait(int set, struct epoll_event *ev, int max, int ms)
 		ev[n++].data.u64 = conns[i].data;
 		conns[i].event = 0;
 	}
+	polls++;
 	interrupt();
 	return (n);
 }
@@ -1223,6 +1228,7 @@ static void
 judge(void)
 {
 	unsigned i, lent = 0, parsing = 0, leads = 0, taken = 0, waits = 0;
+	int64_t measured = spd.lap_sum;
 	struct rel_node *n;
 
 	assert(slots_used() == spd.slots[0]);
@@ -1234,6 +1240,9 @@ judge(void)
 		parsing += threads[i].me.parsing;
 		leads += threads[i].state == EPOLL;
 	}
+	for (i = 0; i < THREADS; i++)
+		measured += threads[i].me.laps;
+	assert(measured == laps);
 	assert(lent == spd.lent && spd.vsc->lent == lent);
 	assert((int64_t)spd.vsc->lendings >= lent);
 	assert(parsing <= spd.parsers);		/* it ends without the lock */
@@ -1290,6 +1299,7 @@ judge_rest(void)
 	unsigned i;
 
 	changed = 0;
+	assert(spd.vsc->harvests == polls);
 	if (free_threads() == 0)
 		return;
 	assert(spd.nready == 0);
