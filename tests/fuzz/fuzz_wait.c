@@ -650,6 +650,9 @@ __wrap_SES_Wait(struct sess *sp, const struct transport *xp)
 	struct conn *c = conn_of(sp->fd);
 
 	assert(xp == &h1 && c->sp == sp && !c->in_waiter);
+	/* It has lingered */
+	assert(over || spd.mode == SPD_OFF ||
+	    __wrap_VTIM_real() >= sp->t_idle + params.timeout_linger);
 	AN(WS_ReserveAll(sp->ws));
 	c->in_waiter = 1;
 	interrupt();

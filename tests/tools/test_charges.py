@@ -6,7 +6,7 @@ from __future__ import annotations
 import socket
 import time
 import unittest
-from typing import Any
+from typing import Any, NamedTuple
 
 from preloaded import ROOT, TIMEOUT, Preloaded
 
@@ -14,6 +14,8 @@ from preloaded import ROOT, TIMEOUT, Preloaded
 NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 SECOND = 1_000_000  # us, as debug.sandpaper.cost takes them
 MS = 1_000_000  # ns
+LINK = 1_000_000_000  # bits/s
+PAGE = 46_000  # bytes: 0.4 ms of LINK
 CORES = 4
 LONG = 0.2  # seconds on each core
 TRIES = 64  # one in two is measured
@@ -31,6 +33,12 @@ sub vcl_recv {{
 {WORK}	}}
 	return (synth(200));
 }}
+sub vcl_synth {{
+	if (req.url ~ "^/file") {{
+		set resp.body = std.fileread(regsub(req.url, "^/file", ""));
+		return (deliver);
+	}}
+}}
 sub vcl_backend_fetch {{
 	if (bereq.url == "/fetch") {{
 {WORK.replace("req.", "bereq.")}	}}
@@ -41,6 +49,15 @@ sub vcl_backend_response {{
 	return (deliver);
 }}
 """
+
+
+class Record(NamedTuple):
+    """What the log says of a request, s."""
+
+    wait: float
+    cpu: float
+    net: float
+    charge: float
 
 
 @unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
@@ -181,11 +198,59 @@ class Charges(Preloaded):
             self.assertLess(time.monotonic(), end, f"{what} does not rise")
         return said
 
-    def clocked(self, sample: float, step: int) -> None:
+    def clocked(self, sample: float, step: int, *options: str) -> None:
         """Start it: each measurement of CPU time is of so many ns."""
         self.start("-p", "sandpaper_counter=thread-clock", "-p",
-                   f"sandpaper_sample={sample}", preload="cpu_clocks",
-                   CPU_STEP_NS=str(step), **NO_RSEQ)
+                   f"sandpaper_sample={sample}", *options,
+                   preload="cpu_clocks", CPU_STEP_NS=str(step), **NO_RSEQ)
+
+    def records(self) -> list[Record]:
+        """Return all Sandpaper records, once all requests are done."""
+        self.await_counter("SANDPAPER.completed",
+                           self.counter("SANDPAPER.enqueued"))
+        return [Record(*map(float, line.split()[-6:-2]))
+                for line in self.log("-g", "raw", "-i", "Sandpaper")]
+
+    def test_the_log_has_the_wait_and_the_charge(self) -> None:
+        self.start()
+        self.cost("a.example", 3 * SECOND)
+        self.cli("debug.sandpaper.freeze")
+        asked = time.monotonic()
+        client = self.ask("a.example")
+        self.await_counter("SANDPAPER.oldest_wait_ms", 200)
+        self.cli("debug.sandpaper.thaw")
+        self.assertEqual(self.status(client), 200)
+        said, = self.records()
+        self.assertEqual(said.charge, 3)
+        self.assertGreaterEqual(said.wait, 0.2)
+        self.assertLessEqual(said.wait, time.monotonic() - asked)
+
+    def test_what_was_measured_before_a_waiting_list_counts(self) -> None:
+        self.clocked(1, MS, "-p", "workspace_backend=1m")
+        first = self.ask("a.example", "/fetch")
+        peer = self.asked()
+        second = self.ask("a.example", "/fetch")
+        self.await_counter("MAIN.busy_sleep", 1)
+        self.end(first, peer)
+        self.assertEqual(self.status(second), 200)
+        # Either may be done first
+        self.assertEqual(sorted(r.cpu for r in self.records()),
+                         [0.001, 0.002])
+
+    def test_the_leading_resource_is_dominant(self) -> None:
+        page = self.folder / "page"
+        page.write_bytes(b"x" * PAGE)
+        self.clocked(1, MS, "-p", f"sandpaper_nic_rate={LINK}")
+        for url in (*5 * ("/",), f"/file{page}"):
+            self.assertEqual(self.status(self.ask("a.example", url)), 200)
+        net = self.records()[-1].net
+        said = self.tenant("a.example")
+        # Five times as much CPU time: the next request needs that, too, though
+        # the last one and so the estimate of bytes say more
+        self.assertEqual(said["dominant"], "cpu")
+        self.assertEqual(said["estimate_cpu_s"], 1e-3 / CORES)
+        self.assertGreater(net * 0.9, said["estimate_cpu_s"])
+        self.assertEqual(said["estimate_net_s"], said["estimate_cpu_s"])
 
     def test_the_residual_is_charged(self) -> None:
         self.clocked(1, 0)

@@ -11,6 +11,7 @@ from preloaded import HELLO, ROOT, Preloaded
 
 REQUESTS = 3000  # more than 10,000 holds, so that one is not 0.01 % of them
 MAPPED = 1280
+TRIES = 100
 STEPS = 32  # of a loop in one hold
 HIGH = 0.9999
 FIRST = re.compile(r"(?P<clock>[\w ]+): (?P<holds>\d+) holds, the longest "
@@ -91,6 +92,21 @@ class Lock(Preloaded):
         self.assertEqual((cpu.longest, cpu.high), (0.001, 0.001))
         self.assertEqual(cpu.buckets, [(0.002, cpu.holds)])
         self.assertNotEqual(cpu.by, "hold_time")
+
+    def test_one_and_none(self) -> None:
+        self.varnishd("", "-f", self.vcl(HELLO))
+        self.assertEqual(self.cli("debug.sandpaper.lock").split("\n")[:2],
+                         ["CPU time: 0 holds", "wall clock: 0 holds"])
+        # Of the second command, and of whatever comes between
+        for _ in range(TRIES):
+            self.cli("debug.sandpaper.lock", "on")
+            self.cli("debug.sandpaper.lock", "off")
+            cpu = self.holds()["CPU time"]
+            if cpu.holds == 1:
+                self.assertEqual((cpu.by, cpu.high),
+                                 ("hold_time", cpu.longest))
+                return
+        self.fail(f"there were {cpu.holds} holds in the last try")
 
     def test_pauses(self) -> None:
         # A loop over tenants gives the lock up every STEPS of them
