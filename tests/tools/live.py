@@ -106,11 +106,11 @@ class Live(Namespaces):
         said: dict[str, Any] = json.loads(self.cli("sandpaper.list -j"))[3]
         return said
 
-    def counter(self, name: str) -> int:
-        """Return a counter of Sandpaper; 0 if it has none of that name."""
+    def counter(self, name: str, of: str = "SANDPAPER.") -> int:
+        """Return a counter; 0 if there is none of that name."""
         said = subprocess.run(
             [f"{ROOT}/bin/varnishstat", "-n", f"{self.folder}/n", "-1", "-f",
-             f"SANDPAPER.{name}"], text=True, timeout=TIMEOUT, check=False,
+             f"{of}{name}"], text=True, timeout=TIMEOUT, check=False,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
         return sum(int(line.split()[1]) for line in said.splitlines())
 

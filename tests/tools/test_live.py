@@ -24,6 +24,7 @@ PACE = 0.05  # seconds between two looks
 RATE = 200_000_000  # bits/s, of tbf
 QUEUE = 1_000_000  # bytes, of tbf
 SLOTS = 10
+EPOCHS = 1000  # of NIC_EPOCH; more than a test takes
 STEPS = 8  # of a long loop, in one hold of the lock
 LARGE = 50_000  # bytes
 MANY = 2_000  # tenants in the map; 10,000 take gcc a minute
@@ -135,6 +136,7 @@ class Link(Judge):
         seen = self.windows(*self.LOAD)
         learned = median(look.rate for look in seen)
         self.assertLess(abs(learned / RATE - 1), 0.05, f"{learned:.0f}")
+        self.assertIn(self.counter("nic_learned"), range(1, EPOCHS))
         # The next child has it from the first client on
         last = self.state()["nic_rate_bps"]
         self.cli("stop")
@@ -146,6 +148,10 @@ class Link(Judge):
             self.assertLess(time.monotonic(), end)
             rate = self.state()["nic_rate_bps"]
         self.assertEqual(rate, last)
+        # A link that nothing stands before teaches nothing
+        while self.counter("uptime", "MAIN.") < 2:
+            self.assertLess(time.monotonic(), end)
+        self.assertEqual(self.counter("nic_learned"), 0)
 
     def test_a_full_queue_holds(self) -> None:
         # Else what is released fills the slots, and the queue of tbf
