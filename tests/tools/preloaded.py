@@ -130,14 +130,14 @@ class Preloaded(unittest.TestCase):
         """Read an answer, which has a length; return its status."""
         got = b""
         while b"\r\n\r\n" not in got:
-            chunk = client.recv(1 << 16)
+            chunk = client.recv(4096)
             self.assertTrue(chunk, got)
             got += chunk
         head, _, body = got.partition(b"\r\n\r\n")
         length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
         assert length is not None
         while len(body) < int(length[1]):
-            chunk = client.recv(1 << 16)
+            chunk = client.recv(4096)
             self.assertTrue(chunk, got)
             body += chunk
         return int(head.split()[1])

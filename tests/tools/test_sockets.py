@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import socket
 import unittest
+from http.client import HTTPConnection
 
 from preloaded import ROOT, TIMEOUT, Preloaded
 
@@ -48,12 +48,14 @@ class Sockets(Preloaded):
                    "-p", "sandpaper_new_hosts=tenant", RWND=str(rwnd))
         for tenant in "ab":  # released whatever stands before the link
             self.cli(f"debug.sandpaper.cost {tenant}.example 1000 0")
-        client = self.connect()
+        client = HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
         for n in range(FILL):
-            self.send(client, "ab"[n % 2] + ".example", "/part")
-            self.assertEqual(self.status(client), 200)
+            client.request("GET", "/part",
+                           headers={"Host": "ab"[n % 2] + ".example"})
+            self.assertEqual(len(client.getresponse().read()), PART)
         before = len(self.calls.read_text())
-        self.send(client, "a.example", "/large")
+        client.request("GET", "/large", headers={"Host": "a.example"})
+        self.addCleanup(client.close)
         self.await_counter("SANDPAPER.lendings", 1)
         self.assertGreater(self.counter("SANDPAPER.nic_backlog"), 0)
         return self.calls.read_text()[before:]
