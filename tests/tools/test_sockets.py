@@ -61,14 +61,12 @@ class Sockets(Preloaded):
         return self.calls.read_text()[before:]
 
     def test_a_reader_that_holds_the_sender_up_is_slow(self) -> None:
-        # The second look tells
-        self.assertRegex(self.slow(51), "^twt$")
+        # The second look tells, if meanwhile there was no room
+        self.assertRegex(self.slow(51), "^tw+t$")
 
     def test_a_reader_that_does_so_half_of_the_time_is_not(self) -> None:
-        # Before its time is over, each look says so
-        asked = self.slow(50)
-        self.assertRegex(asked, "^tw(tw)+t?$")
-        self.assertGreater(len(asked), 100)
+        # Each look says so, until its time is over
+        self.assertGreater(self.slow(50).count("t"), 2)
 
     def test_a_body_that_is_there_is_read_with_the_slot(self) -> None:
         self.start(LATE="1")
