@@ -19,6 +19,8 @@ from .abuses import ABUSES
 from .estimate import known, verdict
 from .lab import controls
 from .latency import LIMIT
+from .parts import COST as PARTS_COST
+from .parts import TIMES as PARTS_TIMES
 from .timeline import CLAIM
 
 Report = dict[str, Any]
@@ -272,6 +274,27 @@ def abuse_claims(report: Report) -> list[Claim]:
     return found
 
 
+def parts_claims(report: Report) -> list[Claim]:
+    """What connections with a part of a request cost others."""
+    found = []
+    for r in ours(report):
+        found.append(claim(
+            report, r["tenant"], f"p99 of {r['tenant']} beside "
+            f"{r['connections']} connections with a part of a request, over "
+            f"that beside {r['few']}", TIMES, at_most(r["times_ci"],
+                                                      PARTS_TIMES),
+            told=None, stock=stock(report, "times"), ours=r["times"],
+            interval=r["times_ci"], target=f"at most {PARTS_TIMES:g} ×"))
+        if r["cost"] is None:
+            continue
+        found.append(claim(
+            report, "", f"CPU time per request of {r['tenant']} beside them, "
+            "over that alone", TIMES, at_most(r["cost_ci"], PARTS_COST),
+            told=None, stock=None, ours=r["cost"], interval=r["cost_ci"],
+            target=f"at most {PARTS_COST:g} ×"))
+    return found
+
+
 def soak_claims(report: Report) -> list[Claim]:
     """No request is forgotten, and none lost."""
     r = report["results"][-1]
@@ -289,6 +312,7 @@ CLAIMS: dict[str, Callable[[Report], list[Claim]]] = {
     "latency": latency_claims, "scale": scale_claims,
     "content-change": line_claims, "flash-crowd": line_claims,
     **dict.fromkeys(ABUSES, abuse_claims), "soak": soak_claims,
+    "parts": parts_claims,
     "rate-unknown": rate_claims, "rate-wrong": rate_claims,
 }
 

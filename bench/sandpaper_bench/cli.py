@@ -39,6 +39,8 @@ from .overhead import overhead
 from .pace import Schedule, duration
 from .pairs import alone, pairs
 from .pedigree import TOP, code, digest
+from .parts import obstacle as parts_obstacle
+from .parts import parts
 from .policies import policies
 from .publishers import PUBLISHERS
 from .reaper import Reaper
@@ -62,12 +64,13 @@ REPEATS = {"flash-crowd": 10}  # turns, where five say too little
 QUICK_TURNS = 3
 EXPERIMENTS = ["table1", "pairs", "alone", "overhead", "workers",
                "utilization", "latency", "scale", "content-change",
-               "flash-crowd", "fetch", "policies", *ABUSES, "rate-unknown",
-               "rate-wrong"]
+               "flash-crowd", "fetch", "policies", "parts", *ABUSES,
+               "rate-unknown", "rate-wrong"]
 # These go into `all`, the other abuses are for `abuse`.
 IN_ALL = ("slow-readers", "random-hosts")
-# Not in `all`: one is part of `overhead`, one compares what is ours
-APART = ("alone", "policies")
+# Not in `all`: one is part of `overhead`, one compares what is ours, one is
+# beside the abuses
+APART = ("alone", "policies", "parts")
 # Left out of a quick `all`: like others that stay, or nothing when short.
 LONG = ("workers", "utilization", "flash-crowd", "random-hosts",
         "rate-unknown", "rate-wrong")
@@ -432,6 +435,8 @@ def obstacle(
         return "a shaped link, and loopback has none: run it as root"
     if name == "utilization" and len(own_cores(bed)) < CORES:
         return f"{CORES} cores, not {own_cores(bed)}"
+    if name == "parts":
+        return parts_obstacle()
     if name in ABUSES and not ABUSES[name].runs_on(bed):
         return f"{ABUSES[name].needs}: run it as root, on one machine"
     return None
@@ -493,6 +498,10 @@ def make_job(name: str, args: argparse.Namespace, bed: Testbed) -> Job:
         return Job(name, schedule.content_change(plan, many), content_change)
     if name == "flash-crowd":
         return Job(name, schedule.flash_crowd(plan, many), flash_crowd)
+    if name == "parts":
+        check_names([args.victim])
+        return Job(name, schedule.parts(plan, many),
+                   partial(parts, victim=args.victim), [args.victim])
     if name == SOAK:
         seconds = seconds_of(args, SOAK_SECONDS)
         ours = sum(v in SWITCHES for v in variants)

@@ -193,6 +193,15 @@ SECTIONS = {
         "window, with its 95 % interval. threads: of varnishd. answered/s: "
         "requests/s.",
         lambda plots, r: [plots.fetch(r)]),
+    "parts": Section(
+        "Parts: connections with a part of a request",
+        "What 15,000 connections that send a request a byte at a time cost "
+        "an open loop, compared with 200 that send as many bytes in all. Not "
+        "in the paper.",
+        "offered/s: requests/s. p99 none, few, many: ms, beside none, 200 and "
+        "15,000. times: many divided by few, with its 95 % interval. us: CPU "
+        "time per request. cost: beside many divided by beside none. kept: "
+        "connections that varnishd had at the end."),
     **{name: Section(
         f"Abuse: {name}", "The throughput that a victim keeps. Not in the "
         "paper.",

@@ -20,6 +20,7 @@ from .load import PHASE_SECONDS
 from .meddle import waits
 from .overhead import SETTINGS
 from .pace import Schedule
+from .parts import FEW, MANY
 from .policies import LONGER
 from .policies import WINDOWS as POLICY_WINDOWS
 from .scale import CONNECT_RATE, CONNECTIONS, phase_seconds
@@ -137,6 +138,13 @@ def flash_crowd(plan: Plan, variants: int) -> Schedule:
 def soak(variants: int, seconds: float) -> Schedule:
     """Return the schedule of `soak`."""
     return [START + seconds + HALVES * REST_SECONDS] * variants
+
+
+def parts(plan: Plan, variants: int) -> Schedule:
+    """Return the schedule of `parts`."""
+    turn = (START + window(plan, 1 / 2) + 4 * window(plan)
+            + 2 * (FEW + MANY) / CONNECT_RATE)
+    return [turn] * (variants * plan.turns)
 
 
 def abuse(plan: Plan, variants: int, name: str, flood: int) -> Schedule:

@@ -120,6 +120,24 @@ def latency_table(results: Sequence[dict[str, Any]]) -> Table:
           str(r["waiting"]), str(r["errors"])] for r in results])
 
 
+def parts_table(results: Sequence[dict[str, Any]]) -> Table:
+    """Return the table of `parts`."""
+    def cost(r: dict[str, Any]) -> list[str]:
+        if r["cost"] is None:
+            return ["", "", "", ""]
+        return [f"{r['cpu_us_none']:.1f}", f"{r['cpu_us_many']:.1f}",
+                f"{r['cost']:.2f}", interval(r["cost_ci"])]
+
+    return (
+        ["tenant", "variant", "offered/s", "p99 none", "p99 few", "p99 many",
+         "times", "95 %", "us none", "us many", "cost", "95 % ", "kept",
+         "errors"],
+        [[r["tenant"], r["variant"], f"{r['offered_rps']:.0f}",
+          *(f"{r[f'p99_s_{n}'] * 1e3:.1f}" for n in ("none", "few", "many")),
+          f"{r['times']:.2f}", interval(r["times_ci"]), *cost(r),
+          str(r["kept"]), str(r["errors"])] for r in results])
+
+
 def timeline_table(results: Sequence[dict[str, Any]]) -> Table:
     """Return the table of `content-change` or `flash-crowd`."""
     return (
@@ -213,7 +231,7 @@ TABLES: dict[str, Callable[[Sequence[dict[str, Any]]], Table]] = {
     "alone": alone_table, "overhead": alone_table, "scale": scale_table,
     "latency": latency_table, "table1": table1_table,
     "utilization": utilization_table, "fetch": fetch_table,
-    "policies": policies_table,
+    "policies": policies_table, "parts": parts_table,
     "content-change": timeline_table, "flash-crowd": timeline_table,
     **dict.fromkeys(ABUSES, abuse_table), "soak": soak_table,
 }

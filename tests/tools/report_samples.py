@@ -29,6 +29,7 @@ from sandpaper_bench.pairs import (
     control,
     pair_result,
 )
+from sandpaper_bench.parts import Beside, PartsTurn, parts_result
 from sandpaper_bench.publishers import PUBLISHERS, Publishers
 from sandpaper_bench.scale import NAME, scale_result
 from sandpaper_bench.soak import COUNTED, HALVES, Half, Holds
@@ -237,6 +238,22 @@ def latency_results(lab: Lab) -> list[Report]:
     return found
 
 
+def parts_turn(p99: float, cpu: float | None, n: int) -> PartsTurn:
+    """Return a turn beside many connections with that p99 and CPU time."""
+    none, few = Beside(1e-3, 5e-3, 0, cpu and 40.0, 0), Beside(
+        1e-3, 6e-3, 0, cpu and 41.0, 200)
+    return PartsTurn(1000.0, none, few,
+                     Beside(1e-3, p99 + n * 1e-4, 0, cpu, 10000), none)
+
+
+def parts_results(lab: Lab) -> list[Report]:
+    """Return a tenant beside parts of requests under both variants."""
+    return [parts_result(lab, "k0", v, [parts_turn(p99, cpu, n)
+                                        for n in range(TURNS)])
+            for v, p99, cpu in (("stock", 0.9, None),
+                                ("sandpaper", 8e-3, 42.0))]
+
+
 def line(kept: int, phases: int) -> Line:
     """Return a time line; what counts is its second phase."""
     static = ([100] * 20 + [kept] * 20 + [100] * 40)[:20 * phases]
@@ -283,6 +300,7 @@ def samples(invalid: str = "") -> dict[str, Report]:
         "utilization": utilization_results(), "fetch": fetch_results(lab),
         "workers": worker_results(lab), "latency": latency_results(lab),
         "scale": scale_results(lab), "policies": policies_results(lab),
+        "parts": parts_results(lab),
         "content-change": line_results(lab, "larger page"),
         "flash-crowd": line_results(lab, "2 x connections"),
         **{name: abuse_results(lab, name) for name in ABUSES},
