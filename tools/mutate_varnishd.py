@@ -74,6 +74,7 @@ ABOUT = {
     "test_live": {"sp_keeper.c", "sp_link.c"},
     "test_lock": {"sp_lock.c"},
     "test_params": {"mgt_sandpaper.c"},
+    "test_sockets": {"sp_gate.c", "sp_wait.c"},
 }
 # A quarter of what gcc takes, which is most of a case
 FAST_VCL = "cc_command=exec tcc -shared -o %o %s"
