@@ -98,12 +98,31 @@ class Waits(Preloaded):
                 self.assertEqual(self.status(client), 200)
         self.assert_alive()
 
-    def test_those_that_wait_to_be_parsed_keep_no_request(self) -> None:
-        many = IDLE_MAX + 1000
+    def allow(self, many: int) -> None:
+        """Let this process and varnishd have so many connections."""
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if hard < many + OTHERS:
             self.skipTest(f"not applicable: at most {hard} descriptors")
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+    def test_those_beyond_many_that_linger_are_served_again(self) -> None:
+        many = IDLE_MAX + OTHERS
+        self.allow(many)
+        self.varnishd("", "-f", self.vcl(HELLO), "-p", "timeout_linger=60",
+                      "-p", "timeout_idle=60")
+        clients = []
+        for _ in range(many):
+            clients.append(self.ask("a.example"))
+            self.assertEqual(self.status(clients[-1]), 200)
+        self.await_counter("SANDPAPER.lingering", IDLE_MAX, IDLE_MAX)
+        for client in clients:
+            self.send(client, "a.example")
+        for client in clients:
+            self.assertEqual(self.status(client), 200)
+
+    def test_those_that_wait_to_be_parsed_keep_no_request(self) -> None:
+        many = IDLE_MAX + 1000
+        self.allow(many)
         self.start("held_recv")
         clients = []
         for _ in range(many):
