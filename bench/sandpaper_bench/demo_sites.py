@@ -31,7 +31,7 @@ PATIENCE = 2.0  # seconds until a user without a connection gives up
 WORK, HEAVY_WORK = 80, 500  # searches in TEXT that find nothing
 TEXT = "published-5 minutes-ago by-4 editors-in 12-cities, " * 40
 PAGE = "/bytes/10000"
-HUGE = "/bytes/300000"
+HUGE = "/bytes/600000"
 SILENT_SECONDS = 2  # varnishd waits so long for the origin that is silent
 
 
@@ -68,7 +68,7 @@ ATTACKS = (
     Attack("1", "heavy VCL",
            "400 clients ask bad for pages that cost much CPU time",
            bad("/heavy"), KEEPS, AHEAD),
-    Attack("2", "huge pages", "400 clients ask bad for pages of 300 kB",
+    Attack("2", "huge pages", "400 clients ask bad for pages of 600 kB",
            bad(HUGE), KEEPS, AHEAD),
     Attack("3", "silent origin",
            "400 clients ask bad for pages whose origin never answers",
