@@ -3,7 +3,7 @@
 
 FEW and then MANY connections send a request that does not end, DRIPS bytes/s
 in all: only their number differs.  Beside them a tenant is an open loop, at
-LOAD of what it can have alone.  `times` is its p99 beside MANY over that
+LOAD of what it can have alone: half of its fair rate.  `times` is its p99 beside MANY over that
 beside FEW.  `cost` is its CPU time per request beside MANY over that beside
 none, as Sandpaper charges it; stock charges nobody.  Both windows without
 such connections are the control.
@@ -29,11 +29,10 @@ from .varnish import Variant, Varnish
 
 FEW, MANY = 200, 15_000  # connections
 DRIPS = 20_000.0  # bytes/s
-LOAD = 0.5
+LOAD = 0.25
 TIMES, COST = 2.0, 1.1  # at most
 PARTS = Group("parts", "parts.example", mode="drip")
 OTHERS = 1000  # descriptors of a process, beside these connections
-LINGERING = "SANDPAPER.lingering"
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Beside:
     p99_s: float
     failures: int
     cpu_us: float | None  # per request
-    kept: int  # connections that varnishd had at the end
+    closed: int  # connections with a part that varnishd has closed
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,8 @@ class PartsTurn:
     rps: float  # alone, closed loop
     none: Beside
     few: Beside
-    many: Beside
     again: Beside  # none
+    many: Beside
 
     @property
     def times(self) -> float:
@@ -97,11 +96,10 @@ def beside(
     m = lab.load.measure(varnish, [group, *others], lab.plan.seconds,
                          lab.plan.warmup + 2 * number / CONNECT_RATE)
     after = charged(varnish, group.host) if ours else (0.0, 0)
-    kept = varnish.gauges([LINGERING])[LINGERING] if ours else 0
     seen, requests = m[group.name], after[1] - before[1]
     return Beside(seen.p50_s, seen.p99_s, seen.failures,
                   (after[0] - before[0]) / requests * 1e6 if requests
-                  else None, kept)
+                  else None, m[PARTS.name].errors if others else 0)
 
 
 def parts_turn(lab: Lab, variant: Variant, *, victim: str) -> PartsTurn:
@@ -112,7 +110,7 @@ def parts_turn(lab: Lab, variant: Variant, *, victim: str) -> PartsTurn:
         rps = lab.measure(varnish, [group], lab.plan.seconds / 2)[victim].rps
         windows = [
             beside(lab, varnish, offered(group, LOAD * rps), number, ours)
-            for number in (0, FEW, MANY, 0)]
+            for number in (0, FEW, 0, MANY)]
     return PartsTurn(rps, *windows)
 
 
@@ -121,7 +119,7 @@ def note_parts(turn: str, found: PartsTurn) -> None:
     cost = "" if found.cost is None else f", cost {found.cost:.2f}"
     progress(f"  {turn} p99 {found.none.p99_s * 1e3:.1f}, "
              f"{found.few.p99_s * 1e3:.1f}, {found.many.p99_s * 1e3:.1f} ms, "
-             f"times {found.times:.2f}{cost}, kept {found.many.kept}")
+             f"times {found.times:.2f}{cost}, closed {found.many.closed}")
 
 
 def parts_result(
@@ -138,7 +136,7 @@ def parts_result(
         "times_ci": [round(low, 3), round(min(high, 1e9), 3)],
         "cost": None, "cost_ci": None,
         "offered_rps": round(median(t.rps for t in turns) * LOAD, 1),
-        "kept": round(median(t.many.kept for t in turns)),
+        "closed": round(median(t.many.closed for t in turns)),
         "errors": sum(w.failures for t in turns
                       for w in (t.none, t.few, t.many, t.again)),
     }

@@ -200,8 +200,8 @@ SECTIONS = {
         "in the paper.",
         "offered/s: requests/s. p99 none, few, many: ms, beside none, 200 and "
         "15,000. times: many divided by few, with its 95 % interval. us: CPU "
-        "time per request. cost: beside many divided by beside none. kept: "
-        "connections that varnishd had at the end."),
+        "time per request. cost: beside many divided by beside none. closed: "
+        "connections with a part that varnishd has closed."),
     **{name: Section(
         f"Abuse: {name}", "The throughput that a victim keeps. Not in the "
         "paper.",

@@ -130,12 +130,12 @@ def parts_table(results: Sequence[dict[str, Any]]) -> Table:
 
     return (
         ["tenant", "variant", "offered/s", "p99 none", "p99 few", "p99 many",
-         "times", "95 %", "us none", "us many", "cost", "95 % ", "kept",
+         "times", "95 %", "us none", "us many", "cost", "95 % ", "closed",
          "errors"],
         [[r["tenant"], r["variant"], f"{r['offered_rps']:.0f}",
           *(f"{r[f'p99_s_{n}'] * 1e3:.1f}" for n in ("none", "few", "many")),
           f"{r['times']:.2f}", interval(r["times_ci"]), *cost(r),
-          str(r["kept"]), str(r["errors"])] for r in results])
+          str(r["closed"]), str(r["errors"])] for r in results])
 
 
 def timeline_table(results: Sequence[dict[str, Any]]) -> Table:

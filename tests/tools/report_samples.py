@@ -242,8 +242,8 @@ def parts_turn(p99: float, cpu: float | None, n: int) -> PartsTurn:
     """Return a turn beside many connections with that p99 and CPU time."""
     none, few = Beside(1e-3, 5e-3, 0, cpu and 40.0, 0), Beside(
         1e-3, 6e-3, 0, cpu and 41.0, 200)
-    return PartsTurn(1000.0, none, few,
-                     Beside(1e-3, p99 + n * 1e-4, 0, cpu, 10000), none)
+    return PartsTurn(1000.0, none, few, none,
+                     Beside(1e-3, p99 + n * 1e-4, 0, cpu, 5000))
 
 
 def parts_results(lab: Lab) -> list[Report]:
