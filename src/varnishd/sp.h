@@ -141,8 +141,9 @@ struct spd_conn {
 	_Atomic uint8_t		hup;		/* the client has reset it */
 	_Atomic uint8_t		fin;		/* the client sends no more */
 	uint8_t			blocking;	/* resumed: the socket is that */
-	void			*part;		/* of a request, see sp_part.c */
-	size_t			part_len;
+	char			*part;		/* of a request, see sp_part.c */
+	size_t			part_len, part_size;	/* bytes, and room */
+	htc_complete_f		*complete;	/* tells a part's end */
 	/* from here on, kept when the fd is used again */
 	_Atomic uint8_t		left;		/* orders two uses */
 	uint32_t		serial;		/* of this use of the fd */
@@ -282,7 +283,11 @@ struct spd {
 	VTAILQ_HEAD(, spd_tenant) readylist;
 	_Atomic unsigned	nready;
 	_Atomic unsigned	nparked;
+	unsigned		parts_ready;	/* of nready: with a part */
+	unsigned		nobodys;	/* of nready: without a tenant */
 	int64_t			lap_sum;	/* ns, raw laps of all workers */
+	int64_t			nobody;		/* ns of CPU, see sp_charge.c */
+	int64_t			nobody_at;	/* ns, when that was added to */
 	uint64_t		nrequests;	/* and fetches */
 	_Atomic enum spd_address address;	/* what addr is */
 	struct sockaddr_storage	addr;		/* ours, that a client has used */
@@ -335,6 +340,7 @@ int spd_hold(int64_t now);			/* locked */
 int64_t spd_lap(struct spd_worker *, int wanted);
 int spd_drawn(struct spd_worker *);
 void spd_unowned(struct spd_worker *);
+void spd_unowned_now(struct spd_worker *);
 void spd_owe(struct spd_worker *);
 int64_t spd_take_owed(struct spd_worker *);
 /* All of them locked */
@@ -343,6 +349,7 @@ void spd_pay(struct spd_tenant *, int64_t now);
 void spd_sum_laps(struct spd_worker *);
 void spd_pays(struct spd_worker *, struct spd_tenant *);
 void spd_turn_to(struct spd_worker *, struct spd_tenant *, int64_t now);
+int spd_nobody_may(int64_t now);
 
 /* sp_ready.c */
 void spd_ready_init(void);
@@ -350,7 +357,7 @@ struct spd_conn *spd_conn_fd(int fd);
 struct spd_conn *spd_conn(const struct sess *);
 void spd_conn_leave(struct spd_conn *);
 void spd_disarm(struct spd_conn *);
-struct spd_conn *spd_ready_pop(void);		/* locked */
+struct spd_conn *spd_ready_pop(int64_t now);	/* locked */
 void spd_ready_push(struct spd_conn *);		/* locked */
 void spd_expire(struct worker *, int64_t now);
 int spd_leaderless(void);
@@ -363,7 +370,11 @@ void spd_timer(int64_t when);			/* locked */
 void spd_part_limit(void);
 void spd_part_parked(struct spd_conn *, int parked);	/* locked */
 struct spd_conn *spd_part_excess(void);		/* locked */
+int spd_many_parts(void);			/* locked */
+ssize_t spd_recv(struct spd_conn *, char *, size_t);
 int spd_part_keep(struct worker *, struct spd_conn *);
+int spd_part_grows(struct spd_conn *);
+void spd_part_again(struct worker *, struct spd_conn *);
 
 /* sp_thread.c */
 void spd_summon(void);				/* a worker, once */

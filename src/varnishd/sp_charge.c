@@ -23,6 +23,11 @@
 
 #include "sp.h"
 
+#define SPD_TICK	1000		/* ns, or it would be 0 */
+#ifndef SPD_BURST			/* less in a fuzz target */
+#define SPD_BURST	10000000	/* ns of CPU, of nobody's work */
+#endif
+
 /* CPU since the last lap, ns; -1: not measured, the lap goes on */
 int64_t
 spd_lap(struct spd_worker *me, int wanted)
@@ -82,6 +87,39 @@ spd_pay(struct spd_tenant *t, int64_t now)
 	memset(t->owed, 0, sizeof t->owed);
 }
 
+/*
+ * To accept, to parse and to close connections without a tenant takes a quarter
+ * of the cores' time at most, while requests wait or parts of requests are many.
+ * It is a token bucket.
+ */
+static void
+spd_spend(int64_t ns)
+{
+
+	SPD_LOCKED();
+	spd.vsc->cpu_unowned_ns += (uint64_t)ns;
+	spd.nobody = vmax_t(int64_t, spd.nobody - ns, -SPD_BURST);
+}
+
+/* Locked.  May a worker turn to a connection without a tenant? */
+int
+spd_nobody_may(int64_t now)
+{
+	int64_t more = now - spd.nobody_at;
+
+	SPD_LOCKED();
+	if (spd.mode == SPD_OFF ||
+	    (REL_Waiting(spd.rel) == 0 && !spd_many_parts()))
+		spd.nobody = SPD_BURST;
+	else if (more >= SPD_TICK)
+		spd.nobody = vmin_t(int64_t, SPD_BURST,
+		    spd.nobody + more * spd.cores / 4);
+	else
+		return (spd.nobody > 0);
+	spd.nobody_at = now;
+	return (spd.nobody > 0);
+}
+
 /* What has been measured of this worker belongs to the sum of all */
 void
 spd_sum_laps(struct spd_worker *me)
@@ -90,7 +128,7 @@ spd_sum_laps(struct spd_worker *me)
 	SPD_LOCKED();
 	spd.lap_sum += me->laps;
 	me->laps = 0;
-	spd.vsc->cpu_unowned_ns += (uint64_t)me->unowned;
+	spd_spend(me->unowned);
 	me->unowned = 0;
 }
 
@@ -103,6 +141,17 @@ spd_unowned(struct spd_worker *me)
 	lap = spd_lap(me, 0);
 	if (lap > 0)
 		me->unowned += lap;
+}
+
+/* The same, of a thread that is no worker, now */
+void
+spd_unowned_now(struct spd_worker *me)
+{
+
+	me->unowned += vmax_t(int64_t, 0, spd_lap(me, 1));
+	spd_lock();
+	spd_sum_laps(me);
+	spd_unlock();
 }
 
 /* The lap up to now is the payer's, or its next request's */
@@ -155,7 +204,7 @@ spd_settle(struct spd_worker *me, int64_t now)
 	if (t != NULL && TEN_OfHost(t)->generation == me->payer_generation)
 		spd_charge(t, me->owed, 0, now);
 	else
-		spd.vsc->cpu_unowned_ns += (uint64_t)me->owed;
+		spd_spend(me->owed);
 	me->owed = 0;
 }
 

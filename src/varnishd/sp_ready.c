@@ -48,7 +48,9 @@
 #define SPD_FDS_MAX	(1 << 22)
 #define SPD_EVENTS	64
 #define SPD_LOOKS	16		/* at the events that are there, at most */
+#ifndef SPD_IDLE_MAX			/* less in a fuzz target */
 #define SPD_IDLE_MAX	2000		/* connections that keep a request */
+#endif
 #define SPD_PARSE_RUN	8		/* connections parsed before a release */
 #define SPD_YIELD	500000		/* ns, well below a time slice */
 #define SPD_SUM_TURNS	32		/* requests between two summings */
@@ -56,7 +58,8 @@
 #define SPD_EXPIRE	16		/* connections in one hold of the lock */
 
 static struct spd_conn *_Atomic chunks[SPD_FDS_MAX / SPD_CHUNK];
-static struct spd_tenant spd_new;	/* connections without a tenant yet */
+/* Connections without a tenant yet: with a part of a request, or nothing */
+static struct spd_tenant spd_parts, spd_new;
 static struct vbh *deadlines;		/* of parked connections, locked */
 
 /*--------------------------------------------------------------------
@@ -158,6 +161,13 @@ spd_disarm(struct spd_conn *c)
  * Ready: in turn by tenant, in order of arrival within one
  */
 
+static int
+spd_of_nobody(const struct spd_tenant *t)
+{
+
+	return (t == &spd_new || t == &spd_parts);
+}
+
 void
 spd_ready_push(struct spd_conn *c)
 {
@@ -165,7 +175,7 @@ spd_ready_push(struct spd_conn *c)
 
 	SPD_LOCKED();
 	if (t == NULL || TEN_OfHost(t)->generation != c->generation) {
-		t = &spd_new;
+		t = c->partial ? &spd_parts : &spd_new;
 		c->tenant = NULL;
 	}
 	c->state = SPD_READY;
@@ -173,17 +183,44 @@ spd_ready_push(struct spd_conn *c)
 		VTAILQ_INSERT_TAIL(&spd.readylist, t, readylist);
 	VTAILQ_INSERT_TAIL(&t->ready, c, list);
 	spd.nready++;
+	spd.parts_ready += c->partial;
+	spd.nobodys += (unsigned)spd_of_nobody(t);
 	spd.vsc->ready = spd.nready;
 }
 
+/* Locked.  Nobody's time is used up, and only nobody's connections are ready */
+static int
+spd_held_back(int64_t now)
+{
+
+	return (spd.nready > 0 && spd.nready == spd.nobodys &&
+	    !spd_nobody_may(now));
+}
+
+/* Locked.  Is there a connection that may be parsed? */
+static int
+spd_may_parse(void)
+{
+
+	return (spd.nready > 0 && !spd_held_back(METER_Now()));
+}
+
 struct spd_conn *
-spd_ready_pop(void)
+spd_ready_pop(int64_t now)
 {
 	struct spd_tenant *t;
 	struct spd_conn *c;
+	int turns = 0;
 
 	SPD_LOCKED();
 	t = VTAILQ_FIRST(&spd.readylist);
+	while (t != NULL && spd_of_nobody(t) && !spd_nobody_may(now)) {
+		if (++turns > 2)
+			return (NULL);
+		VTAILQ_REMOVE(&spd.readylist, t, readylist);
+		VTAILQ_INSERT_TAIL(&spd.readylist, t, readylist);
+		t = VTAILQ_FIRST(&spd.readylist);
+	}
 	if (t == NULL)
 		return (NULL);
 	c = VTAILQ_FIRST(&t->ready);
@@ -196,6 +233,8 @@ spd_ready_pop(void)
 	c->state = SPD_BUSY;
 	AN(spd.nready);
 	spd.nready--;
+	spd.parts_ready -= c->partial;
+	spd.nobodys -= (unsigned)spd_of_nobody(t);
 	spd.vsc->ready = spd.nready;
 	return (c);
 }
@@ -229,13 +268,13 @@ spd_park_locked(struct spd_conn *c, int64_t deadline, int partial)
 {
 
 	SPD_LOCKED();
+	c->partial = (uint8_t)partial;
 	if (c->pending) {
 		c->pending = 0;
 		c->drained = 0;
 		return (0);
 	}
 	c->deadline = deadline;
-	c->partial = (uint8_t)partial;
 	c->blocking = 1;
 	c->state = SPD_PARKED;
 	VBH_insert(deadlines, c);
@@ -315,14 +354,53 @@ spd_park(struct spd_conn *c, double timeout, int partial)
 }
 
 /*
- * Do enough connections linger, or wait to be parsed?  Those beyond come
- * from Varnish's waiter, and have no request before they are parsed.
+ * Do enough connections linger, or wait to be parsed?  Those beyond have no
+ * request meanwhile.
  */
 static int
 spd_many_idle(void)
 {
 
 	return (spd.nparked + spd.nready >= SPD_IDLE_MAX);
+}
+
+/* What is left of a timeout, that the last request began, s */
+static double
+spd_left(const struct sess *sp, double timeout)
+{
+
+	return (vmax(timeout + sp->t_idle - VTIM_real(), 0.));
+}
+
+/* A connection that waited without a request has bytes */
+static void v_matchproto_(task_func_t)
+spd_resume(struct worker *wrk, void *priv)
+{
+	struct spd_conn *c = priv;
+	struct sess *sp = c->sp;
+
+	if (c->part != NULL && spd.mode != SPD_OFF && !c->expired && !c->hup) {
+		while (spd_part_grows(c)) {
+			if (!spd_park(c, spd_left(sp, SESS_TMO(sp,
+			    timeout_idle)), 1))
+				continue;
+			SPD_Next(wrk);
+			return;
+		}
+	}
+	spd_part_again(wrk, c);
+}
+
+/* From now on it waits without a request.  0: with one */
+static int
+spd_without_req(struct worker *wrk, struct spd_conn *c)
+{
+
+	if (!spd_arm(c) || !spd_part_keep(wrk, c))
+		return (0);
+	c->func = spd_resume;
+	c->priv = c;
+	return (1);
 }
 
 /* To Varnish's waiter, which keeps no request for it */
@@ -332,12 +410,16 @@ spd_to_waiter(struct worker *wrk, struct spd_conn *c)
 	struct sess *sp = c->sp;
 	struct req *req;
 
-	CAST_OBJ_NOTNULL(req, c->priv, REQ_MAGIC);
 	c->blocking = 0;
+	if (c->func == spd_resume)
+		WS_Release(sp->ws, 0);
+	else {
+		CAST_OBJ_NOTNULL(req, c->priv, REQ_MAGIC);
+		WS_ReleaseP(req->htc->ws, req->htc->rxbuf_b);
+		SPD_IDLE_REQ(wrk, req);
+	}
 	spd_disarm(c);
 	wrk->stats->sess_herd++;
-	WS_ReleaseP(req->htc->ws, req->htc->rxbuf_b);
-	SPD_IDLE_REQ(wrk, req);
 	SES_Wait(sp, XPORT_ByNumber(sp->sattr[SA_TRANSPORT]));
 }
 
@@ -368,7 +450,7 @@ void
 spd_parsed(void)
 {
 	struct spd_worker *me = &spd_me;
-	int waiting = 0;
+	int waiting = 0, ready;
 
 	if (me->magic != SPD_WORKER_MAGIC || (!me->parsing && me->slot < 0))
 		return;
@@ -379,10 +461,11 @@ spd_parsed(void)
 		spd_give_mine(me);
 		waiting = REL_Waiting(spd.rel) > 0;
 	}
+	ready = spd_may_parse();
 	spd_unlock();
 	if (waiting)
 		spd_dispatch();
-	if (spd.nready > 0)
+	if (ready)
 		spd_summon();
 }
 
@@ -400,9 +483,11 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 	enum htc_status_e hs;
 	double timeout;
 	ssize_t room, n;
+	int without;
 
 	c->func = SPD_TASK(req)->func;
 	c->priv = req;
+	c->complete = complete;
 	while (1) {
 		hs = complete(htc);
 		if (hs != HTC_S_MORE && hs != HTC_S_EMPTY)
@@ -420,35 +505,19 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 			return (0);
 		}
 		if (!c->drained) {
-			n = recv(sp->fd, htc->rxbuf_e, (size_t)room,
-			    MSG_DONTWAIT);
-			if (n > 0) {
-				htc->rxbuf_e += n;
-				/* A FIN's edge may be used up already */
-				c->drained = n < room && !c->fin;
-				continue;
-			}
-			if (n == 0 || (errno != EAGAIN && errno != EINTR))
+			n = spd_recv(c, htc->rxbuf_e, (size_t)room);
+			if (n < 0)
 				return (0);
-			c->drained = 1;
+			htc->rxbuf_e += n;
+			if (n > 0)
+				continue;
 		}
-		timeout = hs == HTC_S_EMPTY ? spd_linger(sp) :
-		    SESS_TMO(sp, timeout_idle);
-		timeout += sp->t_idle - VTIM_real();
-		timeout = vmax(timeout, 0.);
-		if (hs == HTC_S_EMPTY && spd_many_idle()) {
-			spd_to_waiter(wrk, c);
-			return (1);
-		}
+		timeout = spd_left(sp, hs == HTC_S_EMPTY ? spd_linger(sp) :
+		    SESS_TMO(sp, timeout_idle));
 		if (hs == HTC_S_MORE && c->t_first == 0.)
 			c->t_first = VTIM_real();
-		if (hs == HTC_S_MORE && spd_many_idle() && spd_arm(c) &&
-		    spd_part_keep(wrk, c)) {
-			if (!spd_park(c, timeout, 1))
-				spd_ready_now(c);
-			return (1);
-		}
-		if (!spd_arm(c)) {
+		without = spd_many_idle() && spd_without_req(wrk, c);
+		if (!without && !spd_arm(c)) {
 			spd_parsed();
 			return (0);
 		}
@@ -460,6 +529,10 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 		}
 		if (spd_park(c, timeout, 1))
 			return (1);
+		if (without) {
+			spd_ready_now(c);
+			return (1);
+		}
 	}
 }
 
@@ -520,6 +593,14 @@ SPD_Resumed(const struct sess *sp)
  * Connections that come from outside
  */
 
+/* As in spd_vital() */
+static int __attribute__((no_sanitize("thread")))
+spd_pool_ends(const struct pool *pp)
+{
+
+	return (pp->die);
+}
+
 /* Locked.  Nobody will see the next event soon, or the connections that are
  * ready: these have no event left for a leader */
 int
@@ -529,7 +610,7 @@ spd_unwatched(void)
 	SPD_LOCKED();
 	if (spd.deputy && spd.running >= spd.cores)
 		return (0);
-	return (spd.nready > 0 || !spd.leader);
+	return (!spd.leader || spd_may_parse());
 }
 
 /* The same, and nobody has been called to see to it */
@@ -545,8 +626,8 @@ spd_leaderless(void)
 	return (leaderless);
 }
 
-int
-SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
+static void
+spd_accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 {
 	struct pool_task task;
 	struct req *req;
@@ -554,9 +635,6 @@ SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 	struct spd_conn *c;
 	int lead = 0;
 
-	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
-	if (spd.mode == SPD_OFF)
-		return (0);
 	assert(WS_ReserveSize(wrk->aws, (unsigned)len) >= len);
 	memcpy(WS_Reservation(wrk->aws), arg, len);
 	AZ(SPD_TASK(wrk)->func);
@@ -578,12 +656,12 @@ SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 		task = *SPD_TASK(wrk);
 		memset(SPD_TASK(wrk), 0, sizeof *SPD_TASK(wrk));
 		if (task.func == NULL)
-			return (1);	/* it has deleted the session */
+			return;		/* it has deleted the session */
 		c->func = task.func;
 		c->priv = task.priv;
 		if (spd_many_idle())
-			spd_to_waiter(wrk, c);
-		else if (!spd_park(c, spd_linger(sp), 0)) {
+			(void)spd_without_req(wrk, c);
+		if (!spd_park(c, spd_linger(sp), 0)) {
 			/* The bytes are here already */
 			spd_lock();
 			spd_ready_push(c);
@@ -592,7 +670,7 @@ SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 		}
 		if (lead || spd_leaderless())
 			spd_summon();
-		return (1);
+		return;
 	}
 	/* It talks first, or PROXY does: that takes a thread, as in stock */
 	SPD_TASK(req)->func = task.func;
@@ -601,6 +679,36 @@ SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 		Req_Release(req);
 		SES_Delete(sp, SC_OVERLOAD, NAN);
 	}
+}
+
+/* The acceptor's CPU time is nobody's, and it waits while that is used up.  The
+ * kernel has a queue of clients that want to connect. */
+static void
+spd_accepted(const struct worker *wrk)
+{
+	int may;
+
+	spd_unowned_now(spd_self());
+	while (1) {
+		spd_lock();
+		may = spd_nobody_may(METER_Now()) || spd_pool_ends(wrk->pool);
+		spd.vsc->accept_naps += !may;
+		spd_unlock();
+		if (may)
+			return;
+		VTIM_sleep(SPD_NAP * 1e-9);
+	}
+}
+
+int
+SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
+{
+
+	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
+	if (spd.mode == SPD_OFF)
+		return (0);
+	spd_accept(wrk, make, arg, len);
+	spd_accepted(wrk);
 	return (1);
 }
 
@@ -759,6 +867,7 @@ spd_expire(struct worker *wrk, int64_t now)
 	unsigned n, u, nidle;
 	int partial = 0;
 
+	METER_Drop(spd_self()->meter);
 	do {
 		nidle = 0;
 		spd_lock();
@@ -778,6 +887,7 @@ spd_expire(struct worker *wrk, int64_t now)
 		for (u = 0; u < nidle; u++)
 			spd_to_waiter(wrk, idle[u]);
 	} while (n == SPD_EXPIRE);
+	spd_unowned_now(spd_self());
 	if (partial)
 		spd_summon();
 }
@@ -859,6 +969,8 @@ spd_rest(struct spd_worker *me, int64_t now)
 	spd_turn_to(me, NULL, now);
 	if (spd.mode == SPD_OFF)
 		return (SPD_IDLE);
+	if (spd_held_back(now))
+		spd_timer(now + SPD_NAP);
 	if (spd_crowded(now))
 		return (spd.deputy ? SPD_IDLE : SPD_DEPUTISE);
 	if (!spd.leader)
@@ -893,7 +1005,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	if (me->slot < 0 && !me->late && spd_crowded(now))
 		return (spd_rest(me, now));
 	if (spd.parsers < spd.parsers_max && me->parsed < SPD_PARSE_RUN &&
-	    (c = spd_ready_pop()) != NULL) {
+	    (c = spd_ready_pop(now)) != NULL) {
 		spd.parsers++;
 		me->parsing = 1;
 		me->parsed++;
@@ -917,7 +1029,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		}
 		spd_give_mine(me);
 	}
-	if (me->parsed > 0 && spd.nready > 0) {
+	if (me->parsed > 0 && spd_may_parse()) {
 		me->parsed = 0;
 		return (spd_pick(wrk, me, now));
 	}
@@ -986,13 +1098,6 @@ spd_vital(struct worker *wrk)
 	return (wrk->pool->lqueue > 0 && WRK_TaskTake(wrk));
 }
 
-static int __attribute__((no_sanitize("thread")))
-spd_pool_ends(const struct pool *pp)
-{
-
-	return (pp->die);
-}
-
 /* Not asked here: is Sandpaper off and drained?  A worker that was called must
  * look, since a request may have passed the gate after the keeper saw that. */
 void
@@ -1041,7 +1146,7 @@ spd_find_work(struct worker *wrk)
 		waiting = REL_Waiting(spd.rel) > 0;
 		crowded = spd_crowded(now);
 		lead = crowded ? !spd.deputy :
-		    !spd.leader || (spd.nready > 0 && !me->parsing);
+		    !spd.leader || (!me->parsing && spd_may_parse());
 		if (next == SPD_SLEEP && !looked) {
 			looked = 1;
 			spd_unlock();
@@ -1096,6 +1201,8 @@ spd_ready_init(void)
 	VTAILQ_INIT(&spd.readylist);
 	deadlines = VBH_new(NULL, spd_deadline_cmp, spd_deadline_update);
 	AN(deadlines);
+	INIT_OBJ(&spd_parts, SPD_TENANT_MAGIC);
+	VTAILQ_INIT(&spd_parts.ready);
 	INIT_OBJ(&spd_new, SPD_TENANT_MAGIC);
 	VTAILQ_INIT(&spd_new.ready);
 	spd.epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -9,11 +9,21 @@ import subprocess
 import sys
 import threading
 import unittest
+from contextlib import suppress
 
 from preloaded import HELLO, HERE, ROOT, TIMEOUT, Preloaded
 
 IDLE_MAX = 2000  # connections that keep their request, see sp_ready.c
 OTHERS = 100  # requests of workers, parsers and acceptors, at most
+LONG = """vcl 4.1;
+backend none none;
+sub vcl_recv {
+	if (req.http.X-Long ~ "^a{700}b{700}$") {
+		return (synth(200));
+	}
+	return (synth(400));
+}
+"""
 
 
 @unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
@@ -105,20 +115,82 @@ class Waits(Preloaded):
             self.skipTest(f"not applicable: at most {hard} descriptors")
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
+    def assert_closed(self, client: socket.socket) -> None:
+        """The connection ends, whether or not varnishd has read all."""
+        with suppress(ConnectionResetError):
+            self.assertEqual(client.recv(64), b"")
+
+    def idle(self, many: int, status: int = 200) -> list[socket.socket]:
+        """Return so many connections that linger after a request."""
+        clients = []
+        for _ in range(many):
+            clients.append(self.ask("a.example"))
+            self.assertEqual(self.status(clients[-1]), status)
+        self.await_counter("SANDPAPER.lingering", many, many)
+        return clients
+
     def test_those_beyond_many_that_linger_are_served_again(self) -> None:
         many = IDLE_MAX + OTHERS
         self.allow(many)
         self.varnishd("", "-f", self.vcl(HELLO), "-p", "timeout_linger=60",
                       "-p", "timeout_idle=60")
-        clients = []
-        for _ in range(many):
-            clients.append(self.ask("a.example"))
-            self.assertEqual(self.status(clients[-1]), 200)
+        clients = self.idle(many)
+        self.assertLess(self.counter("MEMPOOL.req[0-9].live"),
+                        IDLE_MAX + OTHERS)
+        for client in clients:
+            self.send(client, "a.example")
+        for client in clients:
+            self.assertEqual(self.status(client), 200)
+
+    def test_those_that_linger_without_a_request_go_to_the_waiter(
+            self) -> None:
+        many = IDLE_MAX + OTHERS
+        self.allow(many)
+        self.varnishd("", "-f", self.vcl(HELLO), "-p", "timeout_linger=60",
+                      "-p", "timeout_idle=60")
+        self.idle(IDLE_MAX)
+        self.cli("param.set timeout_linger 0.2")
+        clients = [self.ask("a.example") for _ in range(OTHERS)]
+        for client in clients:
+            self.assertEqual(self.status(client), 200)
+        clients += [self.connect() for _ in range(OTHERS)]
+        self.await_counter("MAIN.sess_conn", IDLE_MAX + 2 * OTHERS)
         self.await_counter("SANDPAPER.lingering", IDLE_MAX, IDLE_MAX)
         for client in clients:
             self.send(client, "a.example")
         for client in clients:
             self.assertEqual(self.status(client), 200)
+
+    def test_parts_beyond_many_grow_without_a_request(self) -> None:
+        self.allow(IDLE_MAX + OTHERS)
+        self.varnishd("", "-f", self.vcl(LONG), "-p", "timeout_linger=60",
+                      "-p", "timeout_idle=60", "-p", "http_req_size=4096")
+        self.idle(IDLE_MAX, 400)
+        clients = [self.connect() for _ in range(OTHERS)]
+        for part in (b"GET / HTTP/1.1\r\nHost: a.example\r\n", b"X-Long:",
+                     700 * b"a", 700 * b"b", b"\r\n"):
+            for client in clients:
+                client.sendall(part)
+            self.await_counter("SANDPAPER.parts", OTHERS, OTHERS)
+        self.assertLess(self.counter("MEMPOOL.req[0-9].live"),
+                        IDLE_MAX + OTHERS // 2)
+        for client in clients:
+            client.sendall(b"\r\n")
+        for client in clients:
+            self.assertEqual(self.status(client), 200)
+
+        # One that is too long, and one that does not end
+        clients[0].sendall(b"GET / HTTP/1.1\r\n")
+        self.await_counter("SANDPAPER.parts", 1, 1)
+        clients[0].sendall(4096 * b"x")
+        self.assert_closed(clients[0])
+        self.cli("param.set timeout_idle 1")
+        self.send(clients[1], "a.example")
+        self.assertEqual(self.status(clients[1]), 400)
+        clients[1].sendall(b"GET / HTTP/1.1\r\n")
+        self.assert_closed(clients[1])
+        self.await_counter("SANDPAPER.parts", 0, 0)
+        self.assert_alive()
 
     def test_those_that_wait_to_be_parsed_keep_no_request(self) -> None:
         many = IDLE_MAX + 1000
