@@ -73,6 +73,7 @@ ABOUT = {
     "test_burn": {"sp_keeper.c", "sp_ready.c"},
     "test_live": {"sp_keeper.c", "sp_link.c"},
     "test_lock": {"sp_lock.c"},
+    "test_nobody": {"sp_charge.c", "sp_part.c", "sp_ready.c"},
     "test_params": {"mgt_sandpaper.c"},
     "test_sockets": {"sp_gate.c", "sp_wait.c"},
 }
