@@ -131,6 +131,7 @@ struct group {
 	unsigned	retrying;	/* parked until a reconnect is due */
 	uint64_t	sent, answered, done, bytes, errors, not_ok;
 	uint64_t	waiting, extra;
+	char		first_error[80];
 	uint64_t	sent_before;	/* the window */
 	uint64_t	done_before, errors_before, not_ok_before; /* interval */
 	size_t		nlat_before;
@@ -298,11 +299,17 @@ conn_close(struct conn *c, int reset)
 	c->fd = -1;
 }
 
+/* A request that had no answer; err is 0 if the proxy closed the connection */
 static void
-conn_fail(struct conn *c, uint64_t now)
+conn_fail(struct conn *c, int err, uint64_t now)
 {
-	if (in_window(c->group, now))
-		c->group->errors++;
+	struct group *g = c->group;
+
+	if (in_window(g, now) && g->errors++ == 0)
+		(void)snprintf(g->first_error, sizeof g->first_error,
+		    "%s, %.3f s after %s", err ? strerror(err) : "closed",
+		    now > c->asked ? (double)(now - c->asked) / (double)NS : 0.,
+		    c->state == CONNECTING ? "connect" : "the request");
 	conn_close(c, 0);
 	conn_park(c, now + TICK);
 }
@@ -314,7 +321,7 @@ conn_connect(struct conn *c, uint64_t now)
 
 	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (c->fd < 0) {
-		conn_fail(c, now);
+		conn_fail(c, errno, now);
 		return;
 	}
 	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -329,7 +336,7 @@ conn_connect(struct conn *c, uint64_t now)
 	c->state = CONNECTING;
 	if (connect(c->fd, (void *)&c->group->to, sizeof proxy) != 0 &&
 	    errno != EINPROGRESS) {
-		conn_fail(c, now);
+		conn_fail(c, errno, now);
 		return;
 	}
 	watch(c, EPOLL_CTL_ADD, EPOLLOUT);
@@ -421,7 +428,7 @@ conn_ask(struct conn *c, uint64_t asked, uint64_t now)
 		c->dripped = 0;
 		c->due = conn_first(c, now);
 	} else if (send(c->fd, buf, (size_t)l, MSG_NOSIGNAL) != l) {
-		conn_fail(c, now);
+		conn_fail(c, errno, now);
 		return;
 	}
 	if (g->mode == SLOW)
@@ -442,7 +449,7 @@ conn_flush(struct conn *c, uint64_t now)
 		i = send(c->fd, c->out + c->out_off, c->out_len - c->out_off,
 		    MSG_NOSIGNAL);
 		if (i < 0 && errno != EAGAIN) {
-			conn_fail(c, now);
+			conn_fail(c, errno, now);
 			return;
 		}
 		c->out_off += i > 0 ? (size_t)i : 0;
@@ -531,7 +538,7 @@ conn_eat(struct conn *c, uint64_t now)
 	if (i < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (i <= 0) {
-		conn_fail(c, now);
+		conn_fail(c, i < 0 ? errno : 0, now);
 		return;
 	}
 	if (in_window(g, now))
@@ -609,14 +616,24 @@ conn_next(struct conn *c, uint64_t now)
 	}
 }
 
-static void
-conn_up(struct conn *c, uint64_t now)
+/* What the kernel says of the connection: an errno, or 0 */
+static int
+conn_error(const struct conn *c)
 {
 	int err = 0;
 	socklen_t l = sizeof err;
 
-	if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &l) != 0 || err) {
-		conn_fail(c, now);
+	return (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &l) != 0 ?
+	    errno : err);
+}
+
+static void
+conn_up(struct conn *c, uint64_t now)
+{
+	int err = conn_error(c);
+
+	if (err != 0) {
+		conn_fail(c, err, now);
 		return;
 	}
 	switch (c->group->mode) {
@@ -811,7 +828,7 @@ conn_read(struct conn *c, size_t max, uint64_t now)
 	if (i < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (i <= 0) {
-		conn_fail(c, now);
+		conn_fail(c, i < 0 ? errno : 0, now);
 		return;
 	}
 	c->got += (uint64_t)i;
@@ -852,7 +869,7 @@ conn_event(struct conn *c, uint32_t events, uint64_t now)
 		if (events & EPOLLIN)
 			conn_read(c, BODY_CHUNK, now);
 		else
-			conn_fail(c, now);
+			conn_fail(c, conn_error(c), now);
 		break;
 	default:
 		break;
@@ -871,7 +888,7 @@ conn_drip(struct conn *c, uint64_t now)
 		l = 0;
 	if (send(c->fd, (int)c->dripped < l ? buf + c->dripped : "x", 1,
 	    MSG_NOSIGNAL) != 1) {
-		conn_fail(c, now);
+		conn_fail(c, errno, now);
 		return;
 	}
 	c->dripped++;
@@ -1547,6 +1564,7 @@ report_group(struct group *g, double window)
 	    "\"sent\": %ju, \"sent_in_all\": %ju, \"answered_in_all\": %ju, "
 	    "\"errors\": %ju, \"not_200\": %ju, \"waiting\": %ju, "
 	    "\"unanswered\": %ju, \"extra\": %ju, "
+	    "\"first_error\": \"%s\", "
 	    "\"conn_min\": %ju, \"conn_max\": %ju, \"conn_mean\": %.3f, "
 	    "\"p50_s\": %.6f, \"p90_s\": %.6f, \"p99_s\": %.6f, "
 	    "\"max_s\": %.6f, \"slices\": [",
@@ -1556,7 +1574,8 @@ report_group(struct group *g, double window)
 	    (uintmax_t)g->sent,
 	    (uintmax_t)g->answered, (uintmax_t)g->errors,
 	    (uintmax_t)g->not_ok, (uintmax_t)g->waiting,
-	    (uintmax_t)group_owed(g), (uintmax_t)g->extra, (uintmax_t)lo,
+	    (uintmax_t)group_owed(g), (uintmax_t)g->extra, g->first_error,
+	    (uintmax_t)lo,
 	    (uintmax_t)hi, (double)g->done / g->nconn,
 	    quantile(g, .5), quantile(g, .9), quantile(g, .99),
 	    quantile(g, 1.));

@@ -96,6 +96,7 @@ class Seen:
     slices: list[int]
     unanswered: int = 0
     extra: int = 0
+    first_error: str = ""
 
     @property
     def failures(self) -> int:

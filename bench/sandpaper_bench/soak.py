@@ -196,6 +196,10 @@ def calm(
     died = varnish.restarted() or varnish.panicked()
     if died:
         progress(f"  a worker process died{varnish.obituary()}")
+    if victim.lost:
+        progress(f"  {victim.name}: {victim.errors} errors (the first: "
+                 f"{victim.first_error or 'none'}), {victim.unanswered} "
+                 f"without an answer, {victim.extra} answers too many")
     return Half(
         victim, took, counters, (usual, after), rest,
         meddler.rss_bytes, meddler.threads, died,

@@ -843,21 +843,19 @@ spd_timer(int64_t when)
 
 /*--------------------------------------------------------------------
  * Lingering is over: to Varnish's waiter.  Half a request is over: its
- * worker finds that out.
+ * worker finds that out.  Bytes that came in time count, though nobody looked
+ * since: the process may have stood still.
  */
 
-/* Locked: the next one whose deadline has passed, no longer parked, or NULL */
+/* Locked: one whose deadline has passed, still parked, or NULL */
 static struct spd_conn *
-spd_expired(int64_t now)
+spd_due(int64_t now)
 {
 	struct spd_conn *c;
 
 	SPD_LOCKED();
 	c = VBH_root(deadlines);
-	if (c == NULL || c->deadline > now)
-		return (NULL);
-	spd_unpark_locked(c);
-	return (c);
+	return (c == NULL || c->deadline > now ? NULL : c);
 }
 
 void
@@ -865,16 +863,24 @@ spd_expire(struct worker *wrk, int64_t now)
 {
 	struct spd_conn *c, *idle[SPD_EXPIRE];
 	unsigned n, u, nidle;
-	int partial = 0;
+	int due, partial = 0;
 
 	METER_Drop(spd_self()->meter);
+	spd_lock();
+	due = spd_due(now) != NULL;
+	spd_unlock();
+	if (due) {
+		spd.harvested = METER_Now();
+		spd_harvest(0);
+	}
 	do {
 		nidle = 0;
 		spd_lock();
 		for (n = 0; n < SPD_EXPIRE; n++) {
-			c = spd_expired(now);
+			c = spd_due(now);
 			if (c == NULL)
 				break;
+			spd_unpark_locked(c);
 			if (!c->partial) {
 				idle[nidle++] = c;
 				continue;

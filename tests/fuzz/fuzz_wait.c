@@ -18,6 +18,7 @@
  * a slot is free, while a thread is idle.  When the keeper has looked, too:
  *  - while a thread is idle, no granted request waits for it;
  *  - while a slot is free, a thread leads, and no parked connection has bytes.
+ * A connection whose bytes came while it lingered does not go to the waiter.
  * At the end, when clients have gone and origins have answered, nothing is
  * left: no request, session, slot, lending.
  *
@@ -87,6 +88,7 @@ struct conn {
 	int		open, proxy, accepted, served, fin, reset;
 	char		bytes[BYTES];
 	unsigned	n;
+	int64_t		came;		/* ns, the first of bytes */
 	int		in_set, event;	/* epoll */
 	uint64_t	data;
 	int		in_waiter;
@@ -690,6 +692,9 @@ __wrap_SES_Wait(struct sess *sp, const struct transport *xp)
 	/* It has lingered */
 	assert(over || spd.mode == SPD_OFF ||
 	    __wrap_VTIM_real() >= sp->t_idle + params.timeout_linger);
+	/* Nothing came while it lingered, also if nobody looked meanwhile */
+	if (now_runs == &threads[KEEPER] && spd.mode != SPD_OFF)
+		assert(c->n == 0 || c->came > spd_conn_fd(sp->fd)->deadline);
 	AN(WS_ReserveAll(sp->ws));
 	c->in_waiter = 1;
 	interrupt();
@@ -1429,6 +1434,8 @@ client(struct fuzz_in *in)
 	}
 	if (c->fin || c->reset)
 		return;
+	if (c->n == 0)
+		c->came = the_time;
 	switch (what % 8) {
 	case 0:
 		c->fin = 1;
