@@ -37,6 +37,7 @@
 
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
 
 #include "sp.h"
@@ -843,19 +844,31 @@ spd_timer(int64_t when)
 
 /*--------------------------------------------------------------------
  * Lingering is over: to Varnish's waiter.  Half a request is over: its
- * worker finds that out.  Bytes that came in time count, though nobody looked
- * since: the process may have stood still.
+ * worker finds that out.
  */
 
-/* Locked: one whose deadline has passed, still parked, or NULL */
+/* Locked: the next one whose deadline has passed, no longer parked, or NULL */
 static struct spd_conn *
-spd_due(int64_t now)
+spd_expired(int64_t now)
 {
 	struct spd_conn *c;
 
 	SPD_LOCKED();
 	c = VBH_root(deadlines);
-	return (c == NULL || c->deadline > now ? NULL : c);
+	if (c == NULL || c->deadline > now)
+		return (NULL);
+	spd_unpark_locked(c);
+	return (c);
+}
+
+/* Bytes that came in time count, though nobody saw their event yet.  After the
+ * process stood still, the waiter would close the connection at once. */
+static int
+spd_has_bytes(const struct spd_conn *c)
+{
+	char byte;
+
+	return (recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0);
 }
 
 void
@@ -863,24 +876,16 @@ spd_expire(struct worker *wrk, int64_t now)
 {
 	struct spd_conn *c, *idle[SPD_EXPIRE];
 	unsigned n, u, nidle;
-	int due, partial = 0;
+	int partial = 0;
 
 	METER_Drop(spd_self()->meter);
-	spd_lock();
-	due = spd_due(now) != NULL;
-	spd_unlock();
-	if (due) {
-		spd.harvested = METER_Now();
-		spd_harvest(0);
-	}
 	do {
 		nidle = 0;
 		spd_lock();
 		for (n = 0; n < SPD_EXPIRE; n++) {
-			c = spd_due(now);
+			c = spd_expired(now);
 			if (c == NULL)
 				break;
-			spd_unpark_locked(c);
 			if (!c->partial) {
 				idle[nidle++] = c;
 				continue;
@@ -890,8 +895,12 @@ spd_expire(struct worker *wrk, int64_t now)
 			partial = 1;
 		}
 		spd_unlock();
-		for (u = 0; u < nidle; u++)
-			spd_to_waiter(wrk, idle[u]);
+		for (u = 0; u < nidle; u++) {
+			if (spd_has_bytes(idle[u]))
+				spd_ready_now(idle[u]);
+			else
+				spd_to_waiter(wrk, idle[u]);
+		}
 	} while (n == SPD_EXPIRE);
 	spd_unowned_now(spd_self());
 	if (partial)

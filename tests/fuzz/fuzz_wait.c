@@ -694,7 +694,8 @@ __wrap_SES_Wait(struct sess *sp, const struct transport *xp)
 	    __wrap_VTIM_real() >= sp->t_idle + params.timeout_linger);
 	/* Nothing came while it lingered, also if nobody looked meanwhile */
 	if (now_runs == &threads[KEEPER] && spd.mode != SPD_OFF)
-		assert(c->n == 0 || c->came > spd_conn_fd(sp->fd)->deadline);
+		assert(c->n == 0 || c->reset ||
+		    c->came >= spd_conn_fd(sp->fd)->deadline);
 	AN(WS_ReserveAll(sp->ws));
 	c->in_waiter = 1;
 	interrupt();
@@ -884,6 +885,8 @@ __wrap_recv(int fd, void *p, size_t len, int flags)
 	if (c->reset || (c->n == 0 && !c->fin))
 		return (-1);
 	memcpy(p, c->bytes, l);
+	if (flags & MSG_PEEK)
+		return ((ssize_t)l);
 	c->n -= (unsigned)l;
 	memmove(c->bytes, c->bytes + l, c->n);
 	interrupt();
