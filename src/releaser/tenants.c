@@ -20,7 +20,6 @@
 
 #define FIRST		64U		/* slots in the first chunk */
 #define CHUNKS		26		/* 2^32 slots */
-#define CLOCK_STEPS	32		/* candidates for one eviction */
 #define ALIGN		64U
 
 struct slot {
@@ -270,7 +269,7 @@ make_room(struct ten_table *t)
 	struct slot *s, *oldest = NULL;
 	unsigned i;
 
-	for (i = 0; i < CLOCK_STEPS && i < t->count; i++) {
+	for (i = 0; i < TEN_STEPS && i < t->count; i++) {
 		if (t->hand >= t->count)
 			t->hand = 0;
 		s = in_use(t, t->hand++);

@@ -71,6 +71,7 @@ int TEN_Is(const struct ten_record *, const char *name, size_t len);
  * none; TEN_Other() if there is no room.  A name longer than TEN_NAME_MAX
  * is cut there.
  */
+#define TEN_STEPS	32		/* candidates for one eviction */
 struct ten_record *TEN_Add(struct ten_table *, const char *name, size_t len);
 struct ten_record *TEN_Other(const struct ten_table *);
 /*

@@ -64,6 +64,7 @@ struct spd_tenant {
 	unsigned		queue_limit;	/* 0: the parameter's */
 	struct rel_tenant	*rel;
 	struct spd_tenant	*group;		/* whose member it is, or NULL */
+	const struct spd_map	*map;		/* that has pinned it, or NULL */
 	struct newhost		newhost;	/* NONE: a map names it */
 	struct account		account;
 	struct acc_key		key;		/* ns of CPU; bytes on the wire */
@@ -195,7 +196,8 @@ struct spd_worker {
 	unsigned		napped;		/* it was the deputy just now */
 	unsigned		late;		/* nobody looked in its nap */
 	uint64_t		nap_released;	/* by all, before its nap */
-	const void		*impatient;	/* condition: lend at once */
+	const void		*impatient;	/* condition, or node whose
+						 * body is read: lend at once */
 	struct spd_tenant	*writer_of;	/* (new), while its request
 						 * counts as a slow reader there */
 	_Atomic int64_t		began;		/* ns, METER_Now() */

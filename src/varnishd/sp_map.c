@@ -35,7 +35,8 @@ struct map_tenant {
 	double			reservation, limit;	/* 0: none */
 	int			is_group;
 	struct map_tenant	*group;		/* whose member it is, or NULL */
-	struct spd_tenant	*pinned;	/* while the map is in force */
+	/* Its record while the map is in force; written under spd_lock() */
+	struct spd_tenant	*_Atomic pinned;
 };
 
 struct map_host {
@@ -454,88 +455,130 @@ map_part(double part)
 	    (uint32_t)vmax(1., part * REL_PART_ONE + .5) : 0);
 }
 
-/* The map's tenants have a record from now on, those of the last one may go */
-static void
-map_pin(const struct spd_map *m, int pin)
+/* Locked: the tenant's record.  NULL: there is no room */
+static struct spd_tenant *
+map_record(const struct map_tenant *mt)
+{
+	struct spd_tenant *t;
+
+	t = spd_tenant_check(NULL, mt->name, mt->len);
+	return (strcmp(spd_name(t), mt->name) ? NULL : t);
+}
+
+/* The same, though others have to go: an addition looks at TEN_STEPS of them.
+ * Where nobody could go for the last one, it looks no further. */
+static struct spd_tenant *
+map_room(const struct map_tenant *mt, unsigned without)
+{
+	unsigned u, n = without > 0 ? 0 : TEN_Count(spd.tenants);
+	struct spd_tenant *t;
+
+	t = map_record(mt);
+	for (u = 0; t == NULL && u < n; u += TEN_STEPS) {
+		spd_unlock();
+		spd_lock();
+		t = map_record(mt);
+	}
+	return (t);
+}
+
+/* The map's tenants have records from now on, with its weights, limits and
+ * groups.  Returns how many have none. */
+static unsigned
+map_pin(const struct spd_map *m)
 {
 	struct map_tenant *mt;
 	struct spd_tenant *t;
-	unsigned step = 0;
+	unsigned step = 0, without = 0;
 
 	if (m == NULL)
-		return;
+		return (0);
 	spd_lock();
 	VSTAILQ_FOREACH(mt, &m->tenants, list) {
 		spd_pause(step++);
-		t = spd_tenant_check(NULL, mt->name, mt->len);
-		mt->pinned = NULL;
-		if (strcmp(spd_name(t), mt->name))
-			continue;	/* more than sandpaper_tenants_max */
-		if (pin)
-			mt->pinned = t;
-		TEN_Pin(spd.tenants, TEN_OfHost(t), pin);
-		REL_SetWeight(spd.rel, t->rel,
-		    pin ? mt->weight : REL_WEIGHT_ONE);
-		REL_SetLimits(spd.rel, t->rel,
-		    pin ? map_part(mt->reservation) : 0,
-		    pin ? map_part(mt->limit) : 0, METER_Now());
-		t->queue_limit = pin ? mt->queue_limit : 0;
+		mt->pinned = t = map_room(mt, without);
+		if (t == NULL) {
+			without++;
+			continue;
+		}
+		TEN_Pin(spd.tenants, TEN_OfHost(t), 1);
+		t->map = m;
+		REL_SetWeight(spd.rel, t->rel, mt->weight);
+		REL_SetLimits(spd.rel, t->rel, map_part(mt->reservation),
+		    map_part(mt->limit), METER_Now());
+		t->queue_limit = mt->queue_limit;
 		spd_new_end(t);
-		t->group = NULL;
 	}
 	/* In the order of the calls a group may come after its members */
 	VSTAILQ_FOREACH(mt, &m->tenants, list) {
 		spd_pause(step++);
-		if (mt->pinned != NULL && mt->group != NULL)
-			mt->pinned->group = mt->group->pinned;
+		t = mt->pinned;
+		if (t == NULL)
+			continue;
+		t->group = mt->group == NULL ? NULL : mt->group->pinned;
+		REL_SetGroup(spd.rel, t->rel, t->group == NULL ? NULL :
+		    t->group->rel, METER_Now());
 	}
 	spd_unlock();
+	return (without);
 }
 
-/* After that, for the last map and for this one: a tenant that both have has
- * not left its group meanwhile.  One that none has any more is a new Host. */
+/* Those that were this map's, and are not another one's by now, may go.  They
+ * are new Hosts. */
 static void
-map_regroup(const struct spd_map *m)
+map_unpin(const struct spd_map *m)
 {
 	struct map_tenant *mt;
 	struct spd_tenant *t;
 	unsigned step = 0;
 
-	if (m == NULL)
-		return;
 	spd_lock();
 	VSTAILQ_FOREACH(mt, &m->tenants, list) {
 		spd_pause(step++);
-		t = spd_tenant_find(mt->name, mt->len);
-		if (t == NULL)
+		t = mt->pinned;
+		mt->pinned = NULL;
+		if (t == NULL || t->map != m)
 			continue;
-		if (!TEN_OfHost(t)->pinned)
-			spd_new_begin(t);
-		REL_SetGroup(spd.rel, t->rel, t->group == NULL ? NULL :
-		    t->group->rel, METER_Now());
+		t->map = NULL;
+		TEN_Pin(spd.tenants, TEN_OfHost(t), 0);
+		REL_SetWeight(spd.rel, t->rel, REL_WEIGHT_ONE);
+		REL_SetLimits(spd.rel, t->rel, 0, 0, METER_Now());
+		t->queue_limit = 0;
+		t->group = NULL;
+		spd_new_begin(t);
+		if (t->group == NULL)
+			REL_SetGroup(spd.rel, t->rel, NULL, METER_Now());
 	}
 	spd_unlock();
 }
 
+/*
+ * Only the CLI's thread changes maps.  A tenant that both maps have keeps its
+ * record, its limit's debt and what waits behind the limit.  Requests ask the
+ * last map until the new one's tenants are pinned.
+ */
 void
 SPD_VclUse(const struct vcl *vcl)
 {
-	struct spd_map *m, *last;
+	struct spd_map *m, *last = active;
+	unsigned without;
 
 	spd_log_start();
-	PTOK(pthread_rwlock_wrlock(&maplock));
 	VTAILQ_FOREACH(m, &maps, list)
 		if (m->vcl == vcl)
 			break;
-	last = active;
-	if (m != last)
-		map_pin(last, 0);
-	map_pin(m, 1);
-	map_regroup(last);
-	map_regroup(m);
+	without = map_pin(m);
+	PTOK(pthread_rwlock_wrlock(&maplock));
 	active = m;
 	serial++;
 	PTOK(pthread_rwlock_unlock(&maplock));
+	if (last != NULL && last != m)
+		map_unpin(last);
+	if (without > 0)
+		VSL(SLT_Error, NO_VXID, "Sandpaper: %u of the map's tenants "
+		    "have no weight, limit or group: there is no room. Raise "
+		    "the parameter sandpaper_tenants_max, which is %u",
+		    without, cache_param->sandpaper_tenants_max);
 }
 
 void

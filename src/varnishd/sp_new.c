@@ -53,7 +53,8 @@ spd_new_begin(struct spd_tenant *t)
 {
 
 	SPD_LOCKED();
-	if (spd.new_group == NULL || !spd_new_is_host(t))
+	if (spd.new_group == NULL || !spd_new_is_host(t) ||
+	    t->newhost.state != NEW_NONE)
 		return;
 	if (!started)
 		NEW_Start(&newhosts, METER_Now() + ahead);
