@@ -194,12 +194,17 @@ SPD_Read(int fd, void *ptr, size_t len)
 	if (!spd_holds_slot())
 		return (TEMP_FAILURE_RETRY(read(fd, ptr, len)));
 	l = recv(fd, ptr, len, MSG_DONTWAIT);
-	if (l >= 0 || errno != EAGAIN)
+	if (l >= 0 || errno != EAGAIN) {
+		spd_me.impatient = NULL;
 		return (l);
+	}
+	/* No patience with who sends byte by byte */
 	pfd.fd = fd;
 	pfd.events = POLLIN;
-	if (poll(&pfd, 1, (int)(SPD_PATIENCE * 1e3)) == 1)
+	if (spd_me.impatient != spd_me.node &&
+	    poll(&pfd, 1, (int)(SPD_PATIENCE * 1e3)) == 1)
 		return (TEMP_FAILURE_RETRY(read(fd, ptr, len)));
+	spd_me.impatient = spd_me.node;
 	spd_lend();
 	l = TEMP_FAILURE_RETRY(read(fd, ptr, len));
 	e = errno;
