@@ -89,8 +89,8 @@ spd_pay(struct spd_tenant *t, int64_t now)
 
 /*
  * To accept, to parse and to close connections without a tenant takes a quarter
- * of the cores' time at most, while requests wait or parts of requests are many.
- * It is a token bucket.
+ * of the cores' time at most, while requests wait for others' or parts of
+ * requests are many.  It is a token bucket.
  */
 static void
 spd_spend(int64_t ns)
@@ -108,8 +108,8 @@ spd_nobody_may(int64_t now)
 	int64_t more = now - spd.nobody_at;
 
 	SPD_LOCKED();
-	if (spd.mode == SPD_OFF ||
-	    (REL_Waiting(spd.rel) == 0 && !spd_many_parts()))
+	if (spd.mode != SPD_ON || (REL_Waiting(spd.rel) == REL_Shut(spd.rel) &&
+	    !spd_many_parts()))
 		spd.nobody = SPD_BURST;
 	else if (more >= SPD_TICK)
 		spd.nobody = vmin_t(int64_t, SPD_BURST,
@@ -128,11 +128,12 @@ spd_sum_laps(struct spd_worker *me)
 	SPD_LOCKED();
 	spd.lap_sum += me->laps;
 	me->laps = 0;
-	spd_spend(me->unowned);
+	spd.vsc->cpu_unowned_ns += (uint64_t)me->unowned;
 	me->unowned = 0;
 }
 
-/* The lap up to now is nobody's */
+/* The lap up to now is nobody's.  It is not taken from the bucket: looks and the
+ * keeper work for all connections. */
 void
 spd_unowned(struct spd_worker *me)
 {

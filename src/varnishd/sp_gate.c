@@ -210,7 +210,7 @@ spd_release(int64_t now, int slot)
 	case REL_NOT_YET:
 		/* Several releases a wake-up: the link has NIC_BACKLOG, it
 		 * does not run dry meanwhile */
-		if (opens < when)
+		if (closed != 0 && opens < when)
 			when = vmax(opens, now + SPD_COALESCE);
 		spd_timer(when);
 		return (NULL);
@@ -713,6 +713,7 @@ SPD_Begin(struct worker *wrk, struct req *req)
 		}
 	}
 	if (me->picked != n) {
+		spd_owe(me);
 		spd_lock();
 		spd_begin(me, req, me->began);
 		if (me->slot < 0)
@@ -1012,8 +1013,14 @@ SPD_FetchEnd(const struct busyobj *bo)
 void
 SPD_H2Session(int d)
 {
+	struct spd_worker *me = &spd_me;
 
+	/* What frames took after the last stream is its tenant's */
+	if (me->magic == SPD_WORKER_MAGIC)
+		spd_owe(me);
 	spd_lock();
+	if (me->magic == SPD_WORKER_MAGIC)
+		spd_turn_to(me, NULL, METER_Now());
 	spd.h2_sessions += (unsigned)d;
 	spd_unlock();
 }

@@ -57,6 +57,7 @@
 #define SPD_SUM_TURNS	32		/* requests between two summings */
 #define SPD_YEAR	3e7		/* s: longer is not parked */
 #define SPD_EXPIRE	16		/* connections in one hold of the lock */
+#define SPD_FULL	0.010		/* s, until a pool is asked again */
 
 static struct spd_conn *_Atomic chunks[SPD_FDS_MAX / SPD_CHUNK];
 /* Connections without a tenant yet: with a part of a request, or nothing */
@@ -89,6 +90,14 @@ spd_conn_fd(int fd)
 	return (&c[fd % SPD_CHUNK]);
 }
 
+static int
+spd_conn_of(struct spd_conn *c, const struct sess *sp)
+{
+
+	(void)atomic_load_explicit(&c->left, memory_order_acquire);
+	return (c->sp == sp && c->vxid == VXID(sp->vxid));
+}
+
 /* NULL: no memory or no room for that descriptor, it is served as in stock */
 struct spd_conn *
 spd_conn(const struct sess *sp)
@@ -98,10 +107,7 @@ spd_conn(const struct sess *sp)
 	if (sp->fd < 0)
 		return (NULL);
 	c = spd_conn_fd(sp->fd);
-	if (c == NULL)
-		return (NULL);
-	(void)atomic_load_explicit(&c->left, memory_order_acquire);
-	if (c->sp == sp && c->vxid == VXID(sp->vxid))
+	if (c == NULL || spd_conn_of(c, sp))
 		return (c);
 	spd_lock();
 	assert(c->state == SPD_BUSY);
@@ -545,6 +551,10 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	spd_me.conn = NULL;
 	c = spd.mode == SPD_OFF ? NULL : spd_conn(req->sp);
+	/* Nobody pays for what is served while Sandpaper is off */
+	if (spd.mode == SPD_OFF && spd_me.magic == SPD_WORKER_MAGIC &&
+	    METER_Cheap(spd_me.meter))
+		METER_Drop(spd_me.meter);
 	if (c == NULL) {
 		spd_parsed();
 		return (0);
@@ -579,10 +589,9 @@ SPD_Resumed(const struct sess *sp)
 	struct spd_conn *c;
 	int resumed;
 
-	if (spd.mode == SPD_OFF)
-		return (0);
-	c = spd_conn(sp);
-	if (c == NULL)
+	/* Also while Sandpaper is off: the caller does what is said here */
+	c = sp->fd < 0 ? NULL : spd_conn_fd(sp->fd);
+	if (c == NULL || !spd_conn_of(c, sp))
 		return (0);
 	resumed = c->blocking;
 	c->blocking = 0;
@@ -673,12 +682,17 @@ spd_accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 			spd_summon();
 		return;
 	}
-	/* It talks first, or PROXY does: that takes a thread, as in stock */
+	/* It talks first, or PROXY does: that takes a thread, as in stock.  If
+	 * the pool has too many tasks, others wait in the kernel's queue. */
 	SPD_TASK(req)->func = task.func;
 	SPD_TASK(req)->priv = task.priv;
-	if (Pool_Task(wrk->pool, SPD_TASK(req), TASK_QUEUE_REQ)) {
-		Req_Release(req);
-		SES_Delete(sp, SC_OVERLOAD, NAN);
+	while (Pool_Task(wrk->pool, SPD_TASK(req), TASK_QUEUE_REQ)) {
+		if (spd_pool_ends(wrk->pool)) {
+			Req_Release(req);
+			SES_Delete(sp, SC_OVERLOAD, NAN);
+			break;
+		}
+		VTIM_sleep(SPD_FULL);
 	}
 }
 
@@ -687,12 +701,16 @@ spd_accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 static void
 spd_accepted(const struct worker *wrk)
 {
+	struct spd_worker *me = spd_self();
+	int64_t now;
 	int may;
 
-	spd_unowned_now(spd_self());
+	me->owed += vmax_t(int64_t, 0, spd_lap(me, 1));
 	while (1) {
+		now = METER_Now();
 		spd_lock();
-		may = spd_nobody_may(METER_Now()) || spd_pool_ends(wrk->pool);
+		spd_turn_to(me, NULL, now);
+		may = spd_nobody_may(now) || spd_pool_ends(wrk->pool);
 		spd.vsc->accept_naps += !may;
 		spd_unlock();
 		if (may)
@@ -935,7 +953,7 @@ spd_sleep(struct worker *wrk)
 
 /* Be the deputy for SPD_NAP ns.  Locked, returns unlocked. */
 static void
-spd_nap(struct spd_worker *me, int64_t now)
+spd_nap(struct worker *wrk, struct spd_worker *me, int64_t now)
 {
 
 	SPD_LOCKED();
@@ -944,6 +962,12 @@ spd_nap(struct spd_worker *me, int64_t now)
 	spd.summoned = 0;
 	me->nap_released = spd.vsc->released;
 	spd_unlock();
+	/* It may be the deputy for as long as there is load */
+	if (SPD_WORKER_VCL(wrk) != NULL) {
+		VCL_Rel(&SPD_WORKER_VCL(wrk));
+		Pool_Sumstat(wrk);
+		me->turns = 0;
+	}
 	VTIM_sleep(SPD_NAP * 1e-9);
 	me->fresh = METER_Now();
 	me->napped = 1;
@@ -1176,7 +1200,7 @@ spd_find_work(struct worker *wrk)
 			continue;
 		}
 		if (next == SPD_DEPUTISE) {
-			spd_nap(me, now);	/* unlocks */
+			spd_nap(wrk, me, now);	/* unlocks */
 			looked = !me->late;
 			now = me->fresh;
 			continue;

@@ -139,6 +139,7 @@ static int64_t the_time = 1000000 * MS;
 static uint64_t tasks;				/* that workers have begun */
 static uint64_t polls;				/* of the epoll set, ended */
 static int64_t laps;				/* ns, that meters have said */
+static int64_t kept;				/* of these, the keeper's */
 static int64_t timer;			/* ns, 0: not set */
 static int timer_event;
 static int locked, over;		/* over: nothing blocks any more */
@@ -379,21 +380,23 @@ watch_nobody(void)
 {
 	static int64_t since, before;
 	static struct VSC_sandpaper *of;
-	int64_t most;
+	int64_t most, took;
 
 	if (spd.vsc == NULL || spd.rel == NULL)
 		return;
-	if (of != spd.vsc || spd.mode == SPD_OFF || (REL_Waiting(spd.rel) ==
-	    0 && spd.vsc->parts + spd.parts_ready < SPD_PARTS)) {
+	took = (int64_t)spd.vsc->cpu_unowned_ns - kept;
+	if (of != spd.vsc || spd.mode != SPD_ON || (REL_Waiting(spd.rel) ==
+	    REL_Shut(spd.rel) &&
+	    spd.vsc->parts + spd.parts_ready < SPD_PARTS)) {
 		of = spd.vsc;
 		since = the_time;
-		before = (int64_t)spd.vsc->cpu_unowned_ns;
+		before = took;
 		return;
 	}
 	/* The acceptor and the keeper do not parse */
 	most = SPD_BURST + (the_time - since) * spd.cores / 4 +
 	    (spd.parsers_max + 2) * TURN;
-	assert((int64_t)spd.vsc->cpu_unowned_ns - before <= most);
+	assert(took - before <= most);
 }
 
 void
@@ -483,6 +486,8 @@ __wrap_METER_LapIf(struct meter *m, int wanted)
 {
 	(void)m;
 	laps += wanted ? LAP : 0;
+	if (wanted && now_runs == &threads[KEEPER])
+		kept += LAP;
 	return (wanted ? LAP : -1);
 }
 
@@ -1325,13 +1330,12 @@ free_threads(void)
 	return (n);
 }
 
-/* What is ready may not be parsed yet, and somebody will look again */
+/* What is ready is nobody's, and somebody looks again soon */
 static int
 held_back(void)
 {
 	spd_lock();
 	assert(spd.nready == spd.nobodys);
-	assert(!spd_nobody_may(the_time));
 	spd_unlock();
 	return (spd.deputy || (spd.timer_at > 0 &&
 	    spd.timer_at <= the_time + SPD_NAP));

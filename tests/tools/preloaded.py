@@ -17,6 +17,9 @@ from typing import Any
 ROOT = os.environ.get("VARNISH_ROOT", "")
 HERE = Path(__file__).resolve().parent
 TIMEOUT = 60  # seconds
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+HEADERS_FRAME, PING_FRAME = 1, 6
+PING = bytes((0, 0, 8, PING_FRAME, 0, 0, 0, 0, 0)) + bytes(8)
 HELLO = """vcl 4.1;
 backend none none;
 sub vcl_recv { return (synth(200)); }
@@ -125,6 +128,29 @@ class Preloaded(unittest.TestCase):
     def send(client: socket.socket, host: str, url: str = "/") -> None:
         """Send a request."""
         client.sendall(f"GET {url} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+
+    def session(self) -> socket.socket:
+        """Return a connection whose HTTP/2 session has a thread."""
+        client = self.connect()
+        client.sendall(PREFACE + PING)
+        self.await_frame(client, PING_FRAME)
+        return client
+
+    @staticmethod
+    def stream(client: socket.socket, host: str) -> None:
+        """Send GET / as the session's first stream."""
+        block = b"\x82\x86\x84\x41" + bytes((len(host),)) + host.encode()
+        client.sendall(bytes((0, 0, len(block), HEADERS_FRAME, 5, 0, 0, 0, 1))
+                       + block)
+
+    def await_frame(self, client: socket.socket, kind: int) -> None:
+        """Read up to the end of a frame of this type."""
+        got = -1
+        while got != kind:
+            head = client.recv(9, socket.MSG_WAITALL)
+            self.assertEqual(len(head), 9)
+            got = head[3]
+            client.recv(int.from_bytes(head[:3], "big"), socket.MSG_WAITALL)
 
     def status(self, client: socket.socket) -> int:
         """Read an answer, which has a length; return its status."""

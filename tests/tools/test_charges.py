@@ -8,7 +8,8 @@ import time
 import unittest
 from typing import Any, NamedTuple
 
-from preloaded import ROOT, TIMEOUT, Preloaded
+from preloaded import (
+    HEADERS_FRAME, PING, PING_FRAME, ROOT, TIMEOUT, Preloaded)
 
 # Where a measurement takes a system call, only some requests are measured
 NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
@@ -19,6 +20,8 @@ PAGE = 46_000  # bytes: 0.4 ms of LINK
 CORES = 4
 LONG = 0.2  # seconds on each core
 TRIES = 64  # one in two is measured
+PINGS = 5000  # of HTTP/2
+SLOTS_OFF, WHILE_OFF = 8192, 20
 WORK = ('\t\tset req.http.x = "0123456789abcdefghij";\n'
         + "\t\tset req.http.x = req.http.x + req.http.x;\n" * 6
         + '\t\tset req.http.y = regsuball(req.http.x, "[a-j]", "-");\n' * 50)
@@ -325,6 +328,46 @@ class Charges(Preloaded):
         self.go.write_text("x")
         self.now.read_text()
         self.assertEqual(self.status(client), 200)
+
+    def pinged(self, session: socket.socket) -> None:
+        """Let a session do much, and end."""
+        for _ in range(PINGS // 100):
+            session.sendall(100 * PING)
+            for _ in range(100):
+                self.await_frame(session, PING_FRAME)
+        session.close()
+        self.await_counter("MAIN.sc_*", 1)
+
+    def test_what_a_session_did_is_not_the_next_tenants(self) -> None:
+        self.start("-p", "feature=+http2", "-p", "thread_pools=1")
+        first, second = self.session(), self.session()
+        self.stream(first, "a.example")
+        self.await_frame(first, HEADERS_FRAME)
+        self.await_counter("SANDPAPER.completed", 1)
+        self.pinged(first)
+        # The thread that was idle last runs it
+        self.stream(second, "b.example")
+        self.await_frame(second, HEADERS_FRAME)
+        self.await_counter("SANDPAPER.completed", 2)
+        self.assertLess(self.cpu("b.example"), self.cpu("a.example") / 4)
+
+    def test_what_was_served_while_off_is_nobodys(self) -> None:
+        self.start("-p", "timeout_linger=60", "-p", "sandpaper_sample=1")
+        self.assertEqual(self.status(self.ask("b.example", "/work")), 200)
+        client = self.ask("a.example")
+        self.assertEqual(self.status(client), 200)
+        self.await_counter("SANDPAPER.completed", 2)
+        self.cli("param.set sandpaper off")
+        self.await_counter("SANDPAPER.slots", SLOTS_OFF, SLOTS_OFF)
+        for _ in range(WHILE_OFF):
+            self.send(client, "a.example", "/work")
+            self.assertEqual(self.status(client), 200)
+        self.cli("param.set sandpaper on")
+        self.await_counter("SANDPAPER.slots", 1, SLOTS_OFF - 1)
+        self.send(client, "a.example")
+        self.assertEqual(self.status(client), 200)
+        self.await_counter("SANDPAPER.completed", 3)
+        self.assertLess(self.cpu("a.example"), 2 * self.cpu("b.example"))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import threading
 import time
 import unittest
 
-from preloaded import ROOT, TIMEOUT, Preloaded
+from preloaded import HELLO, ROOT, TIMEOUT, Preloaded
 
 POOLS, THREADS = 8, 12  # of each pool, always
 PIPES, ROUNDS, REQUESTS = 60, 4, 40
@@ -89,6 +89,30 @@ class FullPool(Preloaded):
         while self.counter("SANDPAPER.lent"):
             self.assertLess(time.monotonic(), end, "pipes do not end")
         self.assert_alive()
+
+
+@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
+class Proxied(Preloaded):
+    """Connections with PROXY have all threads, and no task may wait."""
+
+    def test_those_that_come_later_wait_in_the_kernel(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.varnishd(
+            "", "-f", self.vcl(HELLO), "-a", f"127.0.0.1:{port},PROXY",
+            "-p", "thread_pools=1", "-p", f"thread_pool_min={THREADS}",
+            "-p", f"thread_pool_max={THREADS}", "-p", "thread_queue_limit=0",
+            "-p", "timeout_idle=600")
+        self.port = port
+        clients = [self.connect() for _ in range(3 * THREADS)]
+        for client in clients:
+            client.sendall(b"PROXY TCP4 ")
+        self.await_counter("MAIN.sess_conn", THREADS // 2)
+        for client in clients:
+            client.sendall(b"127.0.0.1 127.0.0.1 1 1\r\n" + HEAD % b"")
+        for client in clients:
+            self.assertEqual(self.status(client), 200)
+            client.close()
 
 
 if __name__ == "__main__":

@@ -3,22 +3,15 @@
 
 from __future__ import annotations
 
-import socket
 import time
 import unittest
 from pathlib import Path
 
-from preloaded import HELLO, ROOT, TIMEOUT, Preloaded
+from preloaded import HEADERS_FRAME, HELLO, ROOT, TIMEOUT, Preloaded
 
 THREADS = 12  # of the only pool, always
 TASKS = 2  # one thread accepts, and one is kept for fetches
 SLOTS_OFF = 8192
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
-PING = bytes((0, 0, 8, 6, 0, 0, 0, 0, 0)) + bytes(8)
-# GET / of the Host a.example, stream 1
-BLOCK = b"\x82\x86\x84\x41\x09a.example"
-HEADERS = bytes((0, 0, len(BLOCK), 1, 5, 0, 0, 0, 1)) + BLOCK
-HEADERS_FRAME, PING_FRAME = 1, 6
 
 
 @unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
@@ -35,22 +28,6 @@ class Off(Preloaded):
             "-p", f"thread_pool_max={THREADS}", "-p", "timeout_idle=600",
             HELD_MAP=str(self.map), HELD_KEEPER=str(self.keeper))
 
-    def session(self) -> socket.socket:
-        """Return a connection whose HTTP/2 session has a thread."""
-        client = self.connect()
-        client.sendall(PREFACE + PING)
-        self.await_frame(client, PING_FRAME)
-        return client
-
-    def await_frame(self, client: socket.socket, kind: int) -> None:
-        """Read up to the end of a frame of this type."""
-        got = -1
-        while got != kind:
-            head = client.recv(9, socket.MSG_WAITALL)
-            self.assertEqual(len(head), 9)
-            got = head[3]
-            client.recv(int.from_bytes(head[:3], "big"), socket.MSG_WAITALL)
-
     def await_file(self, file: Path) -> None:
         """Return when there is that file."""
         end = time.monotonic() + TIMEOUT
@@ -61,7 +38,7 @@ class Off(Preloaded):
     def test_a_released_stream_without_a_thread_is_answered(self) -> None:
         sessions = [self.session() for _ in range(THREADS - TASKS)]
         self.map.touch()
-        sessions[0].sendall(HEADERS)
+        self.stream(sessions[0], "a.example")
         self.await_file(Path(f"{self.map}.held"))
         self.cli("param.set sandpaper off")
         self.await_counter("SANDPAPER.slots", SLOTS_OFF, SLOTS_OFF)

@@ -8,9 +8,8 @@ import time
 import unittest
 from typing import Any
 
-from preloaded import HELLO, ROOT, TIMEOUT, Preloaded
+from preloaded import HELLO, PREFACE, ROOT, TIMEOUT, Preloaded
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 SESSIONS = 7
 TENANTS_MAX = 10
 HOSTS = 40
