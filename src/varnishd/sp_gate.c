@@ -532,6 +532,16 @@ SPD_Gate(struct worker *wrk, struct req *req)
 	return (SPD_GATE_REFUSED);
 }
 
+/* A session whose stream is refused reads nothing for so long, ns, unless its
+ * client is gone: then the streams that it left are refused at once */
+static void
+spd_stream_waits(const struct sess *sp, int64_t wait)
+{
+	struct pollfd pfd = { .fd = sp->fd, .events = POLLRDHUP };
+
+	(void)poll(&pfd, 1, (int)((wait + 999999) / 1000000));
+}
+
 int
 SPD_Stream(struct worker *wrk, struct req *req, enum task_prio prio)
 {
@@ -545,7 +555,7 @@ SPD_Stream(struct worker *wrk, struct req *req, enum task_prio prio)
 	if (spd_enqueue(wrk, req, NULL, SPD_F_H2, &e, &wait) !=
 	    SPD_IN_QUEUED) {
 		spd_log_excess(req->vsl, &e);
-		VTIM_sleep((double)wait * 1e-9);
+		spd_stream_waits(req->sp, wait);
 		return (-1);
 	}
 	spd_dispatch();

@@ -137,11 +137,11 @@ class Preloaded(unittest.TestCase):
         return client
 
     @staticmethod
-    def stream(client: socket.socket, host: str) -> None:
-        """Send GET / as the session's first stream."""
-        block = b"\x82\x86\x84\x41" + bytes((len(host),)) + host.encode()
-        client.sendall(bytes((0, 0, len(block), HEADERS_FRAME, 5, 0, 0, 0, 1))
-                       + block)
+    def stream(client: socket.socket, host: str, number: int = 1) -> None:
+        """Send GET / as the session's stream of this number."""
+        block = b"\x82\x86\x84\x01" + bytes((len(host),)) + host.encode()
+        client.sendall(bytes((0, 0, len(block), HEADERS_FRAME, 5))
+                       + number.to_bytes(4, "big") + block)
 
     def await_frame(self, client: socket.socket, kind: int) -> None:
         """Read up to the end of a frame of this type."""

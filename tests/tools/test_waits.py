@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import unittest
 from contextlib import suppress
 
@@ -15,6 +16,7 @@ from preloaded import HELLO, HERE, ROOT, TIMEOUT, Preloaded
 
 IDLE_MAX = 2000  # connections that keep their request, see sp_ready.c
 OTHERS = 100  # requests of workers, parsers and acceptors, at most
+STREAMS = 4000  # refused 5 ms apart: 20 s
 LONG = """vcl 4.1;
 backend none none;
 sub vcl_recv {
@@ -107,6 +109,22 @@ class Waits(Preloaded):
             for client in clients:
                 self.assertEqual(self.status(client), 200)
         self.assert_alive()
+
+    def test_a_session_does_not_wait_for_who_is_gone(self) -> None:
+        self.varnishd("", "-f", self.vcl(HELLO), "-p", "feature=+http2", "-p",
+                      "sandpaper_queue_limit=1")
+        self.cli("debug.sandpaper.freeze")
+        waiting = self.ask("a.example")
+        self.await_counter("SANDPAPER.waiting", 1)
+        session = self.session()
+        for number in range(STREAMS):
+            self.stream(session, "a.example", 2 * number + 1)
+        session.shutdown(socket.SHUT_WR)
+        began = time.monotonic()
+        self.await_counter("SANDPAPER.refused", STREAMS)
+        self.assertLess(time.monotonic() - began, STREAMS * 0.005 / 2)
+        self.cli("debug.sandpaper.thaw")
+        self.assertEqual(self.status(waiting), 200)
 
     def allow(self, many: int) -> None:
         """Let this process and varnishd have so many connections."""
