@@ -151,7 +151,8 @@ class Waits(Preloaded):
         many = IDLE_MAX + OTHERS
         self.allow(many)
         self.varnishd("", "-f", self.vcl(HELLO), "-p", "timeout_linger=60",
-                      "-p", "timeout_idle=60")
+                      "-p", "timeout_idle=60", "-p",
+                      f"sandpaper_queue_limit={many}")
         clients = self.idle(many)
         self.assertLess(self.counter("MEMPOOL.req[0-9].live"),
                         IDLE_MAX + OTHERS)
