@@ -171,7 +171,7 @@ NIC_SetBound(struct nic *nic, uint64_t bound)
 
 	nic_assert(nic);
 	nic->bound = bound;
-	NIC_SetRate(nic, nic->rate);
+	NIC_SetRate(nic, NIC_Rate(nic));
 }
 
 /*--------------------------------------------------------------------

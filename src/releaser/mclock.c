@@ -76,11 +76,11 @@ place(struct heap_node **from, struct heap_node **to, struct limit *l,
 
 void
 mclock_place(struct mclock_index *ix, struct mclock *lim,
-    enum rel_resource dominant, int waits, int shut)
+    enum rel_resource dominant, int owed, int shut)
 {
-	place(&ix->limit, &ix->limit, &lim->limit, shut && !waits);
+	place(&ix->limit, &ix->limit, &lim->limit, shut);
 	place(&ix->reservation[lim->resource], &ix->reservation[dominant],
-	    &lim->reservation, waits && lim->reservation.part > 0);
+	    &lim->reservation, owed && lim->reservation.part > 0);
 	lim->resource = dominant;
 }
 

@@ -55,10 +55,10 @@ void mclock_set(struct mclock *, uint32_t reservation, uint32_t limit,
 void mclock_begin(struct mclock *, int64_t now);
 /* It costs so much, or so much more or less than was said */
 void mclock_charge(struct mclock *, int64_t ns, int reserved, int64_t now);
-/* Its tags, its dominant resource or what waits have changed: in the queue
- * that the policy sees, and behind the valve */
+/* Its tags, its dominant resource or what waits have changed.  owed: a request
+ * waits that its reservation could release; shut: all wait behind the valve */
 void mclock_place(struct mclock_index *, struct mclock *,
-    enum rel_resource dominant, int waits, int shut);
+    enum rel_resource dominant, int owed, int shut);
 
 /* Whose valve is to be opened, or NULL */
 struct mclock *mclock_due(const struct mclock_index *, int64_t now);

@@ -57,7 +57,8 @@ struct rel_policy {
 	/* The node has left its queue */
 	void (*cancel)(struct rel *, struct rel_tenant *, struct rel_node *);
 	/* ns x scale / REL_SCALE_ONE / weight more, or less, to be paid: of
-	 * this request, with its weight, or of none (NULL) */
+	 * this request, or of none (NULL).  The weight is the tenant's now:
+	 * weight() has rescaled what was charged before */
 	void (*charge)(struct rel *, struct rel_tenant *,
 	    const struct rel_node *, int64_t ns, uint32_t scale);
 	/* A request of the tenant's ends: settled, and still counted.  NULL:
@@ -92,6 +93,7 @@ struct rel_tenant {
 	int64_t			booked;		/* ns, charges of what runs */
 	struct mclock		mclock;
 	struct rel_tenant	*group;		/* whose member it is, or NULL */
+	uint16_t		moves;		/* of it, while requests ran */
 	struct member		member;		/* as such */
 	int			is_group;
 	struct group		of;		/* its members */
@@ -150,13 +152,6 @@ struct rel *rel_new(const struct rel_policy *, unsigned nslots,
 
 /* For dequeue: the node leaves its queue, and runs */
 void rel_release(struct rel *, struct rel_node *, unsigned slot);
-
-/* What a charge is divided by */
-static inline uint32_t
-rel_weight(const struct rel_tenant *t, const struct rel_node *n)
-{
-	return (n != NULL ? n->weight : t->weight);
-}
 
 /* The tenant of the policy whose node it is */
 static inline struct rel_tenant *

@@ -34,6 +34,7 @@ struct drr {
 struct drr_tenant {
 	struct rel_link		link;
 	struct rel_tenant	*tenant;
+	enum rel_resource	dominant;
 	int64_t			deficit;	/* virtual ns */
 	uint64_t		period;
 	struct rest		rest;		/* of it */
@@ -96,6 +97,7 @@ drr_tenant_init(struct rel *rel, struct rel_tenant *t)
 	struct drr_tenant *dt = account_of(t);
 
 	dt->tenant = t;
+	dt->dominant = t->dominant;
 	dt->period = state(rel)->period;
 	list_init(&dt->link);
 }
@@ -219,14 +221,19 @@ drr_charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *n,
 {
 	struct drr_tenant *dt = account_of(t);
 
+	(void)n;
 	freshen(state(rel), dt);
-	pay(dt, settled_ns(&dt->rest, ns, scale), rel_weight(t, n));
+	pay(dt, settled_ns(&dt->rest, ns, scale), t->weight);
 }
 
 static void
 drr_estimate(struct rel *rel, struct rel_tenant *t)
 {
-	(void)t;
+	struct drr_tenant *dt = account_of(t);
+
+	if (t->dominant == dt->dominant)
+		return;
+	dt->dominant = t->dominant;
 	thaw(state(rel));
 }
 

@@ -592,9 +592,10 @@ mr3_charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *n,
 {
 	struct mr3_tenant *mt = account_of(t);
 
+	(void)n;
 	freshen(state(rel), mt);
 	add_cost(state(rel), mt, settled_ns(&mt->rest, ns, scale),
-	    rel_weight(t, n));
+	    t->weight);
 	replace(rel, mt);
 }
 

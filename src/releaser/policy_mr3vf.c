@@ -43,6 +43,7 @@ struct vf {
 struct vf_tenant {
 	struct rel_link		link;
 	struct rel_tenant	*tenant;
+	enum rel_resource	dominant;
 	int64_t			s[REL_FLOWS_MAX];	/* virtual ns */
 	uint32_t		unsent[REL_FLOWS_MAX];	/* turn, or 0 */
 	uint32_t		turns;
@@ -193,6 +194,7 @@ vf_tenant_init(struct rel *rel, struct rel_tenant *t)
 	struct vf_tenant *ft = account_of(t);
 
 	ft->tenant = t;
+	ft->dominant = t->dominant;
 	ft->period = state(rel)->period;
 	list_init(&ft->link);
 }
@@ -279,13 +281,17 @@ vf_charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *n,
 
 	freshen(state(rel), ft);
 	add(ft, payer(ft, n), virtual_ns(&ft->rest,
-	    settled_ns(&ft->rest, ns, scale), rel_weight(t, n)));
+	    settled_ns(&ft->rest, ns, scale), t->weight));
 }
 
 static void
 vf_estimate(struct rel *rel, struct rel_tenant *t)
 {
-	(void)t;
+	struct vf_tenant *ft = account_of(t);
+
+	if (t->dominant == ft->dominant)
+		return;
+	ft->dominant = t->dominant;
 	thaw(state(rel));
 }
 

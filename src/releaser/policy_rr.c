@@ -22,6 +22,7 @@ struct rr {
 struct rr_tenant {
 	struct rel_link		link;
 	struct rel_tenant	*tenant;
+	enum rel_resource	dominant;
 };
 
 static struct rr *
@@ -48,6 +49,7 @@ rr_tenant_init(struct rel *rel, struct rel_tenant *t)
 {
 	(void)rel;
 	account_of(t)->tenant = t;
+	account_of(t)->dominant = t->dominant;
 	list_init(&account_of(t)->link);
 }
 
@@ -71,9 +73,12 @@ rr_cancel(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
 static void
 rr_estimate(struct rel *rel, struct rel_tenant *t)
 {
+	struct rr_tenant *rt = account_of(t);
 	struct rr *p = state(rel);
 
-	(void)t;
+	if (t->dominant == rt->dominant)
+		return;
+	rt->dominant = t->dominant;
 	list_splice(p->ring.next, &p->held);
 }
 

@@ -196,11 +196,13 @@ has_limit(const struct rel *rel, const struct rel_tenant *t)
 static void
 index_limits(struct rel *rel, struct rel_tenant *t)
 {
-	int waits = t->waiting > 0 &&
+	/* A policy that heeds no groups owes a member nothing */
+	int owed = t->waiting > 0 &&
 	    (t->group == NULL || has_turns(rel, t->group));
-	int shut = t->is_group ? t->of.pooled > 0 : t->waits > t->waiting;
+	int shut = t->waiting == 0 &&
+	    (t->is_group ? t->of.pooled > 0 : t->waits > 0);
 
-	mclock_place(&rel->mclock, &t->mclock, t->dominant, waits, shut);
+	mclock_place(&rel->mclock, &t->mclock, t->dominant, owed, shut);
 }
 
 /* A group's estimate is that of the member whose turn it is */
@@ -346,16 +348,18 @@ rebase(struct group *g)
 	g->v = 0;
 }
 
-/* The member's first one leaves the pool */
+/* The member's first one leaves the pool.  v: it is the turn of whoever is next,
+ * and moves the group's v */
 static void
-take_turn(struct rel *rel, struct rel_tenant *t)
+take_turn(struct rel *rel, struct rel_tenant *t, int v)
 {
 	struct rel_node *n;
 	struct group *g = &t->group->of;
 
 	n = LIST_OF(t->member.pool.next, struct rel_node, queue);
 	unpool(rel, n);
-	group_turn(g, &t->member);
+	if (v)
+		group_turn(g, &t->member);
 	if (g->v > GROUP_V_MAX)
 		rebase(g);
 	group_place(g, &t->member, t->dominant);
@@ -371,20 +375,20 @@ give_turn(struct rel *rel, struct rel_tenant *g)
 	if (m == NULL)
 		m = group_next(&g->of, 0);
 	if (m != NULL)
-		take_turn(rel, LIST_OF(m, struct rel_tenant, member));
+		take_turn(rel, LIST_OF(m, struct rel_tenant, member), 1);
 }
 
 /* The member has the turn, instead of whoever has it: to the policy the
  * queue does not become empty */
 static void
-pass_turn(struct rel *rel, struct rel_tenant *t)
+pass_turn(struct rel *rel, struct rel_tenant *t, int v)
 {
 	struct rel_tenant *g = t->group;
 	struct rel_node *n = g->waiting > 0 ? rel_first(g) : NULL;
 
 	if (n != NULL && n->tenant == t)
 		return;
-	take_turn(rel, t);
+	take_turn(rel, t, v);
 	if (n != NULL) {
 		quit(rel, n);
 		pool(rel, n, n->tenant->member.pool.next);
@@ -1051,7 +1055,7 @@ move_tenant(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g)
 	}
 	/* What runs was charged to another account, by another weight */
 	if (running > 0)
-		rel->epoch++;
+		t->moves++;
 	/* A policy that waits for these requests' progress would for ever.
 	 * However many members move, it starts once. */
 	if (running > 0 && rel->policy->progress != NULL)
@@ -1151,6 +1155,14 @@ book(struct rel *rel, struct rel_tenant *t, int64_t ns)
 	rel->booked += ns;
 }
 
+/* What a request was charged is settled while this is the same: to the same
+ * account, of the same policy */
+static uint16_t
+epoch_of(const struct rel *rel, const struct rel_tenant *t)
+{
+	return ((rel->epoch + t->moves) & ((1U << REL_EPOCH_BITS) - 1));
+}
+
 void
 rel_release(struct rel *rel, struct rel_node *n, unsigned slot)
 {
@@ -1173,11 +1185,10 @@ rel_release(struct rel *rel, struct rel_node *n, unsigned slot)
 	list_remove(&n->order);
 	depart(rel, n);
 	n->state = REL_RUNNING;
-	n->epoch = rel->epoch;
+	n->epoch = epoch_of(rel, t);
 	n->slot = slot < REL_SLOT_MAX ? slot & REL_SLOT_MAX : REL_SLOT_MAX;
 	n->reserved = REL_NOT_RESERVED;
 	n->charge = charge;
-	n->weight = top_of(t)->weight;
 	n->turn = 0;
 	pay(rel, t, charge, REL_NOT_RESERVED);
 	book(rel, t, charge);
@@ -1197,8 +1208,9 @@ release_reserved(struct rel *rel, unsigned slot, unsigned closed,
 	if (lim == NULL)
 		return (0);
 	t = LIST_OF(lim, struct rel_tenant, mclock);
+	/* Not its turn among its siblings, which may be far from its tag */
 	if (t->group != NULL)
-		pass_turn(rel, t);
+		pass_turn(rel, t, 0);
 	top = top_of(t);
 	*node = n = rel_first(top);
 	rel_release(rel, n, slot);
@@ -1227,7 +1239,8 @@ pass_closed(struct rel *rel, unsigned closed)
 			m = group_next(&g->of, closed);
 			if (m == NULL)
 				break;
-			pass_turn(rel, LIST_OF(m, struct rel_tenant, member));
+			pass_turn(rel, LIST_OF(m, struct rel_tenant, member),
+			    1);
 		}
 }
 
@@ -1277,7 +1290,8 @@ REL_Synchronised(const struct rel *rel)
 static void
 progress(struct rel *rel, struct rel_node *n, enum rel_resource r)
 {
-	if (rel->policy->progress != NULL && n->epoch == rel->epoch)
+	if (rel->policy->progress != NULL &&
+	    n->epoch == epoch_of(rel, n->tenant))
 		rel->policy->progress(rel, n, r);
 }
 
@@ -1318,7 +1332,7 @@ REL_Refresh(struct rel *rel, struct rel_node *n, int64_t cost, int64_t now)
 	check_node(n, REL_RUNNING);
 	rel->now = now;
 	ns = clamp(cost, 0) - n->charge;
-	if (ns <= 0 || n->epoch != rel->epoch ||
+	if (ns <= 0 || n->epoch != epoch_of(rel, n->tenant) ||
 	    !(rel->options & REL_OPT_SETTLE))
 		return;
 	n->charge += ns;
@@ -1338,7 +1352,7 @@ REL_Complete(struct rel *rel, struct rel_node *n, int64_t cost,
 	t = n->tenant;
 	assert(t->running > 0);
 	progress(rel, n, REL_NET);
-	if (cost >= 0 && n->epoch == rel->epoch &&
+	if (cost >= 0 && n->epoch == epoch_of(rel, t) &&
 	    (rel->options & REL_OPT_SETTLE))
 		charge(rel, t, n, clamp(cost, 0) - n->charge, scale);
 	book(rel, t, -n->charge);

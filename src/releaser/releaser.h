@@ -62,7 +62,9 @@ struct rel_node {
 	uint32_t		magic;
 #define REL_NODE_MAGIC		0x6e0de5a9
 	uint16_t		state:3;	/* enum rel_state */
-	uint16_t		epoch:REL_EPOCH_BITS;	/* the policy's at release */
+	uint16_t		epoch:REL_EPOCH_BITS;	/* at release: starts of
+							 * the policy, and moves
+							 * of the tenant */
 	uint16_t		slot:14;	/* that it was released for */
 	uint16_t		reserved:2;	/* by whose reservation */
 	struct rel_tenant	*tenant;
@@ -71,7 +73,6 @@ struct rel_node {
 		struct rel_link	order;		/* WAITING: all, by arrival */
 		struct {			/* RUNNING */
 			int64_t	charge;		/* ns, k: charged at release */
-			uint32_t weight;	/* w at release */
 			uint32_t turn;		/* the policy's */
 		};
 	};
@@ -203,8 +204,8 @@ void REL_SetWeight(struct rel *, struct rel_tenant *, uint32_t weight);
  * is a tenant that has no requests of its own, and is itself in no group: its
  * weight, reservation and limit are those of all its members together, among
  * whom their weights count.  The tenant's requests that wait are queued again,
- * in their order: a call takes as long as enqueueing them.  What runs at this
- * time, of anybody, is not settled when it completes.
+ * in their order: a call takes as long as enqueueing them.  What runs of it at
+ * this time is not settled when it completes.
  */
 void REL_SetGroup(struct rel *, struct rel_tenant *, struct rel_tenant *group,
     int64_t now);

@@ -677,6 +677,8 @@ vt_complete(struct rel *rel, struct rel_tenant *t, struct rel_node *node)
 	struct vt_tenant *n = account_of(t);
 
 	(void)node;
+	/* A group may have been given requests that run, and not know it */
+	freshen(p, n);
 	advance(rel, p);
 	if (p->rules->eligible == VT_SERVED)
 		note_end(p, n);
@@ -704,13 +706,14 @@ vt_charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *node,
 	struct vt *p = state(rel);
 	struct vt_tenant *n = account_of(t);
 
+	(void)node;
 	ns = settled_ns(&n->rest, ns, scale);
 	freshen(p, n);
 	leave(p, n);
 	advance(rel, p);
 	if (p->rules->eligible == VT_SERVED)
 		note_charge(p, n, ns);
-	add_cost(p, n, ns, rel_weight(t, node));
+	add_cost(p, n, ns, t->weight);
 	p->ahead = within(p->ahead + ns, VIRTUAL_NS_MAX);
 	if (ns > 0)
 		grow(rel, p, ns);

@@ -53,7 +53,8 @@ struct fuzz {
 	unsigned	fair;
 	unsigned	flows;
 	unsigned	limited;	/* there is, or was, a limit or a group */
-	unsigned	epoch;		/* times that accounts began anew */
+	unsigned	epoch;		/* times that accounts began anew, */
+	unsigned	moves[TENANTS];	/* or a tenant's did */
 	struct req	*waiting[REQS];	/* by arrival */
 	struct running	running[WORLD_REQS];
 	uint64_t	released[TENANTS], cancelled[TENANTS];
@@ -124,7 +125,8 @@ dequeued(struct fuzz *f, struct req *r)
 		f->waiting[j] = f->waiting[j + 1];
 	f->released[r->tenant]++;
 	f->running[r - w->reqs] = (struct running){
-	    .charge = estimate(w, r->tenant), .epoch = f->epoch };
+	    .charge = estimate(w, r->tenant),
+	    .epoch = f->epoch + f->moves[r->tenant] };
 	charge(f, r->tenant, estimate(w, r->tenant), REL_SCALE_ONE);
 }
 
@@ -258,6 +260,7 @@ call_tenant(struct fuzz *f)
 		world_renew(w, t, some_weight(f));
 		f->released[t] = f->cancelled[t] = f->completed[t] = 0;
 		f->charged[t] = 0;
+		f->moves[t] = 0;
 		f->settled[t] = 0;
 	}
 	bound_cost(f, t, 1);
@@ -276,14 +279,14 @@ call_group(struct fuzz *f)
 	struct world *w = f->w;
 	unsigned t = some_tenant(f), g = fuzz_below(&f->in, w->ntenants + 1);
 
-	if (f->fair || f->epoch >= SWITCHES || w->tenant[t]->is_group ||
+	if (f->fair || f->moves[t] >= SWITCHES || w->tenant[t]->is_group ||
 	    g == t + 1 || w->group[t] == g)
 		return;
 	if (g > 0 && (w->group[g - 1] > 0 || (is_used(w, g - 1) &&
 	    !w->tenant[g - 1]->is_group)))
 		return;
 	f->limited = 1;
-	f->epoch += w->tenant[t]->running > 0;
+	f->moves[t] += w->tenant[t]->running > 0;
 	world_group(w, t, g);
 }
 
@@ -310,6 +313,9 @@ release(struct fuzz *f, unsigned how)
 
 	if (w->nrunning >= (f->fair ? w->nslots : 2 * SLOTS))
 		return (NULL);
+	/* A synchronised policy starts anew after a move */
+	f->epoch += w->rel->restart && w->nwaiting > 0 &&
+	    (how >> 2) % (w->nslots + 1) < w->nslots;
 	r = conform_dequeue(w, flags(f), (how >> 2) % (w->nslots + 1),
 	    f->fair ? 0 : how & 3);
 	if (r == NULL)
@@ -357,7 +363,7 @@ complete(struct fuzz *f, struct req *r, int64_t cost, uint32_t scale)
 	world_complete(f->w, r, cost, scale);
 	FUZZ_FENCE(&r->node, sizeof r->node);
 	f->completed[t]++;
-	if (cost >= 0 && run->epoch == f->epoch &&
+	if (cost >= 0 && run->epoch == f->epoch + f->moves[t] &&
 	    (f->options & REL_OPT_SETTLE))
 		charge(f, t, clamped(cost, 0) - run->charge, scale);
 	bound_cost(f, t, cost);
@@ -415,7 +421,8 @@ call_progress(struct fuzz *f)
 		cost = fuzz_number(&f->in);
 		REL_Refresh(f->w->rel, &r->node, cost, f->w->now);
 		cost = clamped(cost, 0);
-		if (cost > run->charge && run->epoch == f->epoch &&
+		if (cost > run->charge &&
+		    run->epoch == f->epoch + f->moves[r->tenant] &&
 		    (f->options & REL_OPT_SETTLE)) {
 			charge(f, r->tenant, cost - run->charge,
 			    REL_SCALE_ONE);

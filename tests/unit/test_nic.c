@@ -261,6 +261,26 @@ test_probe_by_hand(void **state)
 	assert_int_equal(nic.rate, G / 100 * 98);
 }
 
+/* A new bound ends a probe, and what was probed is not kept */
+static void
+test_bound_within_a_probe(void **state)
+{
+	uint64_t tx = 0;
+	int64_t now = SEC;
+	struct nic nic;
+	int i;
+
+	(void)state;
+	NIC_Init(&nic, G, 0, now);
+	(void)NIC_Learn(&nic, tx, 0, now);
+	for (i = 0; i < 4; i++)
+		(void)epoch(&nic, &now, &tx, G, 0);
+	assert_int_equal(nic.rate, G * 9 / 8);
+	NIC_SetBound(&nic, 10 * G);
+	assert_int_equal(nic.probing, 0);
+	assert_int_equal(nic.rate, G);
+}
+
 /* Held, but little or nothing leaves: no reason to believe in a faster link */
 static void
 test_no_probe_without_sending(void **state)
@@ -795,6 +815,7 @@ main(void)
 		cmocka_unit_test(test_unknown_and_bound),
 		cmocka_unit_test(test_backlog_random),
 		cmocka_unit_test(test_probe_by_hand),
+		cmocka_unit_test(test_bound_within_a_probe),
 		cmocka_unit_test(test_no_probe_without_sending),
 		cmocka_unit_test(test_up_by_hand),
 		cmocka_unit_test(test_from_10g),

@@ -406,7 +406,6 @@ test_held(void **priv)
 	assert_int_equal(REL_Dequeue(rel, 0, 2, 0, &n, &when), REL_NO_SLOT);
 	assert_int_equal(REL_Dequeue(rel, 0, 1, 0, &n, &when), REL_RELEASED);
 	assert_int_equal(n->charge, 6);
-	assert_int_equal(n->weight, 2 * REL_WEIGHT_ONE);
 	assert_int_equal(n->slot, 1);
 	REL_Progress(rel, n, REL_CPU, 0);
 	REL_Refresh(rel, n, 9, 0);

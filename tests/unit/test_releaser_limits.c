@@ -449,6 +449,67 @@ test_group_reservations(void **state)
 	}
 }
 
+/* Its reserved turns do not move the others' clock: one that comes late has its
+ * turn as soon as one that always asks */
+static void
+test_group_late(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1 }, { .group = 1, .reservation = .8 },
+		{ .group = 1 }, { .group = 1 },
+	};
+	struct server s;
+	struct req *r;
+	unsigned u, i;
+
+	(void)state;
+	EACH_POLICY(u) {
+		if (!strcmp(REL_PolicyName(u), "fifo"))
+			continue;	/* it heeds no groups */
+		server_init(&s, u, 4, t);
+		for (i = 0; i < 1000 + 20; i++) {
+			while (s.w->waiting[1] < 2)
+				(void)world_enqueue(s.w, 1, MS);
+			while (s.w->waiting[2] < 2)
+				(void)world_enqueue(s.w, 2, MS);
+			if (i == 1000)
+				(void)world_enqueue(s.w, 3, MS);
+			r = world_dequeue(s.w, 0, 0, NULL);
+			assert_non_null(r);
+			s.w->now += MS;
+			world_complete(s.w, r, MS, REL_SCALE_ONE);
+		}
+		assert_int_equal(s.w->waiting[3], 0);
+		world_free(&s.w);
+	}
+}
+
+/* A member's own limit, also under a policy that heeds no groups */
+static void
+test_member_limit(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1 }, { .group = 1, .limit = .1 },
+	};
+	struct server s;
+	unsigned u, i;
+
+	(void)state;
+	EACH_POLICY(u) {
+		server_init(&s, u, 2, t);
+		REL_SetSlots(s.w->rel, 100);
+		s.w->nslots = 100;
+		s.w->now = 1000 * MS;
+		for (i = 0; i < 100; i++)
+			(void)world_enqueue(s.w, 1, MS);
+		/* 10 ms of burst, at 10 ms a request */
+		for (i = 0; world_dequeue(s.w, i, 0, NULL) != NULL; i++)
+			continue;
+		assert_in_range(i, 1, 2);
+		world_free(&s.w);
+	}
+}
+
 /* While the link is closed another member has the turn */
 static void
 test_group_closed(void **state)
@@ -840,6 +901,8 @@ main(void)
 		cmocka_unit_test(test_group_lent),
 		cmocka_unit_test(test_group_limits),
 		cmocka_unit_test(test_group_reservations),
+		cmocka_unit_test(test_group_late),
+		cmocka_unit_test(test_member_limit),
 		cmocka_unit_test(test_group_closed),
 		cmocka_unit_test(test_group_fifo),
 		cmocka_unit_test(test_group_move),

@@ -720,6 +720,36 @@ test_weight(void **priv)
 	world_free(&w);
 }
 
+/* The account is rescaled with what was charged: that is settled by the weight
+ * of today */
+static void
+test_weight_while_running(void **priv)
+{
+	struct world *w;
+	struct req *r;
+	unsigned u;
+
+	(void)priv;
+	for (u = 0; u < REL_Policies(); u++) {
+		if (!strcmp(REL_PolicyName(u), "drr"))
+			continue;	/* it saves, and is charged after that */
+		w = new_world(1, REL_OPT_ALL, 1);
+		assert_int_equal(REL_SetPolicy(w->rel, u, 0), 0);
+		(void)world_tenant(w, REL_WEIGHT_ONE / 10);
+		world_estimate(w, 0, 1000 * MS, 0);
+		(void)world_enqueue(w, 0, MS);
+		(void)world_enqueue(w, 0, MS);
+		r = world_dequeue(w, 0, 0, NULL);
+		assert_non_null(r);
+		REL_SetWeight(w->rel, w->tenant[0], REL_WEIGHT_ONE);
+		world_complete(w, r, MS, REL_SCALE_ONE);
+		if (account(w, 0) < -4 * MS || account(w, 0) > 4 * MS)
+			fail_msg("%s: account %jd", REL_PolicyName(u),
+			    (intmax_t)account(w, 0));
+		world_free(&w);
+	}
+}
+
 /* Refresh charges while it runs, completion the rest */
 static void
 test_refresh(void **priv)
@@ -744,6 +774,36 @@ test_refresh(void **priv)
 	world_free(&w);
 }
 
+/* A tenant that changes its group does so alone: what others are charged is
+ * settled */
+static void
+test_move_of_another(void **priv)
+{
+	struct req *r[2];
+	struct world *w;
+	int64_t before;
+	unsigned i;
+
+	(void)priv;
+	w = new_world(2, REL_OPT_ALL, 1);
+	for (i = 0; i < 3; i++) {		/* g, x, y */
+		(void)world_tenant(w, REL_WEIGHT_ONE);
+		world_estimate(w, i, MS, 0);
+	}
+	for (i = 0; i < 2; i++) {
+		(void)world_enqueue(w, 1 + i, MS);
+		r[i] = world_dequeue(w, i, 0, NULL);
+		assert_non_null(r[i]);
+		assert_int_equal(r[i]->tenant, 1 + i);
+	}
+	world_group(w, 1, 1);
+	before = account(w, 2);
+	world_complete(w, r[1], 100 * MS, REL_SCALE_ONE);
+	assert_int_equal(account(w, 2), before + 99 * MS);
+	world_complete(w, r[0], 100 * MS, REL_SCALE_ONE);
+	world_free(&w);
+}
+
 int
 main(void)
 {
@@ -763,6 +823,8 @@ main(void)
 		cmocka_unit_test(test_remainders),
 		cmocka_unit_test(test_overflow),
 		cmocka_unit_test(test_weight),
+		cmocka_unit_test(test_weight_while_running),
+		cmocka_unit_test(test_move_of_another),
 		cmocka_unit_test(test_refresh),
 	};
 

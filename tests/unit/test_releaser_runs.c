@@ -169,7 +169,7 @@ dequeue(struct run *r)
 		return;
 	hash(r, (uint64_t)(LIST_OF(n, struct request, node) - r->request));
 	hash(r, (uint64_t)n->charge);
-	hash(r, n->weight);
+	hash(r, rel_top(n)->weight);
 	if (REL_Synchronised(r->rel) && below(r, 4))
 		REL_Progress(r->rel, n, REL_CPU, r->now);
 }

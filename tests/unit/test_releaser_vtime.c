@@ -508,6 +508,48 @@ test_one_worker(void **priv)
 	assert_false(one_worker("msf2q", 1) == one_worker("wfq", 1));
 }
 
+/* A group was idle when a busy period began, and a member that joins it brings a
+ * request that runs: its tag is of this period, too */
+static void
+test_group_of_an_earlier_period(void **state)
+{
+	struct req *r[2];
+	struct world *w;
+	unsigned u, i;
+
+	(void)state;
+	for (u = 0; u < REL_Policies(); u++) {
+		w = world_of(REL_PolicyName(u), 2);
+		for (i = 0; i < 4; i++) {	/* g, m, x, y */
+			(void)world_tenant(w, REL_WEIGHT_ONE);
+			world_estimate(w, i, 10 * UNIT, 0);
+		}
+		world_group(w, 1, 1);
+		(void)world_enqueue(w, 1, 10 * UNIT);
+		r[0] = world_dequeue(w, 0, 0, NULL);
+		assert_non_null(r[0]);
+		w->now = 10 * UNIT;
+		world_complete(w, r[0], 10 * UNIT, REL_SCALE_ONE);
+		w->now = 20 * UNIT;
+		(void)world_enqueue(w, 2, 10 * UNIT);
+		(void)world_enqueue(w, 3, 10 * UNIT);
+		for (i = 0; i < 2; i++) {
+			r[i] = world_dequeue(w, i, 0, NULL);
+			if (r[i] == NULL)	/* it synchronises */
+				continue;
+			if (r[i]->tenant == 2)
+				r[0] = r[i];
+		}
+		world_group(w, 2, 1);
+		world_complete(w, r[0], 10 * UNIT, REL_SCALE_ONE);
+		(void)world_enqueue(w, 1, 10 * UNIT);
+		w->now = 21 * UNIT;
+		assert_non_null(world_dequeue(w, 0, 0, NULL));
+		assert_null(w->fault);
+		world_free(&w);
+	}
+}
+
 int
 main(void)
 {
@@ -524,6 +566,7 @@ main(void)
 		cmocka_unit_test(test_msf2q),
 		cmocka_unit_test(test_gps),
 		cmocka_unit_test(test_one_worker),
+		cmocka_unit_test(test_group_of_an_earlier_period),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));
