@@ -208,6 +208,7 @@ struct spd_worker {
 	uint32_t		payer_generation;
 	unsigned		turn_drawn;	/* this turn is measured */
 	int64_t			owed, unowned;	/* ns: the payer's, nobody's */
+	uint64_t		sent;		/* bytes, by its request */
 	/* A pipe, to its client: bytes, of these charged; ns charged */
 	uint64_t		pipe_out, piped;
 	int64_t			piped_cpu, piped_net, piped_at;
@@ -362,6 +363,7 @@ void spd_disarm(struct spd_conn *);
 struct spd_conn *spd_ready_pop(int64_t now);	/* locked */
 void spd_ready_push(struct spd_conn *);		/* locked */
 void spd_expire(struct worker *, int64_t now);
+void spd_wake_leader(void);
 int spd_leaderless(void);
 void spd_parsed(void);
 void spd_find_work(struct worker *);

@@ -707,7 +707,7 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	if (me->picked != n)
 		me->began = METER_Now();
 	me->blocked = 0;
-	me->piped = me->pipe_out = 0;
+	me->piped = me->pipe_out = me->sent = 0;
 	me->piped_cpu = me->piped_net = 0;
 	granted = (SPD_FLAGS(n) & SPD_F_GRANTED) != 0;
 	if (granted) {
@@ -808,8 +808,9 @@ SPD_Done(struct worker *wrk, struct req *req)
 	dear = now - me->began > ACC_DEAR * k * spd.cores;
 	lap = spd_lap(me, drawn || dear);
 	measured = lap >= 0;
-	bytes = req->acct.resp_hdrbytes + req->acct.resp_bodybytes +
-	    me->pipe_out - me->piped;
+	bytes = SPD_FLAGS(n) & SPD_F_H2 ?
+	    req->acct.resp_hdrbytes + req->acct.resp_bodybytes :
+	    me->pipe_out > 0 ? me->pipe_out - me->piped : me->sent;
 	wire = COST_Wire(bytes, cache_param->sandpaper_mtu,
 	    cache_param->sandpaper_header);
 

@@ -647,6 +647,7 @@ spd_keeper(struct worker *wrk, void *priv)
 			spd_expire(wrk, spd.mode == SPD_OFF ? INT64_MAX : now);
 			if (spd_leaderless())
 				spd_summon();
+			spd_wake_leader();
 			Pool_Sumstat(wrk);
 		}
 		VTIM_sleep(spd.nparked > 0 ? 0.010 : 0.050);

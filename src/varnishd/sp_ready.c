@@ -63,6 +63,7 @@ static struct spd_conn *_Atomic chunks[SPD_FDS_MAX / SPD_CHUNK];
 /* Connections without a tenant yet: with a part of a request, or nothing */
 static struct spd_tenant spd_parts, spd_new;
 static struct vbh *deadlines;		/* of parked connections, locked */
+static const struct pool *leading;	/* the leader's, locked */
 
 /*--------------------------------------------------------------------
  * The connection on a file descriptor
@@ -925,6 +926,26 @@ spd_expire(struct worker *wrk, int64_t now)
 		spd_summon();
 }
 
+/* Has its pool a task that waits for a thread?  As in spd_vital() */
+static int __attribute__((no_sanitize("thread")))
+spd_pool_waits(const struct pool *pp)
+{
+
+	return (pp->lqueue > 0);
+}
+
+/* For the keeper: the leader sleeps, but its pool does not know that it has a
+ * thread, and may not have another one */
+void
+spd_wake_leader(void)
+{
+
+	spd_lock();
+	if (spd.leader && spd_pool_waits(leading))
+		spd_timer(METER_Now());
+	spd_unlock();
+}
+
 /* Sleep on the epoll set.  Locked, returns unlocked. */
 static void
 spd_sleep(struct worker *wrk)
@@ -933,6 +954,7 @@ spd_sleep(struct worker *wrk)
 	SPD_LOCKED();
 	AZ(spd.leader);
 	spd.leader = 1;
+	leading = wrk->pool;
 	/* It came without the call, which may wait in the pools for long: the
 	 * next call must reach it */
 	spd.summoned = 0;

@@ -244,6 +244,19 @@ spd_slow_reader(int fd, struct spd_look *last)
 	return (busy > 0 && rwnd * 2 > busy);
 }
 
+/* So many bytes have gone to the client of the running request, if it is its
+ * descriptor.  Varnish counts what it has handed down, which may never go. */
+static ssize_t
+spd_sent(int fd, ssize_t l)
+{
+	struct spd_worker *me = &spd_me;
+
+	if (l > 0 && me->magic == SPD_WORKER_MAGIC && me->node != NULL &&
+	    spd_req_of(me->node)->sp->fd == fd)
+		me->sent += (size_t)l;
+	return (l);
+}
+
 /*
  * Send what follows the first `done` bytes of iov, as the flags say: all, or
  * what is left of a part that has begun.
@@ -261,12 +274,13 @@ spd_send(int fd, const struct iovec *iov, int n, size_t done, int flags)
 		n--;
 	flags |= MSG_NOSIGNAL;
 	if (done > 0)
-		return (send(fd, (const char *)iov->iov_base + done,
-		    iov->iov_len - done, flags | (n > 1 ? MSG_MORE : 0)));
+		return (spd_sent(fd, send(fd, (const char *)iov->iov_base +
+		    done, iov->iov_len - done, flags |
+		    (n > 1 ? MSG_MORE : 0))));
 	memset(&msg, 0, sizeof msg);
 	msg.msg_iov = TRUST_ME(iov);
 	msg.msg_iovlen = (size_t)n;
-	return (sendmsg(fd, &msg, flags));
+	return (spd_sent(fd, sendmsg(fd, &msg, flags)));
 }
 
 /*--------------------------------------------------------------------
@@ -465,7 +479,7 @@ SPD_Writev(int fd, const struct iovec *iov, int n)
 	int i;
 
 	if (!spd_holds_slot())
-		return (TEMP_FAILURE_RETRY(writev(fd, iov, n)));
+		return (spd_sent(fd, TEMP_FAILURE_RETRY(writev(fd, iov, n))));
 	if (spd.synchronised && !(SPD_FLAGS(spd_me.node) & SPD_F_SENDING))
 		spd_begin_sending(spd_me.node);
 	for (i = 0; i < n; i++)
