@@ -58,7 +58,7 @@ class Estimator:
 
 @dataclass(frozen=True)
 class Policy:
-    """A row of the table in src/releaser/releaser.c."""
+    """A row of the table in src/releaser/policies.c."""
 
     name: str
     summary: str

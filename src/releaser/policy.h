@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * What a release policy is: one file with one `struct rel_policy`, and one
- * line in the table of releaser.c.
+ * line in the table of policies.c.
  *
- * The host (releaser.c) keeps the requests, in one queue a tenant and all
+ * The host (the other files) keeps the requests, in one queue a tenant and all
  * of them by arrival, and what is the same for every policy: states,
  * estimates, counts, groups, reservations and limits: a policy does not see
  * what is behind a limit, and a group is a tenant to it.  A policy keeps
@@ -104,6 +104,8 @@ struct rel {
 	uint32_t		magic;
 #define REL_MAGIC		0x5e1ea5e4
 	const struct rel_policy	*policy;
+	size_t			state_size;	/* bytes, of any policy */
+	size_t			tenant_size;
 	unsigned		nslots;
 	unsigned		options;
 	int64_t			round;		/* ns, at least */

@@ -1,0 +1,398 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A tenant of the releaser: its weight, group, limits, estimate, and what can
+ * be asked of it.
+ */
+
+#include <assert.h>
+#include <string.h>
+
+#include "internal.h"
+
+size_t
+REL_TenantSize(void)
+{
+	return (sizeof(struct rel_tenant) + rel_largest_tenant());
+}
+
+struct rel_tenant *
+REL_TenantInit(struct rel *rel, void *mem, uint32_t weight)
+{
+	struct rel_tenant *t = mem;
+
+	check_held(rel);
+	assert(t != NULL);
+	assert(weight >= 1 && weight <= REL_WEIGHT_MAX);
+	memset(t, 0, sizeof *t);
+	t->magic = REL_TENANT_MAGIC;
+	t->weight = weight;
+	t->cost = 1;
+	list_init(&t->queue);
+	list_init(&t->shut);
+	list_init(&t->member.pool);
+	list_init(&t->of.members);
+	list_init(&t->of.stuck);
+	list_append(&rel->tenants, &t->all);
+	rel_start_tenant(rel, t);
+	return (t);
+}
+
+void
+REL_TenantFini(struct rel *rel, struct rel_tenant *t)
+{
+	check_held(rel);
+	check_tenant(t);
+	assert(t->waits + t->running == 0);
+	assert(list_empty(&t->of.members));
+	if (t->group == NULL && rel->policy->tenant_fini != NULL)
+		rel->policy->tenant_fini(rel, t);
+	list_remove(&t->all);
+	t->magic = 0;
+}
+
+static int64_t
+account(const struct rel *rel, const struct rel_tenant *t)
+{
+	const struct rel_tenant *g = t->group;
+
+	if (g != NULL)
+		return (g->waits + g->running == 0 ? 0 :
+		    t->member.start - g->of.v);
+	if (rel->policy->account == NULL)
+		return (0);
+	return (rel->policy->account(rel, t));
+}
+
+int
+REL_TenantIdle(const struct rel *rel, const struct rel_tenant *t)
+{
+	check(rel);
+	check_tenant(t);
+	return (t->waits + t->running == 0 && list_empty(&t->of.members) &&
+	    account(rel, t) <= 0);
+}
+
+unsigned
+REL_TenantWaiting(const struct rel_tenant *t)
+{
+
+	return (t->waits);
+}
+
+unsigned
+REL_TenantRunning(const struct rel_tenant *t)
+{
+
+	return (t->running);
+}
+
+unsigned
+REL_GroupWaiting(const struct rel_tenant *t)
+{
+
+	return (t->group != NULL ? t->group->waits : t->waits);
+}
+
+unsigned
+REL_GroupPart(const struct rel_tenant *t, unsigned n)
+{
+	uint64_t all, part;
+
+	if (t->group == NULL)
+		return (n);
+	all = t->group->of.waiting_weight;
+	if (t->waits == 0)
+		all += t->weight;
+	part = (uint64_t)n * t->weight / all;
+	return (part > 0 ? (unsigned)part : 1);
+}
+
+struct rel_tenant *
+REL_Group(const struct rel_tenant *t)
+{
+
+	return (t->group);
+}
+
+/* The tenant's first one in a list of rel_node.queue, or NULL */
+static const struct rel_node *
+first_in(const struct rel_link *queue, const struct rel_tenant *t)
+{
+	const struct rel_node *n;
+	const struct rel_link *l;
+
+	for (l = queue->next; l != queue; l = l->next) {
+		n = LIST_OF(l, struct rel_node, queue);
+		if (n->tenant == t)
+			return (n);
+	}
+	return (NULL);
+}
+
+const struct rel_node *
+REL_TenantFirst(const struct rel_tenant *t)
+{
+	const struct rel_node *n, *first = NULL;
+	const struct rel_link *l;
+
+	if (t->waits == 0)
+		return (NULL);
+	for (l = t->of.members.next; l != &t->of.members; l = l->next) {
+		n = REL_TenantFirst(LIST_OF(l, struct rel_tenant, all));
+		if (n != NULL && (first == NULL || n->arrival < first->arrival))
+			first = n;
+	}
+	if (first == NULL)
+		first = first_in(t->group != NULL ? &t->group->queue :
+		    &t->queue, t);
+	if (first == NULL)
+		first = first_in(&t->member.pool, t);
+	if (first == NULL)
+		first = first_in(&t->shut, t);
+	return (first);
+}
+
+double
+REL_Share(const struct rel *rel, const struct rel_tenant *t)
+{
+	const struct rel_tenant *top;
+	double all, share;
+
+	check(rel);
+	check_tenant(t);
+	top = t->group != NULL ? t->group : t;
+	all = (double)rel->backlogged_weight;
+	if (top->waits == 0)
+		all += top->weight;
+	share = top->weight / all;
+	if (t == top)
+		return (share);
+	all = (double)top->of.waiting_weight;
+	if (t->waits == 0)
+		all += t->weight;
+	return (share * t->weight / all);
+}
+
+void
+REL_TenantStat(const struct rel *rel, const struct rel_tenant *t,
+    struct rel_tenant_stat *st)
+{
+	const struct rel_node *first;
+
+	check(rel);
+	check_tenant(t);
+	assert(st != NULL);
+	memset(st, 0, sizeof *st);
+	st->waiting = t->waits;
+	st->running = t->running;
+	st->weight = t->weight;
+	st->reservation = t->mclock.reservation.part;
+	st->limit = t->mclock.limit.part;
+	memcpy(st->estimate, t->estimate, sizeof st->estimate);
+	st->dominant = t->dominant;
+	first = REL_TenantFirst(t);
+	st->oldest = first == NULL ? -1 : first->arrival;
+	st->account = account(rel, t);
+	st->enqueued = t->enqueued;
+	st->released = t->released;
+	st->cancelled = t->cancelled;
+	st->completed = t->completed;
+	st->charged = t->charged;
+}
+
+void
+REL_SetWeight(struct rel *rel, struct rel_tenant *t, uint32_t weight)
+{
+	uint32_t before;
+
+	check_held(rel);
+	check_tenant(t);
+	assert(weight >= 1 && weight <= REL_WEIGHT_MAX);
+	before = t->weight;
+	if (before == weight)
+		return;
+	t->weight = weight;
+	if (t->group != NULL) {
+		if (t->waits > 0)
+			t->group->of.waiting_weight += weight -
+			    (uint64_t)before;
+		rest_of_weight(&t->member.rest, before, weight);
+		return;
+	}
+	if (t->waits > 0)
+		rel->backlogged_weight += weight - (uint64_t)before;
+	if (is_busy(t))
+		rel->busy_weight += weight - (uint64_t)before;
+	if (rel->policy->weight != NULL)
+		rel->policy->weight(rel, t, before);
+}
+
+void
+REL_SetLimits(struct rel *rel, struct rel_tenant *t, uint32_t reservation,
+    uint32_t limit, int64_t now)
+{
+	check_held(rel);
+	check_tenant(t);
+	assert(reservation <= REL_PART_ONE && limit <= REL_PART_ONE);
+	rel->now = now;
+	if (has_limit(rel, t))
+		rel->nshut -= t->of.pooled;
+	mclock_set(&t->mclock, reservation, limit, now);
+	if (has_limit(rel, t))
+		rel->nshut += t->of.pooled;
+	while (limit == 0 && (t->is_group ?
+	    t->waiting == 0 && t->of.pooled > 0 : !list_empty(&t->shut)))
+		rel_open_valve(rel, t);
+	/* Out of the heaps, too, if it has neither any more */
+	rel_index_limits(rel, t);
+}
+
+/*
+ * A tenant moves from its top tenant `from` to `to`: a group, or the tenant
+ * itself.  Its requests that run are of `to` from now on: to `from` they are
+ * complete, and what they have been charged is right.
+ */
+static void
+stop_running(struct rel *rel, struct rel_tenant *from, unsigned running,
+    int64_t booked)
+{
+	from->running -= running - 1;
+	from->booked -= booked;
+	if (rel->policy->complete != NULL)
+		rel->policy->complete(rel, from, NULL);
+	from->running--;
+	if (!is_busy(from))
+		rel->busy_weight -= from->weight;
+}
+
+static void
+start_running(struct rel *rel, struct rel_tenant *to, unsigned running,
+    int64_t booked)
+{
+	if (!is_busy(to))
+		rel->busy_weight += to->weight;
+	to->running += running;
+	to->booked += booked;
+}
+
+/* The tenant's requests in this queue go to the head of `all`, in their order */
+static void
+withdraw_from(struct rel *rel, const struct rel_tenant *t,
+    struct rel_link *queue, struct rel_link *all)
+{
+	struct rel_link *l, *prev;
+	struct rel_node *n;
+
+	for (l = queue->prev; l != queue; l = prev) {
+		prev = l->prev;
+		n = LIST_OF(l, struct rel_node, queue);
+		if (n->tenant != t)
+			continue;
+		rel_withdraw(rel, n);
+		list_append(all->next, &n->queue);
+	}
+}
+
+static void
+change_group(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g)
+{
+	struct rel_tenant *last = t->group;
+
+	if (last == NULL && rel->policy->tenant_fini != NULL)
+		rel->policy->tenant_fini(rel, t);
+	if (heap_has(&t->member.heap))
+		heap_remove(&last->of.heap[t->member.resource],
+		    &t->member.heap);
+	list_remove(&t->all);
+	list_append(g == NULL ? &rel->tenants : &g->of.members, &t->all);
+	t->group = g;
+	t->member.start = g == NULL ? 0 : g->of.v;
+	t->member.rest = (struct rest){ 0 };
+}
+
+/*
+ * The requests that wait are queued again, in their order.  From the last one
+ * to the first: no turn of the old group is given to one that is about to go.
+ */
+static void
+move_tenant(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g)
+{
+	unsigned running = t->running;
+	int64_t booked = t->booked;
+	struct rel_link all;
+	struct rel_node *n;
+
+	list_init(&all);
+	withdraw_from(rel, t, &t->shut, &all);
+	withdraw_from(rel, t, &t->member.pool, &all);
+	rel_update(rel, t);			/* it takes no more turns */
+	withdraw_from(rel, t, &top_of(t)->queue, &all);
+	assert(t->waits == 0);
+	rel_update(rel, t);
+	if (running > 0)
+		stop_running(rel, top_of(t), running, booked);
+	t->running = 0;
+	t->booked = 0;
+	change_group(rel, t, g);
+	if (g == NULL)
+		rel_start_tenant(rel, t);
+	if (running > 0)
+		start_running(rel, top_of(t), running, booked);
+	t->running = running;
+	t->booked = booked;
+	while (!list_empty(&all)) {
+		n = LIST_OF(all.next, struct rel_node, queue);
+		list_remove(&n->queue);
+		rel_enter(rel, n);
+	}
+	/* What runs was charged to another account, by another weight */
+	if (running > 0)
+		t->moves++;
+	/* A policy that waits for these requests' progress would for ever.
+	 * However many members move, it starts once. */
+	if (running > 0 && rel->policy->progress != NULL)
+		rel->restart = 1;
+}
+
+void
+REL_SetGroup(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g,
+    int64_t now)
+{
+	check_held(rel);
+	check_tenant(t);
+	if (t->group == g)
+		return;
+	assert(t != g && !t->is_group);
+	if (g != NULL) {
+		check_tenant(g);
+		assert(g->group == NULL);
+		assert(g->is_group || g->waits + g->running == 0);
+		g->is_group = 1;
+	}
+	rel->now = now;
+	move_tenant(rel, t, g);
+}
+
+void
+REL_SetEstimate(struct rel *rel, struct rel_tenant *t,
+    const int64_t estimate[REL__RESOURCES])
+{
+	unsigned r, dominant = 0;
+
+	check_held(rel);
+	check_tenant(t);
+	assert(estimate != NULL);
+	if (t->is_group)
+		return;
+	for (r = 0; r < REL__RESOURCES; r++) {
+		t->estimate[r] = clamp(estimate[r], 0);
+		if (t->estimate[r] > t->estimate[dominant])
+			dominant = r;
+	}
+	t->dominant = (enum rel_resource)dominant;
+	t->cost = clamp(t->estimate[dominant], 1);
+	rel_update(rel, t);
+	if (t->group == NULL && rel->policy->estimate != NULL)
+		rel->policy->estimate(rel, t);
+}

@@ -1,0 +1,479 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Where a waiting request is, and how it moves on.
+ *
+ * Each waiting request is in two lists: its tenant's queue, from whose head
+ * alone policies release, and the list of all by order of arrival, which is
+ * fifo's queue and lets another policy start from where the last one ended.
+ * Both are doubly linked, so that a cancel is as cheap as a release.
+ *
+ * A tenant with a limit has a valve before its queue: while a request of it
+ * is in the queue, or its limit says not yet, others are shut behind the
+ * valve.
+ *
+ * A member of a group has its requests in a pool; that of the member whose
+ * turn it is goes on into the group's queue, before the last one leaves it.
+ * So a request passes its tenant's valve, the pool and its group's valve, and
+ * the policy sees it.
+ */
+
+#include <assert.h>
+#include <string.h>
+
+#include "internal.h"
+
+void
+rel_start_tenant(struct rel *rel, struct rel_tenant *t)
+{
+	memset(t->policy, 0, rel->tenant_size);
+	if (rel->policy->tenant_init != NULL)
+		rel->policy->tenant_init(rel, t);
+}
+
+/*--------------------------------------------------------------------
+ * What follows from a tenant's queues, tags and estimate when they have
+ * changed
+ */
+
+void
+rel_index_limits(struct rel *rel, struct rel_tenant *t)
+{
+	/* A policy that heeds no groups owes a member nothing */
+	int owed = t->waiting > 0 &&
+	    (t->group == NULL || has_turns(rel, t->group));
+	int shut = t->waiting == 0 &&
+	    (t->is_group ? t->of.pooled > 0 : t->waits > 0);
+
+	mclock_place(&rel->mclock, &t->mclock, t->dominant, owed, shut);
+}
+
+/* A group's estimate is that of the member whose turn it is */
+static void
+take_estimate(struct rel *rel, struct rel_tenant *g)
+{
+	const struct rel_tenant *t;
+
+	if (g->waiting == 0)
+		return;
+	t = rel_first(g)->tenant;
+	if (g->cost == t->cost && g->dominant == t->dominant &&
+	    !memcmp(g->estimate, t->estimate, sizeof g->estimate))
+		return;
+	memcpy(g->estimate, t->estimate, sizeof g->estimate);
+	g->dominant = t->dominant;
+	g->cost = t->cost;
+	if (rel->policy->estimate != NULL)
+		rel->policy->estimate(rel, g);
+}
+
+static void
+index_stuck(struct rel *rel, struct rel_tenant *g)
+{
+	list_remove(&g->of.stuck);
+	if (g->waiting > 0 && group_next(&g->of, REL_MASK(g->dominant)))
+		list_append(&rel->stuck[g->dominant], &g->of.stuck);
+}
+
+/* Not while a policy decides: its estimate() may be called */
+void
+rel_update(struct rel *rel, struct rel_tenant *t)
+{
+	struct rel_tenant *g = t->is_group ? t : t->group;
+
+	if (t->group != NULL)
+		group_place(&g->of, &t->member, t->dominant);
+	if (g != NULL) {
+		take_estimate(rel, g);
+		index_stuck(rel, g);
+		if (mclock_any(&g->mclock))
+			rel_index_limits(rel, g);
+	}
+	if (g != t && mclock_any(&t->mclock))
+		rel_index_limits(rel, t);
+}
+
+/*--------------------------------------------------------------------
+ * The places where a request waits
+ */
+
+static void
+arrive(struct rel *rel, struct rel_node *n)
+{
+	struct rel_tenant *t = n->tenant, *top = top_of(t), *x;
+
+	rel->waits++;
+	if (top->waits == 0) {
+		rel->backlogged++;
+		rel->backlogged_weight += top->weight;
+	}
+	if (t != top && t->waits == 0)
+		top->of.waiting_weight += t->weight;
+	EACH_LEVEL(x, t)
+		x->waits++;
+}
+
+static void
+shut(struct rel *rel, struct rel_node *n)
+{
+	n->state = REL_SHUT;
+	list_append(&n->tenant->shut, &n->queue);
+	rel->nshut++;
+}
+
+/* Before the one at `at` in its tenant's pool */
+static void
+pool(struct rel *rel, struct rel_node *n, struct rel_link *at)
+{
+	struct rel_tenant *g = n->tenant->group;
+
+	n->state = REL_POOLED;
+	list_append(at, &n->queue);
+	g->of.pooled++;
+	if (has_limit(rel, g))
+		rel->nshut++;
+}
+
+static void
+unpool(struct rel *rel, struct rel_node *n)
+{
+	struct rel_tenant *g = n->tenant->group;
+
+	list_remove(&n->queue);
+	assert(g->of.pooled > 0);
+	g->of.pooled--;
+	if (has_limit(rel, g))
+		rel->nshut--;
+}
+
+/* The policy sees it from now on */
+static void
+join(struct rel *rel, struct rel_node *n)
+{
+	struct rel_tenant *t = top_of(n->tenant);
+
+	n->state = REL_WAITING;
+	if (!is_busy(t))
+		rel->busy_weight += t->weight;
+	list_append(&t->queue, &n->queue);
+	t->waiting++;
+	rel->waiting++;
+	if (rel->policy->enqueue != NULL)
+		rel->policy->enqueue(rel, t, n);
+}
+
+/* The policy sees it no longer */
+static void
+quit(struct rel *rel, struct rel_node *n)
+{
+	struct rel_tenant *t = top_of(n->tenant);
+
+	assert(t->waiting > 0);
+	list_remove(&n->queue);
+	t->waiting--;
+	rel->waiting--;
+	if (!is_busy(t))
+		rel->busy_weight -= t->weight;
+}
+
+/* Tags begin at zero again, long before they could overflow */
+static void
+rebase(struct group *g)
+{
+	struct member *m;
+	struct rel_link *l;
+
+	for (l = g->members.next; l != &g->members; l = l->next) {
+		m = &LIST_OF(l, struct rel_tenant, all)->member;
+		m->start -= g->v;
+		m->heap.key -= g->v;
+	}
+	g->v = 0;
+}
+
+/* The member's first one leaves the pool.  v: it is the turn of whoever is next,
+ * and moves the group's v */
+static void
+take_turn(struct rel *rel, struct rel_tenant *t, int v)
+{
+	struct rel_node *n;
+	struct group *g = &t->group->of;
+
+	n = LIST_OF(t->member.pool.next, struct rel_node, queue);
+	unpool(rel, n);
+	if (v)
+		group_turn(g, &t->member);
+	if (g->v > GROUP_V_MAX)
+		rebase(g);
+	group_place(g, &t->member, t->dominant);
+	join(rel, n);
+}
+
+/* Somebody of the group, whose dominant resource is open if there is one */
+static void
+give_turn(struct rel *rel, struct rel_tenant *g)
+{
+	struct member *m = group_next(&g->of, rel->closed);
+
+	if (m == NULL)
+		m = group_next(&g->of, 0);
+	if (m != NULL)
+		take_turn(rel, LIST_OF(m, struct rel_tenant, member), 1);
+}
+
+/* The member has the turn, instead of whoever has it: to the policy the
+ * queue does not become empty */
+void
+rel_pass_turn(struct rel *rel, struct rel_tenant *t, int v)
+{
+	struct rel_tenant *g = t->group;
+	struct rel_node *n = g->waiting > 0 ? rel_first(g) : NULL;
+
+	if (n != NULL && n->tenant == t)
+		return;
+	take_turn(rel, t, v);
+	if (n != NULL) {
+		quit(rel, n);
+		pool(rel, n, n->tenant->member.pool.next);
+		if (rel->policy->cancel != NULL)
+			rel->policy->cancel(rel, g, n);
+		rel_update(rel, n->tenant);
+	}
+	rel_update(rel, t);
+}
+
+/* It is past its tenant's valve */
+static void
+admit(struct rel *rel, struct rel_node *n)
+{
+	struct rel_tenant *t = n->tenant, *g = t->group;
+
+	if (g == NULL) {
+		join(rel, n);
+		return;
+	}
+	if (t->waiting++ == 0)
+		group_begin(&g->of, &t->member,
+		    t->cost * REL_WEIGHT_ONE / t->weight);
+	if (!has_turns(rel, g)) {
+		join(rel, n);
+		return;
+	}
+	pool(rel, n, &t->member.pool);
+	group_place(&g->of, &t->member, t->dominant);
+	if (g->waiting == 0 &&
+	    (!has_limit(rel, g) || mclock_open(&g->mclock, rel->now)))
+		give_turn(rel, g);
+}
+
+/* To where it has to wait */
+void
+rel_enter(struct rel *rel, struct rel_node *n)
+{
+	struct rel_tenant *t = n->tenant;
+
+	arrive(rel, n);
+	if (has_limit(rel, t) &&
+	    (t->waits > 1 || !mclock_open(&t->mclock, rel->now)))
+		shut(rel, n);
+	else
+		admit(rel, n);
+	rel_update(rel, t);
+}
+
+/* The valve opens for one request */
+void
+rel_open_valve(struct rel *rel, struct rel_tenant *t)
+{
+	struct rel_node *n;
+
+	if (t->is_group) {
+		give_turn(rel, t);
+	} else {
+		n = LIST_OF(t->shut.next, struct rel_node, queue);
+		list_remove(&n->queue);
+		rel->nshut--;
+		admit(rel, n);
+	}
+	rel_update(rel, t);
+}
+
+/* It waits no longer.  Another one of its group's has the turn before, so
+ * that to the policy the queue does not become empty. */
+static void
+depart(struct rel *rel, struct rel_node *n)
+{
+	struct rel_tenant *t = n->tenant, *top = top_of(t), *x;
+
+	if (n->state == REL_SHUT) {
+		list_remove(&n->queue);
+		rel->nshut--;
+	} else if (n->state == REL_POOLED) {
+		unpool(rel, n);
+	} else {
+		if (has_turns(rel, top) && !has_limit(rel, top))
+			give_turn(rel, top);
+		quit(rel, n);
+	}
+	if (t != top && n->state != REL_SHUT)
+		t->waiting--;
+	rel->waits--;
+	EACH_LEVEL(x, t)
+		x->waits--;
+	if (t != top && t->waits == 0)
+		top->of.waiting_weight -= t->weight;
+	if (top->waits == 0) {
+		rel->backlogged--;
+		rel->backlogged_weight -= top->weight;
+	}
+}
+
+/* It waits no longer, and is not released: the policy takes note of it */
+void
+rel_withdraw(struct rel *rel, struct rel_node *n)
+{
+	int seen = n->state == REL_WAITING;
+
+	depart(rel, n);
+	if (seen && rel->policy->cancel != NULL)
+		rel->policy->cancel(rel, top_of(n->tenant), n);
+}
+
+/* Where the turn is that of a member whose dominant resource is closed, and
+ * another one's is open */
+void
+rel_pass_closed(struct rel *rel, unsigned closed)
+{
+	struct rel_tenant *g;
+	struct member *m;
+	unsigned r;
+
+	for (r = 0; r < REL__RESOURCES; r++)
+		while ((closed & REL_MASK(r)) && !list_empty(&rel->stuck[r])) {
+			g = LIST_OF(rel->stuck[r].next, struct rel_tenant,
+			    of.stuck);
+			m = group_next(&g->of, closed);
+			if (m == NULL)
+				break;
+			rel_pass_turn(rel, LIST_OF(m, struct rel_tenant, member),
+			    1);
+		}
+}
+
+/*--------------------------------------------------------------------
+ * It is released, or all wait anew
+ */
+
+/* It runs, and these are charged; reserved: by whose reservation */
+void
+rel_pay(struct rel *rel, struct rel_tenant *t, int64_t ns,
+    enum rel_reserved reserved)
+{
+	struct rel_tenant *x;
+
+	EACH_LEVEL(x, t) {
+		x->charged += ns;
+		if (!mclock_any(&x->mclock))
+			continue;
+		mclock_charge(&x->mclock, ns, 0, rel->now);
+		if (reserved == (x == t ? REL_BY_TENANT : REL_BY_GROUP))
+			mclock_charge(&x->mclock, ns, 1, rel->now);
+	}
+}
+
+void
+rel_book(struct rel *rel, struct rel_tenant *t, int64_t ns)
+{
+	struct rel_tenant *x;
+
+	EACH_LEVEL(x, t)
+		x->booked += ns;
+	rel->booked += ns;
+}
+
+/* What a request was charged is settled while this is the same: to the same
+ * account, of the same policy */
+uint16_t
+rel_epoch_of(const struct rel *rel, const struct rel_tenant *t)
+{
+	return ((rel->epoch + t->moves) & ((1U << REL_EPOCH_BITS) - 1));
+}
+
+void
+rel_release(struct rel *rel, struct rel_node *n, unsigned slot)
+{
+	struct rel_tenant *t, *x;
+	int64_t charge;
+
+	check_node(n, REL_WAITING);
+	t = n->tenant;
+	charge = t->cost;
+	if (t->group != NULL) {
+		group_charge(&t->group->of, &t->member,
+		    virtual_ns(&t->member.rest, charge, t->weight));
+		group_place(&t->group->of, &t->member, t->dominant);
+	}
+	EACH_LEVEL(x, t) {
+		x->running++;
+		x->released++;
+	}
+	rel->running++;
+	list_remove(&n->order);
+	depart(rel, n);
+	n->state = REL_RUNNING;
+	n->epoch = rel_epoch_of(rel, t);
+	n->slot = slot < REL_SLOT_MAX ? slot & REL_SLOT_MAX : REL_SLOT_MAX;
+	n->reserved = REL_NOT_RESERVED;
+	n->charge = charge;
+	n->turn = 0;
+	rel_pay(rel, t, charge, REL_NOT_RESERVED);
+	rel_book(rel, t, charge);
+}
+
+/* Nothing waits of it */
+static void
+clear(struct rel *rel, struct rel_tenant *t)
+{
+	list_init(&t->queue);
+	list_init(&t->shut);
+	list_init(&t->member.pool);
+	t->waits = t->waiting = 0;
+	t->of.pooled = 0;
+	t->of.waiting_weight = 0;
+	rel_update(rel, t);
+}
+
+/* All waiting requests anew, in order of arrival, to a policy at its start */
+void
+rel_restart(struct rel *rel)
+{
+	struct rel_link all, *l, *m;
+	struct rel_tenant *t;
+	struct rel_node *n;
+
+	rel->restart = 0;
+	rel->epoch++;
+	memset(rel->state, 0, rel->state_size);
+	if (rel->policy->init != NULL)
+		rel->policy->init(rel);
+
+	list_init(&all);
+	list_splice(&all, &rel->order);
+	rel->waits = rel->waiting = rel->nshut = rel->backlogged = 0;
+	rel->backlogged_weight = rel->busy_weight = 0;
+	for (l = rel->tenants.next; l != &rel->tenants; l = l->next) {
+		t = LIST_OF(l, struct rel_tenant, all);
+		clear(rel, t);
+		for (m = t->of.members.next; m != &t->of.members; m = m->next)
+			clear(rel, LIST_OF(m, struct rel_tenant, all));
+		if (is_busy(t))
+			rel->busy_weight += t->weight;
+		rel_start_tenant(rel, t);
+	}
+	while (!list_empty(&all)) {
+		n = LIST_OF(all.next, struct rel_node, order);
+		list_remove(&n->order);
+		list_append(&rel->order, &n->order);
+		rel_enter(rel, n);
+	}
+}
