@@ -60,13 +60,6 @@ is_busy(const struct rel_tenant *t)
 
 #define EACH_LEVEL(x, t)	for (x = t; x != NULL; x = x->group)
 
-/* The tenant of the policy that this one is, or is a member of */
-static inline struct rel_tenant *
-top_of(struct rel_tenant *t)
-{
-	return (t->group != NULL ? t->group : t);
-}
-
 /* Have its members turns? */
 static inline int
 has_turns(const struct rel *rel, const struct rel_tenant *t)
@@ -88,8 +81,7 @@ has_limit(const struct rel *rel, const struct rel_tenant *t)
 /* NULL: there are not so many */
 const struct rel_policy *rel_policy(unsigned);
 /* Bytes of the policy that needs most: in all, and a tenant */
-size_t rel_largest_state(void);
-size_t rel_largest_tenant(void);
+void rel_largest(size_t *state, size_t *tenant);
 
 /*--------------------------------------------------------------------
  * waiting.c

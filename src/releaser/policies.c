@@ -71,26 +71,16 @@ rel_policy(unsigned u)
 	return (u < NPOLICIES ? policies[u] : NULL);
 }
 
-size_t
-rel_largest_state(void)
+void
+rel_largest(size_t *state, size_t *tenant)
 {
-	size_t sz = 0;
 	unsigned u;
 
-	for (u = 0; u < NPOLICIES; u++)
-		if (policies[u]->state_size > sz)
-			sz = policies[u]->state_size;
-	return (sz);
-}
-
-size_t
-rel_largest_tenant(void)
-{
-	size_t sz = 0;
-	unsigned u;
-
-	for (u = 0; u < NPOLICIES; u++)
-		if (policies[u]->tenant_size > sz)
-			sz = policies[u]->tenant_size;
-	return (sz);
+	*state = *tenant = 0;
+	for (u = 0; u < NPOLICIES; u++) {
+		if (policies[u]->state_size > *state)
+			*state = policies[u]->state_size;
+		if (policies[u]->tenant_size > *tenant)
+			*tenant = policies[u]->tenant_size;
+	}
 }

@@ -155,13 +155,18 @@ struct rel *rel_new(const struct rel_policy *, unsigned nslots,
 /* For dequeue: the node leaves its queue, and runs */
 void rel_release(struct rel *, struct rel_node *, unsigned slot);
 
+/* The tenant of the policy that this one is, or is a member of */
+static inline struct rel_tenant *
+top_of(struct rel_tenant *t)
+{
+	return (t->group != NULL ? t->group : t);
+}
+
 /* The tenant of the policy whose node it is */
 static inline struct rel_tenant *
 rel_top(const struct rel_node *n)
 {
-	struct rel_tenant *t = n->tenant;
-
-	return (t->group != NULL ? t->group : t);
+	return (top_of(n->tenant));
 }
 
 /* The tenant's first node */

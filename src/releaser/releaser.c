@@ -20,20 +20,21 @@ struct rel *
 rel_new(const struct rel_policy *policy, unsigned nslots, unsigned options,
     rel_assert_f *held, void *priv)
 {
+	size_t state, tenant;
 	struct rel *rel;
 	unsigned r;
 
 	assert(policy != NULL && policy->dequeue != NULL);
-	assert(policy->state_size <= rel_largest_state());
-	assert(policy->tenant_size <= rel_largest_tenant());
+	rel_largest(&state, &tenant);
+	assert(policy->state_size <= state && policy->tenant_size <= tenant);
 	assert(nslots >= 1);
-	rel = calloc(1, sizeof *rel + rel_largest_state());
+	rel = calloc(1, sizeof *rel + state);
 	if (rel == NULL)
 		return (NULL);
 	rel->magic = REL_MAGIC;
 	rel->policy = policy;
-	rel->state_size = rel_largest_state();
-	rel->tenant_size = rel_largest_tenant();
+	rel->state_size = state;
+	rel->tenant_size = tenant;
 	rel->nslots = nslots;
 	rel->options = options;
 	rel->flows = REL_FLOWS;

@@ -13,7 +13,10 @@
 size_t
 REL_TenantSize(void)
 {
-	return (sizeof(struct rel_tenant) + rel_largest_tenant());
+	size_t state, tenant;
+
+	rel_largest(&state, &tenant);
+	return (sizeof(struct rel_tenant) + tenant);
 }
 
 struct rel_tenant *

@@ -21,7 +21,6 @@
 
 #define NAMES		160		/* most that can be in, and more */
 #define LIMIT		100		/* more than a chunk of the slab */
-#define CLOCK_STEPS	32		/* of those in, are asked to go */
 #define NAME_MAX_IN	300
 
 struct host {
@@ -178,7 +177,7 @@ room(const struct fuzz *f)
 		    idle(NULL, f->in_table[i].r);
 	over = f->n - f->limit + 1;
 	/* Two go at most, and of many not all are asked */
-	return (over <= 2 && idlers >= over && f->n <= CLOCK_STEPS);
+	return (over <= 2 && idlers >= over && f->n <= TEN_STEPS);
 }
 
 /* Few names often, or any */

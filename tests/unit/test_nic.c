@@ -213,6 +213,20 @@ epoch(struct nic *nic, int64_t *now, uint64_t *tx, uint64_t rate,
 	return (NIC_Learn(nic, *tx, standing, *now));
 }
 
+/* Held, no queue: the fourth epoch's end begins a probe */
+static void
+begin_probe(struct nic *nic, int64_t *now, uint64_t *tx)
+{
+	int i;
+
+	NIC_Init(nic, G, 0, *now);
+	assert_int_equal(NIC_Learn(nic, *tx, 0, *now), 0);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(epoch(nic, now, tx, G, 0), 0);
+	assert_int_equal(epoch(nic, now, tx, G, 0), 1);
+	assert_int_equal(nic->rate, G * 9 / 8);
+}
+
 static void
 test_probe_by_hand(void **state)
 {
@@ -222,13 +236,7 @@ test_probe_by_hand(void **state)
 	int i;
 
 	(void)state;
-	NIC_Init(&nic, G, 0, now);
-	assert_int_equal(NIC_Learn(&nic, tx, 0, now), 0);
-	/* Held, no queue: the fourth epoch's end begins a probe */
-	for (i = 0; i < 3; i++)
-		assert_int_equal(epoch(&nic, &now, &tx, G, 0), 0);
-	assert_int_equal(epoch(&nic, &now, &tx, G, 0), 1);
-	assert_int_equal(nic.rate, G * 9 / 8);
+	begin_probe(&nic, &now, &tx);
 	assert_int_equal(NIC_Rate(&nic), G);
 	assert_int_equal(NIC_DrainRate(&nic), G / 100 * 98);
 	/* All of it left, in the second epoch too: kept, and the next one
@@ -268,14 +276,9 @@ test_bound_within_a_probe(void **state)
 	uint64_t tx = 0;
 	int64_t now = SEC;
 	struct nic nic;
-	int i;
 
 	(void)state;
-	NIC_Init(&nic, G, 0, now);
-	(void)NIC_Learn(&nic, tx, 0, now);
-	for (i = 0; i < 4; i++)
-		(void)epoch(&nic, &now, &tx, G, 0);
-	assert_int_equal(nic.rate, G * 9 / 8);
+	begin_probe(&nic, &now, &tx);
 	NIC_SetBound(&nic, 10 * G);
 	assert_int_equal(nic.probing, 0);
 	assert_int_equal(nic.rate, G);
