@@ -551,11 +551,11 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	spd_me.conn = NULL;
-	c = spd.mode == SPD_OFF ? NULL : spd_conn(req->sp);
-	/* Nobody pays for what is served while Sandpaper is off */
-	if (spd.mode == SPD_OFF && spd_me.magic == SPD_WORKER_MAGIC &&
-	    METER_Cheap(spd_me.meter))
-		METER_Drop(spd_me.meter);
+	c = NULL;
+	if (spd.mode != SPD_OFF)
+		c = spd_conn(req->sp);
+	else if (spd_me.magic == SPD_WORKER_MAGIC && METER_Cheap(spd_me.meter))
+		METER_Drop(spd_me.meter);	/* nobody pays */
 	if (c == NULL) {
 		spd_parsed();
 		return (0);
@@ -926,7 +926,8 @@ spd_expire(struct worker *wrk, int64_t now)
 		spd_summon();
 }
 
-/* Has its pool a task that waits for a thread?  As in spd_vital() */
+/* Has the pool a task that waits for a thread?  Varnish writes what is read
+ * here under the pool's lock; what is too late is seen at the next look. */
 static int __attribute__((no_sanitize("thread")))
 spd_pool_waits(const struct pool *pp)
 {
@@ -1148,15 +1149,12 @@ spd_yield(struct spd_worker *me)
  * threads are idle.  The worker takes it here.  If it only went back for it, the
  * call for another leader could take the idle thread that the pool wants to
  * have before it gives the task away.
- *
- * Varnish writes what is read here under the pool's lock; what is too late is
- * seen after the next request.
  */
-static int __attribute__((no_sanitize("thread")))
+static int
 spd_vital(struct worker *wrk)
 {
 
-	return (wrk->pool->lqueue > 0 && WRK_TaskTake(wrk));
+	return (spd_pool_waits(wrk->pool) && WRK_TaskTake(wrk));
 }
 
 /* Not asked here: is Sandpaper off and drained?  A worker that was called must
