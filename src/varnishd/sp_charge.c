@@ -89,8 +89,8 @@ spd_pay(struct spd_tenant *t, int64_t now)
 
 /*
  * To accept, to parse and to close connections without a tenant takes a quarter
- * of the cores' time at most, while requests wait for others' or parts of
- * requests are many.  It is a token bucket.
+ * of the cores' time at most, while a request waits that its tenant's limit does
+ * not hold back, or parts of requests are many.  It is a token bucket.
  */
 static void
 spd_spend(int64_t ns)

@@ -17,6 +17,16 @@ FLOOD = 3000  # connections: accepting and parsing them takes 0.1 s and more
 PARTS = 2000  # see sp_part.c
 OTHERS = 200  # descriptors
 DRIPS = 20  # bytes of each
+LIMITED = """vcl 4.1;
+import sandpaper;
+backend none none;
+sub vcl_init {
+	sandpaper.tenant("a");
+	sandpaper.host("a", "a.example");
+	sandpaper.limits("a", limit = 0.5);
+}
+sub vcl_recv { return (synth(200)); }
+"""
 HALF, REST = b"GET / HTTP/1.1\r\n", b"Host: a.example\r\n\r\n"
 # Seconds of CPU: of the bucket in sp_charge.c, and of what had begun when it
 # was empty.  A turn that is measured counts for those that are not.
@@ -27,7 +37,7 @@ BURST, BEGUN = 0.010, 0.010
 class Nobody(Preloaded):
     """A flood of connections, on one core."""
 
-    def start(self) -> None:
+    def start(self, vcl: str = HELLO) -> None:
         """Start varnishd on one core, which may have all connections."""
         many = FLOOD + PARTS + OTHERS
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -37,7 +47,7 @@ class Nobody(Preloaded):
         cores = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {min(cores)})
         try:
-            self.varnishd("", "-f", self.vcl(HELLO), "-p",
+            self.varnishd("", "-f", self.vcl(vcl), "-p",
                           "listen_depth=8192", "-p", "timeout_idle=60", "-p",
                           f"sandpaper_queue_limit={many}")
         finally:
@@ -75,6 +85,17 @@ class Nobody(Preloaded):
         for client in clients:
             self.assertEqual(self.status(client), 200)
         self.assert_alive()
+
+    def test_not_while_only_a_limit_holds_back(self) -> None:
+        self.start(LIMITED)
+        self.cli("debug.sandpaper.cost a 1000000000 0")  # us
+        self.assertEqual(self.status(self.ask("a.example")), 200)
+        self.ask("a.example")  # may go in 2000 s
+        self.await_counter("SANDPAPER.waiting", 1)
+        for client in self.flood(FLOOD, HALF + REST.replace(b"a.", b"b.")):
+            self.assertEqual(self.status(client), 200)
+        self.assertEqual(self.counter("SANDPAPER.accept_naps"), 0)
+        self.assertEqual(self.counter("SANDPAPER.waiting"), 1)
 
     def test_while_parts_are_many(self) -> None:
         self.start()
