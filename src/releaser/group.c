@@ -12,55 +12,104 @@
 
 #define AHEAD_MAX	(INT64_C(1) << 58)	/* virtual ns, from v */
 
+static int64_t
+start_of(const struct group *g, const struct member *m)
+{
+	return (m->start + g->heap[m->resource].offset);
+}
+
+static void
+set_start(const struct group *g, struct member *m, int64_t s)
+{
+	m->start = s - g->heap[m->resource].offset;
+}
+
+void
+group_join(const struct group *g, struct member *m)
+{
+	set_start(g, m, g->v);
+}
+
+int64_t
+group_ahead(const struct group *g, const struct member *m)
+{
+	return (start_of(g, m) - g->v);
+}
+
 void
 group_place(struct group *g, struct member *m, enum rel_resource dominant)
 {
 	int wanted = !list_empty(&m->pool);
+	int64_t s = start_of(g, m);
 
 	if (heap_has(&m->heap)) {
 		if (wanted && m->resource == dominant &&
 		    m->heap.key == m->start)
 			return;
-		heap_remove(&g->heap[m->resource], &m->heap);
+		heap_remove(&g->heap[m->resource].root, &m->heap);
 	}
 	m->resource = dominant;
+	set_start(g, m, s);
 	if (wanted)
-		heap_insert(&g->heap[dominant], &m->heap, m->start);
+		heap_insert(&g->heap[dominant].root, &m->heap, m->start);
 }
 
 void
 group_begin(const struct group *g, struct member *m, int64_t ns)
 {
-	if (m->start < g->v + ns)
-		m->start = g->v + ns;
+	if (start_of(g, m) < g->v + ns)
+		set_start(g, m, g->v + ns);
 }
 
 void
 group_charge(const struct group *g, struct member *m, int64_t ns)
 {
-	m->start = g->v + within((__int128)m->start - g->v + ns, AHEAD_MAX);
+	set_start(g, m, g->v + within((__int128)group_ahead(g, m) + ns,
+	    AHEAD_MAX));
+}
+
+/* v has grown by so much while it was closed */
+static void
+pass(struct group_heap *h, int64_t past)
+{
+	int64_t missed = least(h->missed + past, GROUP_MISSED);
+
+	h->offset += past - (missed - h->missed);
+	h->missed = missed;
 }
 
 void
-group_turn(struct group *g, struct member *m)
+group_turn(struct group *g, const struct member *m, unsigned closed)
 {
-	if (g->v < m->start)
-		g->v = m->start;
+	int64_t past = most(group_ahead(g, m), 0);
+	struct group_heap *h;
+	unsigned r;
+
+	g->v += past;
+	for (r = 0; r < REL__RESOURCES; r++) {
+		h = &g->heap[r];
+		if (!(closed & REL_MASK(r))) {
+			if (h->root == NULL || h->root->key + h->offset >= g->v)
+				h->missed = 0;
+		} else if (r != m->resource)
+			pass(h, past);
+	}
 }
 
 struct member *
 group_next(const struct group *g, unsigned closed)
 {
-	const struct heap_node *h, *first = NULL;
+	const struct group_heap *h, *first = NULL;
 	unsigned r;
 
 	for (r = 0; r < REL__RESOURCES; r++) {
-		h = g->heap[r];
-		if (h != NULL && !(closed & REL_MASK(r)) &&
-		    (first == NULL || h->key < first->key))
+		h = &g->heap[r];
+		if (h->root != NULL && !(closed & REL_MASK(r)) &&
+		    (first == NULL || h->root->key + h->offset <
+		    first->root->key + first->offset))
 			first = h;
 	}
 	if (first == NULL)
 		return (NULL);
-	return (LIST_OF(first, struct member, heap));
+	return (LIST_OF(first->root, struct member, heap));
 }

@@ -12,6 +12,10 @@
  * keep v where it is, and a member that asks again would never have a turn.
  * What a member does not use is its siblings', before it is another group's.
  *
+ * A member waits in the heap of its dominant resource.  While that is closed
+ * others have the turns, and the heap's tags go on with v, but for
+ * GROUP_MISSED, which its members make up for.
+ *
  * Costs are settled: S moves by what a request cost more or less.
  */
 
@@ -23,19 +27,27 @@
 #include "heap.h"
 #include "virtual.h"
 
+#define GROUP_MISSED	INT64_C(4000000)	/* virtual ns */
 #define GROUP_V_MAX	(INT64_C(1) << 60)	/* then tags begin anew */
 
 struct member {				/* one a tenant */
 	struct heap_node	heap;		/* by S, while its pool has any */
 	struct rel_link		pool;		/* of rel_node.queue: its turn
 						 * has to come */
-	int64_t			start;		/* S, virtual ns */
+	int64_t			start;		/* S, virtual ns, less the
+						 * offset of its resource */
 	struct rest		rest;		/* of S */
 	unsigned		resource;	/* whose heap it is in */
 };
 
+struct group_heap {			/* one a resource */
+	struct heap_node	*root;
+	int64_t			offset;		/* to be added to its tags */
+	int64_t			missed;		/* 0 to GROUP_MISSED */
+};
+
 struct group {				/* one a tenant that has members */
-	struct heap_node	*heap[REL__RESOURCES];	/* by dominant */
+	struct group_heap	heap[REL__RESOURCES];	/* by dominant */
 	int64_t			v;		/* virtual ns */
 	struct rel_link		members;	/* of rel_tenant.all */
 	uint64_t		waiting_weight;	/* of those that wait */
@@ -43,14 +55,18 @@ struct group {				/* one a tenant that has members */
 	struct rel_link		stuck;		/* in rel->stuck, or alone */
 };
 
+/* It has come, and owes nothing */
+void group_join(const struct group *, struct member *);
+/* S - v */
+int64_t group_ahead(const struct group *, const struct member *);
 /* Its pool, its tag or its dominant resource have changed */
 void group_place(struct group *, struct member *, enum rel_resource dominant);
 /* A member that had no request has one, which costs so many virtual ns */
 void group_begin(const struct group *, struct member *, int64_t ns);
 /* Its request costs so many virtual ns, or so many more or less */
 void group_charge(const struct group *, struct member *, int64_t ns);
-/* It has the turn */
-void group_turn(struct group *, struct member *);
+/* It has the turn, of those whose dominant resource is open if there is one */
+void group_turn(struct group *, const struct member *, unsigned closed);
 /* Whose turn it is, of those whose dominant resource is open; NULL: nobody's */
 struct member *group_next(const struct group *, unsigned closed);
 

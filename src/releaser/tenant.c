@@ -61,7 +61,7 @@ account(const struct rel *rel, const struct rel_tenant *t)
 
 	if (g != NULL)
 		return (g->waits + g->running == 0 ? 0 :
-		    t->member.start - g->of.v);
+		    group_ahead(&g->of, &t->member));
 	if (rel->policy->account == NULL)
 		return (0);
 	return (rel->policy->account(rel, t));
@@ -305,12 +305,13 @@ change_group(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g)
 	if (last == NULL && rel->policy->tenant_fini != NULL)
 		rel->policy->tenant_fini(rel, t);
 	if (heap_has(&t->member.heap))
-		heap_remove(&last->of.heap[t->member.resource],
+		heap_remove(&last->of.heap[t->member.resource].root,
 		    &t->member.heap);
 	list_remove(&t->all);
 	list_append(g == NULL ? &rel->tenants : &g->of.members, &t->all);
 	t->group = g;
-	t->member.start = g == NULL ? 0 : g->of.v;
+	if (g != NULL)
+		group_join(&g->of, &t->member);
 	t->member.rest = (struct rest){ 0 };
 }
 

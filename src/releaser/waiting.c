@@ -182,12 +182,17 @@ rebase(struct group *g)
 {
 	struct member *m;
 	struct rel_link *l;
+	int64_t by;
+	unsigned r;
 
 	for (l = g->members.next; l != &g->members; l = l->next) {
 		m = &LIST_OF(l, struct rel_tenant, all)->member;
-		m->start -= g->v;
-		m->heap.key -= g->v;
+		by = g->heap[m->resource].offset - g->v;
+		m->start += by;
+		m->heap.key += by;
 	}
+	for (r = 0; r < REL__RESOURCES; r++)
+		g->heap[r].offset = 0;
 	g->v = 0;
 }
 
@@ -202,7 +207,7 @@ take_turn(struct rel *rel, struct rel_tenant *t, int v)
 	n = LIST_OF(t->member.pool.next, struct rel_node, queue);
 	unpool(rel, n);
 	if (v)
-		group_turn(g, &t->member);
+		group_turn(g, &t->member, rel->closed);
 	if (g->v > GROUP_V_MAX)
 		rebase(g);
 	group_place(g, &t->member, t->dominant);

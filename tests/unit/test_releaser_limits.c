@@ -551,6 +551,81 @@ test_group_closed(void **state)
 	}
 }
 
+/* One request, of the link's tenants none while it is closed: whose */
+static unsigned
+serve_one(struct server *s, unsigned closed)
+{
+	struct req *r;
+	unsigned t;
+
+	while (s->w->waiting[1] < 2)
+		(void)world_enqueue(s->w, 1, MS);
+	while (s->w->waiting[2] < 2)
+		(void)world_enqueue(s->w, 2, MS);
+	r = world_dequeue(s->w, 0, closed, NULL);
+	assert_non_null(r);
+	t = r->tenant;
+	s->w->now += MS;
+	world_complete(s->w, r, MS, REL_SCALE_ONE);
+	return (t);
+}
+
+/* What the link's members missed while it was closed: a little of it is made
+ * up for, at nobody's cost for long */
+static void
+test_group_opens(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1 }, { .group = 1 }, { .group = 1 },
+	};
+	struct server s;
+	unsigned u, i, n;
+
+	(void)state;
+	EACH_POLICY(u) {
+		if (!strcmp(REL_PolicyName(u), "fifo"))
+			continue;	/* it heeds no closed resource */
+		server_init(&s, u, 3, t);
+		world_estimate(s.w, 1, MS / 100, MS);
+		for (i = 0; i < 1000; i++)
+			assert_int_equal(serve_one(&s, REL_MASK(REL_NET)), 2);
+		for (i = n = 0; i < 100; i++)
+			n += serve_one(&s, 0) == 2;
+		print_message("%s: %u of 100\n", REL_PolicyName(u), n);
+		assert_in_range(n, 45, 50);
+		world_free(&s.w);
+	}
+}
+
+/* A member that comes late to a link that is closed most of the time does not
+ * wait for what others of the link missed */
+static void
+test_group_closed_late(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1 }, { .group = 1 }, { .group = 1 }, { .group = 1 },
+	};
+	struct server s;
+	unsigned u, i;
+
+	(void)state;
+	EACH_POLICY(u) {
+		if (!strcmp(REL_PolicyName(u), "fifo"))
+			continue;	/* it heeds no closed resource */
+		server_init(&s, u, 4, t);
+		world_estimate(s.w, 1, MS / 100, MS);
+		world_estimate(s.w, 3, MS / 100, MS);
+		for (i = 0; i < 8 * 100; i++)
+			(void)serve_one(&s, i % 8 < 6 ? REL_MASK(REL_NET) : 0);
+		(void)world_enqueue(s.w, 3, MS);
+		for (i = 0; s.w->waiting[3] > 0; i++)
+			(void)serve_one(&s, i % 8 < 6 ? REL_MASK(REL_NET) : 0);
+		print_message("%s: %u cycles\n", REL_PolicyName(u), (i + 7) / 8);
+		assert_in_range((i + 7) / 8, 1, 3);
+		world_free(&s.w);
+	}
+}
+
 /* Without turns (`observe`, fifo) the order is that of arrival */
 static void
 test_group_fifo(void **state)
@@ -904,6 +979,8 @@ main(void)
 		cmocka_unit_test(test_group_late),
 		cmocka_unit_test(test_member_limit),
 		cmocka_unit_test(test_group_closed),
+		cmocka_unit_test(test_group_opens),
+		cmocka_unit_test(test_group_closed_late),
 		cmocka_unit_test(test_group_fifo),
 		cmocka_unit_test(test_group_move),
 		cmocka_unit_test(test_group_move_accounts),
