@@ -328,7 +328,7 @@ static int
 nic_first(struct nic *nic, const struct nic_epoch *e, int standing)
 {
 
-	if (!standing || e->bytes == 0) {
+	if (!standing) {
 		nic->standing = 0;
 		nic->sent = 0;
 		return (0);
@@ -423,8 +423,6 @@ nic_stands(struct nic *nic, const struct nic_epoch *e)
 	known = nic_refill(nic, e);
 	if (nic->probing)
 		changed = nic_probe_ends(nic, e, 1);
-	else if (e->bytes == 0)		/* a link that is down has no rate */
-		changed = 0;
 	else
 		changed = nic_measured(nic, e, known);
 	/* So much of it stands at least: wait for that */
@@ -458,12 +456,24 @@ nic_quiet(struct nic *nic, const struct nic_epoch *e)
 	return ((int)nic->probing);
 }
 
+/* On a link that is idle most of the time, what was let through a moment ago
+ * is a long queue for what was sent; but B knows it */
+static int
+nic_standing(const struct nic *nic, const struct nic_epoch *e, uint64_t queued)
+{
+	uint64_t known = (uint64_t)nic->backlog;
+
+	return (e->bytes > 0 && queued > known + known / 4 &&
+	    (nic_u128)queued * (uint64_t)e->dt >
+	    (nic_u128)e->bytes * NIC_STANDS);
+}
+
 int
-NIC_Learn(struct nic *nic, uint64_t tx_bytes, int standing, int64_t now)
+NIC_Learn(struct nic *nic, uint64_t tx_bytes, uint64_t queued, int64_t now)
 {
 	struct nic_epoch e;
 	nic_u128 sent;
-	int changed;
+	int changed, standing;
 
 	nic_drain(nic, now);
 	e.now = now;
@@ -486,12 +496,13 @@ NIC_Learn(struct nic *nic, uint64_t tx_bytes, int standing, int64_t now)
 	nic_epoch_start(nic, tx_bytes, now);
 	sent = (nic_u128)e.bytes * 8000000000ULL / (uint64_t)e.dt;
 	e.sent = sent > NIC_RATE_MAX ? NIC_RATE_MAX : (uint64_t)sent;
+	standing = nic_standing(nic, &e, queued);
 	if (nic->rate == 0)
 		changed = nic_first(nic, &e, standing);
 	else if (standing)
 		changed = nic_stands(nic, &e);
 	else
 		changed = nic_quiet(nic, &e);
-	nic->stood = standing && e.bytes > 0;
+	nic->stood = standing;
 	return (changed);
 }

@@ -12,7 +12,10 @@
  * at 0.98 T.  While B is more than NIC_BACKLOG of link time, the NIC is
  * closed, unless one tenant has it alone: to hold that one would help nobody.
  *
- * T is learned, every NIC_EPOCH, from the bytes that left behind the qdisc:
+ * T is learned, every NIC_EPOCH, from the bytes that left behind the qdisc.
+ * A backlog of the qdisc stands if it is NIC_STANDS at the rate of what was
+ * sent, and a quarter more than B: what B let through a moment ago is no
+ * fault of T.
  *  - a standing backlog: T moves halfway to what was sent, and all of the
  *    way if it stood at the epoch's start too.  What B lost in
  *    excess of that is put back, and B is NIC_STANDS of it at least, so
@@ -110,12 +113,11 @@ int64_t NIC_Backlog(struct nic *, int64_t now);		/* B, bytes */
 int64_t NIC_ClosedTime(struct nic *, int64_t now);	/* ns, total */
 
 /*
- * What the host saw since the start: bytes sent by the interface behind
- * the qdisc, and whether a queue stands now: NIC_STANDS of link time before
- * the interface.  The NIC_BACKLOG that is let through is no standing queue.
+ * What the host saw: bytes sent by the interface behind the qdisc, since the
+ * start, and bytes that are queued before it now.
  * Call it every NIC_EPOCH; sooner calls are ignored, an epoch of more than
  * four starts anew.  1: T changed.
  */
-int NIC_Learn(struct nic *, uint64_t tx_bytes, int standing, int64_t now);
+int NIC_Learn(struct nic *, uint64_t tx_bytes, uint64_t queued, int64_t now);
 
 #endif

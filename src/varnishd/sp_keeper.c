@@ -279,9 +279,9 @@ spd_learn(int64_t now)
 	static char name[IF_NAMESIZE];
 	struct sockaddr_storage ss;
 	char before[IF_NAMESIZE];
-	uint64_t tx, backlog, sent;
+	uint64_t tx, backlog;
 	double sent_rate;
-	int standing, known;
+	int known;
 
 	spd_lock();
 	known = spd.address != SPD_ADDRESS_NONE;
@@ -302,22 +302,18 @@ spd_learn(int64_t now)
 		last_tx = tx;
 		return;
 	}
-	/* What stands, in time of what was sent */
-	sent = tx - last_tx;
-	standing = sent > 0 && (double)backlog * (double)(now - last) >
-	    (double)sent * NIC_STANDS;
-	sent_rate = (double)sent * 8e9 / (double)(now - last);
+	sent_rate = (double)(tx - last_tx) * 8e9 / (double)(now - last);
 	last_tx = tx;
 	last = now;
 	spd_lock();
-	if (NIC_Learn(spd.nic, tx, standing, now)) {
+	if (NIC_Learn(spd.nic, tx, backlog, now)) {
 		spd.vsc->nic_learned++;
 		if (kept != NULL) {
 			kept->rate = NIC_Rate(spd.nic);
 			bprintf(kept->name, "%s", name);
 		}
 	}
-	spd.link_busy = standing || (spd.nic->rate > 0 &&
+	spd.link_busy = spd.nic->stood || (spd.nic->rate > 0 &&
 	    sent_rate >= SPD_BUSY * (double)spd.nic->rate);
 	spd_nic_gauges(now);
 	spd_set_rate();

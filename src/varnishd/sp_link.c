@@ -124,6 +124,7 @@ struct link_seen {
 	uint64_t	tx_bytes;
 	uint64_t	backlog;
 	int		found;
+	int		paced;		/* its qdisc holds packets back */
 };
 
 static void
@@ -151,12 +152,15 @@ link_qdisc(struct link_seen *seen, struct nlmsghdr *h)
 	struct gnet_stats_queue q;
 	int l = (int)TCA_PAYLOAD(h), m;
 
-	/* A root qdisc's backlog includes its children's */
-	if ((unsigned)tc->tcm_ifindex != seen->index ||
-	    tc->tcm_parent != TC_H_ROOT)
+	if ((unsigned)tc->tcm_ifindex != seen->index)
 		return;
 	for (; RTA_OK(a, l); a = RTA_NEXT(a, l)) {
-		if (a->rta_type != TCA_STATS2)
+		/* fq keeps a packet until its connection's pace lets it go:
+		 * what it has says nothing of the link */
+		if (a->rta_type == TCA_KIND && !strcmp(RTA_DATA(a), "fq"))
+			seen->paced = 1;
+		/* A root qdisc's backlog includes its children's */
+		if (a->rta_type != TCA_STATS2 || tc->tcm_parent != TC_H_ROOT)
 			continue;
 		m = (int)RTA_PAYLOAD(a);
 		for (b = RTA_DATA(a); RTA_OK(b, m); b = RTA_NEXT(b, m)) {
@@ -215,7 +219,7 @@ link_ask(int s, struct link_seen *seen, int type, int flags)
 
 /*
  * What the interface with this address has sent (bytes, behind the qdisc),
- * what stands before it (bytes), its nominal speed (bits/s, 0: unknown) and
+ * what is queued before it (bytes), its nominal speed (bits/s, 0: unknown) and
  * its name.  -1: there is none.
  */
 int
@@ -254,6 +258,6 @@ spd_link(const struct sockaddr_storage *ss, uint64_t *tx_bytes,
 		return (-1);
 	}
 	*tx_bytes = seen.tx_bytes;
-	*backlog = seen.backlog;
+	*backlog = seen.paced ? 0 : seen.backlog;
 	return (0);
 }

@@ -154,9 +154,12 @@ call_learn(struct fuzz *f, int64_t dt)
 	unsigned how = fuzz_byte(&f->in);
 	uint64_t rate = f->nic.rate, sent = rate, learned = f->nic.learned;
 	int64_t left = NOW_MAX - f->now;
+	uint64_t queued = UINT64_C(1) << 40;
 	int changed;
 
 	f->now += dt < left ? dt : left;
+	if (how & 16)
+		queued = (uint64_t)fuzz_number(&f->in);
 	if (how & 2)			/* near T, or anything */
 		sent = rate / 128 * (how >> 2) * 4;
 	else if (how & 4)
@@ -165,7 +168,7 @@ call_learn(struct fuzz *f, int64_t dt)
 		f->tx -= sent;
 	else
 		f->tx += sent / 160;
-	changed = NIC_Learn(&f->nic, f->tx, how & 1, f->now);
+	changed = NIC_Learn(&f->nic, f->tx, how & 1 ? queued : 0, f->now);
 	assert(changed == (f->nic.rate != rate));
 	assert(f->nic.learned == learned + (unsigned)changed);
 	if (changed && f->nic.bound == 0)

@@ -21,6 +21,7 @@
 #define G		1000000000ULL
 #define MS		1000000LL
 #define SEC		(1000 * MS)
+#define QUEUE		(UINT64_C(1) << 40)	/* bytes, that B does not know */
 
 static uint64_t seed;
 
@@ -210,7 +211,7 @@ epoch(struct nic *nic, int64_t *now, uint64_t *tx, uint64_t rate,
 		(void)NIC_Release(nic, NIC_SHARE, *now);
 	*now += NIC_EPOCH;
 	*tx += rate / 160;		/* bytes in 50 ms */
-	return (NIC_Learn(nic, *tx, standing, *now));
+	return (NIC_Learn(nic, *tx, standing ? QUEUE : 0, *now));
 }
 
 /* Held, no queue: the fourth epoch's end begins a probe */
@@ -317,7 +318,7 @@ test_up_by_hand(void **state)
 
 	(void)state;
 	NIC_Init(&nic, G / 4, 0, now);
-	assert_int_equal(NIC_Learn(&nic, tx, 1, now), 0);
+	assert_int_equal(NIC_Learn(&nic, tx, QUEUE, now), 0);
 	assert_int_equal(epoch(&nic, &now, &tx, G, 1), 1);
 	assert_int_equal(nic.rate, G * 5 / 8);
 	assert_int_equal(epoch(&nic, &now, &tx, G, 1), 0);
@@ -470,8 +471,7 @@ sim_tick(struct sim *s)
 		s->worst = delay;
 	if (s->now >= s->learn) {
 		s->learn = s->now + NIC_EPOCH;
-		(void)NIC_Learn(&s->nic, s->tx, delay > NIC_STANDS,
-		    s->now);
+		(void)NIC_Learn(&s->nic, s->tx, s->queued, s->now);
 	}
 }
 
@@ -650,7 +650,7 @@ test_not_our_queue(void **state)
 	for (i = 0; i < 20 * 60; i++) {
 		tx += 125000000 / 20;
 		now += NIC_EPOCH;
-		(void)NIC_Learn(&nic, tx, 1, now);
+		(void)NIC_Learn(&nic, tx, QUEUE, now);
 		assert_true(nic.rate >= G / 2);
 		low += nic.rate < G * 95 / 100;
 	}
@@ -728,6 +728,47 @@ test_idle(void **state)
 	assert_int_equal(sim->nic.learned, 0);
 }
 
+/* At random times, 100 ms apart on average, 12 connections ask for 200 KB each.
+ * What part of the link's rate T is: the least */
+static double
+sim_bursts(struct sim *s, uint64_t link, uint64_t rate)
+{
+	double min = 1e9;
+	int i, j;
+
+	sim_init(s, link, rate, 12);
+	for (i = 0; i < 12; i++)
+		s->size[i] = 200000;
+	for (j = 0; j < 300; j++) {
+		memset(s->think, 0, sizeof s->think);
+		for (i = s->nready = 0; i < 12; i++)
+			s->ready[s->nready++] = i;
+		for (i = 1 + (int)rnd(200); i > 0; i--) {
+			(void)sim_run(s, MS);
+			memset(s->think, 0, sizeof s->think);
+		}
+		if (sim_rate(s) < min)
+			min = sim_rate(s);
+	}
+	print_message("    bursts: T %.3f of the link, least %.3f\n",
+	    sim_rate(s), min);
+	return (min);
+}
+
+/* A link that is nearly idle: what stands for a moment is what B knows of */
+static void
+test_bursts(void **state)
+{
+
+	(void)state;
+	assert_true(sim_bursts(sim, 1250000000, 1250000000) == 1);
+	/* A T that is too high is mended, and not far too low */
+	assert_true(sim_bursts(sim, 1250000000, 10 * G) > 0.7);
+	assert_true(sim_rate(sim) < 1.1);
+	assert_true(sim_bursts(sim, 1250000000, 2500000000) > 0.95);
+	assert_true(sim_rate(sim) < 1.1);
+}
+
 static void
 test_bound(void **state)
 {
@@ -751,20 +792,20 @@ test_odd_calls(void **state)
 
 	(void)state;
 	NIC_Init(&nic, 10 * G, 0, SEC);
-	assert_int_equal(NIC_Learn(&nic, 1000, 1, SEC), 0);
-	assert_int_equal(NIC_Learn(&nic, 9000, 1, SEC + NIC_EPOCH - 1), 0);
+	assert_int_equal(NIC_Learn(&nic, 1000, QUEUE, SEC), 0);
+	assert_int_equal(NIC_Learn(&nic, 9000, QUEUE, SEC + NIC_EPOCH - 1), 0);
 	assert_int_equal(nic.rate, 10 * G);
 	/* The process was stopped for 5 s */
-	assert_int_equal(NIC_Learn(&nic, 9000, 1, 6 * SEC), 0);
+	assert_int_equal(NIC_Learn(&nic, 9000, QUEUE, 6 * SEC), 0);
 	assert_int_equal(nic.rate, 10 * G);
 	/* The interface was replaced */
-	assert_int_equal(NIC_Learn(&nic, 10, 1, 6 * SEC + NIC_EPOCH), 0);
+	assert_int_equal(NIC_Learn(&nic, 10, QUEUE, 6 * SEC + NIC_EPOCH), 0);
 	assert_int_equal(nic.rate, 10 * G);
 	/* The link is down: nothing was sent, T says nothing of that */
-	assert_int_equal(NIC_Learn(&nic, 10, 1, 6 * SEC + 2 * NIC_EPOCH), 0);
+	assert_int_equal(NIC_Learn(&nic, 10, QUEUE, 6 * SEC + 2 * NIC_EPOCH), 0);
 	assert_int_equal(nic.rate, 10 * G);
 	/* And an epoch that counts: 62.5 MB are 10 Gbit/s, 6.25 MB are 1 */
-	assert_int_equal(NIC_Learn(&nic, 10 + 6250000, 1,
+	assert_int_equal(NIC_Learn(&nic, 10 + 6250000, QUEUE,
 	    6 * SEC + 3 * NIC_EPOCH), 1);
 	assert_int_equal(nic.rate, 5500000000ULL);
 	assert_int_equal(nic.learned, 1);
@@ -834,6 +875,7 @@ main(void)
 		cmocka_unit_test(test_resets),
 		cmocka_unit_test(test_huge_responses),
 		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_bursts),
 		cmocka_unit_test(test_bound),
 		cmocka_unit_test(test_odd_calls),
 		cmocka_unit_test(test_rate_of_one),

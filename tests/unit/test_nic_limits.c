@@ -22,6 +22,7 @@
 #define SEC		(1000 * MS)
 #define PATIENCE	4		/* epochs */
 #define BYTES(rate)	((rate) / 160)	/* in an epoch */
+#define QUEUE		(UINT64_C(1) << 40)	/* bytes, that B does not know */
 #define STANDS(rate)	((rate) / 8000 * 6)	/* bytes in NIC_STANDS */
 
 static struct nic nic;
@@ -55,7 +56,7 @@ learn(uint64_t sent, int standing)
 
 	now += NIC_EPOCH;
 	tx += BYTES(sent);
-	return (NIC_Learn(&nic, tx, standing, now));
+	return (NIC_Learn(&nic, tx, standing ? QUEUE : 0, now));
 }
 
 /* B is far above its limit all the time */
@@ -436,7 +437,7 @@ test_how_far(void **state)
 	/* An epoch that was not seen in full says nothing of the queue */
 	nic.rate = 9 * G;
 	now += SEC;
-	assert_int_equal(NIC_Learn(&nic, tx, 1, now), 0);
+	assert_int_equal(NIC_Learn(&nic, tx, QUEUE, now), 0);
 	assert_int_equal(known(G), 1);
 	assert_int_equal(nic.rate, 5 * G);
 	/* One byte under the queue says that the link was busy */
@@ -450,6 +451,35 @@ test_how_far(void **state)
 	assert_int_equal(nic.rate, 700000000);
 	begin(500000000);
 	assert_int_equal(known(G), 0);
+}
+
+/* A queue stands from the byte on with which it takes more than NIC_STANDS at
+ * the rate of what was sent, and is more than 5/4 of B */
+static void
+test_standing(void **state)
+{
+	static const struct {
+		int64_t		b;		/* bytes, at the end */
+		uint64_t	queued;
+	} most[] = { { 0, 75000 }, { 1000000, 1250000 } };
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		begin(G);
+		release(i / 2 * (6125000 + most[i / 2].b));
+		now += NIC_EPOCH;
+		tx += BYTES(100000000);
+		assert_int_equal(NIC_Backlog(&nic, now), most[i / 2].b);
+		assert_int_equal(NIC_Learn(&nic, tx, most[i / 2].queued +
+		    i % 2, now), i % 2);
+		assert_int_equal(nic.stood, i % 2);
+		assert_int_equal(nic.rate, i % 2 ? 550000000 : G);
+	}
+	/* Nothing was sent: the link is down */
+	begin(G);
+	assert_int_equal(learn(0, 1), 0);
+	assert_int_equal(nic.stood, 0);
 }
 
 /*--------------------------------------------------------------------
@@ -627,24 +657,24 @@ test_epochs(void **state)
 	/* Four times as long counts, one ns more does not */
 	begin(9 * G);
 	now += 4 * NIC_EPOCH;
-	assert_int_equal(NIC_Learn(&nic, 25000000, 1, now), 1);
+	assert_int_equal(NIC_Learn(&nic, 25000000, QUEUE, now), 1);
 	assert_int_equal(nic.rate, 5 * G);
 	now += 4 * NIC_EPOCH + 1;
-	assert_int_equal(NIC_Learn(&nic, 50000000, 1, now), 0);
+	assert_int_equal(NIC_Learn(&nic, 50000000, QUEUE, now), 0);
 	assert_int_equal(nic.rate, 5 * G);
 	now += NIC_EPOCH;
-	assert_int_equal(NIC_Learn(&nic, 56250000, 1, now), 1);
+	assert_int_equal(NIC_Learn(&nic, 56250000, QUEUE, now), 1);
 	assert_int_equal(nic.rate, 3 * G);
 	/* The first call has nothing to compare with, however early */
 	NIC_Init(&nic, 9 * G, 0, 60 * MS);
-	assert_int_equal(NIC_Learn(&nic, 6250000, 1, 60 * MS), 0);
-	assert_int_equal(NIC_Learn(&nic, 12500000, 1, 110 * MS), 1);
+	assert_int_equal(NIC_Learn(&nic, 6250000, QUEUE, 60 * MS), 0);
+	assert_int_equal(NIC_Learn(&nic, 12500000, QUEUE, 110 * MS), 1);
 	assert_int_equal(nic.rate, 5 * G);
 	/* And begins an epoch at any time */
 	NIC_Init(&nic, 9 * G, 0, 1);
-	assert_int_equal(NIC_Learn(&nic, 0, 1, 1), 0);
-	assert_int_equal(NIC_Learn(&nic, 5000000, 1, NIC_EPOCH), 0);
-	assert_int_equal(NIC_Learn(&nic, 6250000, 1, 1 + NIC_EPOCH), 1);
+	assert_int_equal(NIC_Learn(&nic, 0, QUEUE, 1), 0);
+	assert_int_equal(NIC_Learn(&nic, 5000000, QUEUE, NIC_EPOCH), 0);
+	assert_int_equal(NIC_Learn(&nic, 6250000, QUEUE, 1 + NIC_EPOCH), 1);
 	assert_int_equal(nic.rate, 5 * G);
 }
 
@@ -665,6 +695,7 @@ main(void)
 		cmocka_unit_test(test_lower_in_a_row),
 		cmocka_unit_test(test_too_high),
 		cmocka_unit_test(test_how_far),
+		cmocka_unit_test(test_standing),
 		cmocka_unit_test(test_held),
 		cmocka_unit_test(test_set_while_held),
 		cmocka_unit_test(test_probe_mean),
