@@ -14,6 +14,8 @@
 
 #include "internal.h"
 
+#define REL_OPEN_MOST	16	/* valves, in one decision */
+
 _Static_assert(sizeof(struct rel_node) <= 64, "a node fits a cache line");
 
 struct rel *
@@ -245,6 +247,7 @@ REL_Dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 {
 	enum rel_answer answer = REL_NOT_YET;
 	struct mclock *lim;
+	unsigned n;
 
 	check_held(rel);
 	assert(node != NULL && when != NULL);
@@ -260,7 +263,9 @@ REL_Dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	rel->closed = closed;
 	if (rel->restart)
 		rel_restart(rel);
-	while ((lim = mclock_due(&rel->mclock, now)) != NULL)
+	/* Others that are due follow with the next decision */
+	for (n = 0; n < REL_OPEN_MOST &&
+	    (lim = mclock_due(&rel->mclock, now)) != NULL; n++)
 		rel_open_valve(rel, LIST_OF(lim, struct rel_tenant, mclock));
 	rel_pass_closed(rel, closed);
 	if (release_reserved(rel, slot, closed, node))

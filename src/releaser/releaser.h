@@ -111,7 +111,6 @@ struct rel_tenant_stat {
 	uint32_t		limit;		/* the same */
 	int64_t			estimate[REL__RESOURCES];	/* ns */
 	enum rel_resource	dominant;
-	int64_t			oldest;		/* arrival of the head, or -1 */
 	int64_t			account;	/* ns, A - G: excess if > 0 */
 	uint64_t		enqueued, released, cancelled, completed;
 	int64_t			charged;	/* ns, settled, since it began */
@@ -193,7 +192,8 @@ unsigned REL_TenantWaiting(const struct rel_tenant *);
 				/* requests */
 unsigned REL_TenantRunning(const struct rel_tenant *);
 				/* requests */
-/* Its first request that waits, or NULL */
+/* Its first request that waits, or NULL.  It looks at all members of a group,
+ * and under fifo at all requests of its group */
 const struct rel_node *REL_TenantFirst(const struct rel_tenant *);
 void REL_TenantStat(const struct rel *, const struct rel_tenant *,
     struct rel_tenant_stat *);

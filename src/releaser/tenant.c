@@ -181,8 +181,6 @@ void
 REL_TenantStat(const struct rel *rel, const struct rel_tenant *t,
     struct rel_tenant_stat *st)
 {
-	const struct rel_node *first;
-
 	check(rel);
 	check_tenant(t);
 	assert(st != NULL);
@@ -194,8 +192,6 @@ REL_TenantStat(const struct rel *rel, const struct rel_tenant *t,
 	st->limit = t->mclock.limit.part;
 	memcpy(st->estimate, t->estimate, sizeof st->estimate);
 	st->dominant = t->dominant;
-	first = REL_TenantFirst(t);
-	st->oldest = first == NULL ? -1 : first->arrival;
 	st->account = account(rel, t);
 	st->enqueued = t->enqueued;
 	st->released = t->released;

@@ -35,7 +35,7 @@ struct row {
 	double			share;
 	int			is_new;		/* a new Host */
 	unsigned		new_seconds;	/* with evidence */
-	int64_t			now;
+	int64_t			oldest_ns;	/* wait of its first request */
 };
 
 struct snapshot {
@@ -52,12 +52,16 @@ struct snapshot {
 static void
 snap_row(struct row *r, struct spd_tenant *t, int64_t now)
 {
+	const struct rel_node *first;
 
 	CHECK_OBJ_NOTNULL(t, SPD_TENANT_MAGIC);
 	SPD_LOCKED();
 	(void)snprintf(r->name, sizeof r->name, "%s", spd_name(t));
-	r->now = now;
 	REL_TenantStat(spd.rel, t->rel, &r->st);
+	first = REL_TenantFirst(t->rel);
+	/* It may have come since `now` */
+	if (first != NULL && first->arrival < now)
+		r->oldest_ns = now - first->arrival;
 	r->share = REL_Share(spd.rel, t->rel);
 	(void)snprintf(r->group, sizeof r->group, "%s",
 	    t->group != NULL ? spd_name(t->group) : "");
@@ -127,15 +131,6 @@ snap(struct snapshot *s)
 static const char * const modes[] = { SPD_MODE_NAMES };
 static const char * const resources[] = { "cpu", "net" };
 
-static double
-oldest(const struct row *r)
-{
-
-	if (r->st.oldest < 0)
-		return (0);
-	return ((double)(r->now - r->st.oldest) * 1e-9);
-}
-
 /* Of the dominant resource */
 static double
 part(uint32_t p)
@@ -196,7 +191,7 @@ list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 		    (double)r->st.estimate[REL_NET] * 1e-3,
 		    resources[r->st.dominant], (uintmax_t)r->requests,
 		    (double)r->cpu_ns * 1e-9, (double)r->bytes * 1e-6,
-		    oldest(r));
+		    (double)r->oldest_ns * 1e-9);
 		group_text(cli, r);
 		VCLI_Out(cli, "\n");
 	}
@@ -261,7 +256,7 @@ row_json(struct cli *cli, const struct row *r)
 	    "\"account_s\": %.9f}", (uintmax_t)r->requests,
 	    (uintmax_t)r->refused, (uintmax_t)r->gone, (uintmax_t)r->shed,
 	    (double)r->cpu_ns * 1e-9, (uintmax_t)r->bytes,
-	    (double)r->wait_ns * 1e-9, oldest(r),
+	    (double)r->wait_ns * 1e-9, (double)r->oldest_ns * 1e-9,
 	    (double)r->st.account * 1e-9);
 }
 
@@ -384,7 +379,8 @@ show_text(struct cli *cli, const struct row *r)
 	VCLI_Out(cli, "%-22s %u\n", "queue limit", r->queue_limit);
 	VCLI_Out(cli, "%-22s %u\n", "waiting", r->st.waiting);
 	VCLI_Out(cli, "%-22s %u\n", "running", r->st.running);
-	VCLI_Out(cli, "%-22s %.6f\n", "oldest wait, s", oldest(r));
+	VCLI_Out(cli, "%-22s %.6f\n", "oldest wait, s",
+	    (double)r->oldest_ns * 1e-9);
 	VCLI_Out(cli, "%-22s %s\n", "dominant resource",
 	    resources[r->st.dominant]);
 	VCLI_Out(cli, "%-22s %.1f\n", "estimated cpu, us",

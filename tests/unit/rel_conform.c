@@ -239,7 +239,8 @@ conform_counts(struct world *w)
 		REL_TenantStat(w->rel, w->tenant[t], &st);
 		backlogged += w->group[t] == 0 && waiting[t] > 0;
 		if (st.waiting != waiting[t] || st.running != running[t] ||
-		    (st.oldest >= 0) != (waiting[t] > 0))
+		    (REL_TenantFirst(w->tenant[t]) != NULL) !=
+		    (waiting[t] > 0))
 			fault(w, "counts of a tenant");
 		if (!w->tenant[t]->is_group &&
 		    (st.enqueued != w->enqueued[t] || st.enqueued !=

@@ -324,6 +324,42 @@ test_when(void **state)
 	world_free(&s.w);
 }
 
+/* Many limits end at once: a decision opens a few, the next ones the others */
+static void
+test_many_due(void **state)
+{
+	struct tenant t[WORLD_TENANTS];
+	struct server s;
+	enum rel_answer a;
+	unsigned i, shut;
+
+	(void)state;
+	for (i = 0; i < WORLD_TENANTS; i++)
+		t[i] = (struct tenant){ .limit = .001, .cost = 1 };
+	server_init(&s, 0, WORLD_TENANTS, t);
+	for (i = 0; i < WORLD_TENANTS; i++) {
+		(void)world_enqueue(s.w, i, MS);
+		(void)world_enqueue(s.w, i, MS);
+	}
+	REL_SetSlots(s.w->rel, 2 * WORLD_TENANTS);
+	s.w->nslots = 2 * WORLD_TENANTS;
+	for (i = 0; i < WORLD_TENANTS; i++)
+		assert_non_null(world_dequeue(s.w, i, 0, NULL));
+	assert_null(world_dequeue(s.w, i, 0, &a));
+	assert_int_equal(a, REL_NOT_YET);
+	shut = REL_Shut(s.w->rel);
+	assert_int_equal(shut, WORLD_TENANTS);
+	s.w->now += 10000 * MS;
+	for (; i < 2 * WORLD_TENANTS; i++) {
+		assert_non_null(world_dequeue(s.w, i, 0, NULL));
+		assert_in_range(shut - REL_Shut(s.w->rel), 0, 16);
+		shut = REL_Shut(s.w->rel);
+	}
+	assert_int_equal(shut, 0);
+	assert_null(s.w->fault);
+	world_free(&s.w);
+}
+
 /*--------------------------------------------------------------------
  * Groups
  */
@@ -971,6 +1007,7 @@ main(void)
 		cmocka_unit_test(test_oversubscribed),
 		cmocka_unit_test(test_when),
 		cmocka_unit_test(test_closed),
+		cmocka_unit_test(test_many_due),
 		cmocka_unit_test(test_group),
 		cmocka_unit_test(test_group_settled),
 		cmocka_unit_test(test_group_lent),

@@ -290,7 +290,8 @@ look(struct run *r)
 		REL_TenantStat(r->rel, r->tenant[t], &st);
 		hash(r, st.waiting * 1000 + st.running);
 		hash(r, st.dominant);
-		hash(r, (uint64_t)st.oldest);
+		first = REL_TenantFirst(r->tenant[t]);
+		hash(r, first == NULL ? UINT64_MAX : (uint64_t)first->arrival);
 		hash(r, (uint64_t)st.account);
 		hash(r, (uint64_t)st.charged);
 		hash(r, st.enqueued + st.released + st.cancelled +
@@ -299,7 +300,6 @@ look(struct run *r)
 		hash(r, REL_GroupWaiting(r->tenant[t]));
 		hash(r, REL_GroupPart(r->tenant[t], 100));
 		hash(r, (uint64_t)(REL_Share(r->rel, r->tenant[t]) * 1e6));
-		first = REL_TenantFirst(r->tenant[t]);
 		hash(r, first == NULL ? 0 : (uint64_t)first->arrival);
 	}
 }
