@@ -437,5 +437,5 @@ void spd_params(void);
 void spd_log_start(void);
 void spd_link_seen(const struct sess *);
 int spd_link(const struct sockaddr_storage *, uint64_t *tx_bytes,
-    uint64_t *backlog, uint64_t *speed, char *name, size_t);
+    uint64_t *backlog, int *paced, uint64_t *speed, char *name, size_t);
 void spd_cli_init(void);

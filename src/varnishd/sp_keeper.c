@@ -281,14 +281,15 @@ spd_learn(int64_t now)
 	char before[IF_NAMESIZE];
 	uint64_t tx, backlog;
 	double sent_rate;
-	int known;
+	int known, paced, learned = 0;
 
 	spd_lock();
 	known = spd.address != SPD_ADDRESS_NONE;
 	ss = spd.addr;
 	spd_unlock();
 	bprintf(before, "%s", name);
-	if (!known || spd_link(&ss, &tx, &backlog, &speed, name, sizeof name)) {
+	if (!known || spd_link(&ss, &tx, &backlog, &paced, &speed, name,
+	    sizeof name)) {
 		last = 0;
 		spd_no_link(known, now);
 		return;
@@ -306,7 +307,11 @@ spd_learn(int64_t now)
 	last_tx = tx;
 	last = now;
 	spd_lock();
-	if (NIC_Learn(spd.nic, tx, backlog, now)) {
+	if (paced)
+		NIC_Stop(spd.nic);
+	else
+		learned = NIC_Learn(spd.nic, tx, backlog, now);
+	if (learned) {
 		spd.vsc->nic_learned++;
 		if (kept != NULL) {
 			kept->rate = NIC_Rate(spd.nic);

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * The client-side link: which interface it is, what it has sent, and
- * whether a queue stands before it.  From the kernel by rtnetlink, in the
+ * what is queued before it.  From the kernel by rtnetlink, in the
  * network namespace that this process is in.
  *
  * The interface is the one that has the local address of the first client
@@ -155,8 +155,8 @@ link_qdisc(struct link_seen *seen, struct nlmsghdr *h)
 	if ((unsigned)tc->tcm_ifindex != seen->index)
 		return;
 	for (; RTA_OK(a, l); a = RTA_NEXT(a, l)) {
-		/* fq keeps a packet until its connection's pace lets it go:
-		 * what it has says nothing of the link */
+		/* fq holds packets back until their time to be sent has come:
+		 * its backlog does not say that the link is full */
 		if (a->rta_type == TCA_KIND && !strcmp(RTA_DATA(a), "fq"))
 			seen->paced = 1;
 		/* A root qdisc's backlog includes its children's */
@@ -219,12 +219,13 @@ link_ask(int s, struct link_seen *seen, int type, int flags)
 
 /*
  * What the interface with this address has sent (bytes, behind the qdisc),
- * what is queued before it (bytes), its nominal speed (bits/s, 0: unknown) and
+ * what is queued before it (bytes), whether some of that may wait for its
+ * pace, its nominal speed (bits/s, 0: unknown) and
  * its name.  -1: there is none.
  */
 int
 spd_link(const struct sockaddr_storage *ss, uint64_t *tx_bytes,
-    uint64_t *backlog, uint64_t *speed, char *name, size_t len)
+    uint64_t *backlog, int *paced, uint64_t *speed, char *name, size_t len)
 {
 	static int s = -1;
 	static unsigned index;
@@ -258,6 +259,7 @@ spd_link(const struct sockaddr_storage *ss, uint64_t *tx_bytes,
 		return (-1);
 	}
 	*tx_bytes = seen.tx_bytes;
-	*backlog = seen.paced ? 0 : seen.backlog;
+	*backlog = seen.backlog;
+	*paced = seen.paced;
 	return (0);
 }
