@@ -334,7 +334,7 @@ int spd_robbed(const struct spd_worker *);	/* locked */
 void spd_give(int slot);			/* locked */
 void spd_give_mine(struct spd_worker *);	/* locked */
 struct req *spd_req_of(struct rel_node *);
-struct req *spd_release(int64_t now, int slot);	/* locked; NULL: none now */
+struct req *spd_release(int64_t now, int slot, int64_t *when);	/* locked */
 void spd_begin(struct spd_worker *, struct req *, int64_t now);	/* locked */
 void spd_dispatch(void);
 int spd_hold(int64_t now);			/* locked */

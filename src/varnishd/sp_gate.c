@@ -183,16 +183,18 @@ spd_req_of(struct rel_node *node)
 	return (req);
 }
 
+/* NULL: nothing may go, before *when (ns; INT64_MAX: who knows) */
 struct req *
-spd_release(int64_t now, int slot)
+spd_release(int64_t now, int slot, int64_t *when)
 {
 	struct rel_node *node;
 	struct spd_tenant *t;
-	int64_t when = INT64_MAX, opens = INT64_MAX;
+	int64_t opens = INT64_MAX;
 	unsigned closed = 0;
 	uint32_t counted;
 
 	SPD_LOCKED();
+	*when = INT64_MAX;
 	if (REL_Waiting(spd.rel) == 0)
 		return (NULL);
 	if (spd.frozen) {
@@ -204,15 +206,14 @@ spd_release(int64_t now, int slot)
 	/* The policy's slots are 0 to W - 1, ours may be above W: after a
 	 * rejoin, or when W shrank */
 	switch (REL_Dequeue(spd.rel, now, (unsigned)slot % spd.limit, closed,
-	    &node, &when)) {
+	    &node, when)) {
 	case REL_RELEASED:
 		break;
 	case REL_NOT_YET:
 		/* Several releases a wake-up: the link has NIC_BACKLOG, it
 		 * does not run dry meanwhile */
-		if (closed != 0 && opens < when)
-			when = vmax(opens, now + SPD_COALESCE);
-		spd_timer(when);
+		if (closed != 0 && opens < *when)
+			*when = vmax(opens, now + SPD_COALESCE);
 		return (NULL);
 	default:
 		return (NULL);
@@ -257,7 +258,7 @@ spd_dispatch(void)
 {
 	struct req *req[SPD_BATCH];
 	unsigned n, u;
-	int64_t now;
+	int64_t now, when;
 	int slot, deputy;
 
 	do {
@@ -269,8 +270,9 @@ spd_dispatch(void)
 			slot = spd_take();
 			if (slot < 0)
 				break;
-			req[n] = spd_release(now, slot);
+			req[n] = spd_release(now, slot, &when);
 			if (req[n] == NULL) {
+				spd_timer(when);
 				spd_give(slot);
 				break;
 			}

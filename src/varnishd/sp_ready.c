@@ -1049,6 +1049,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	struct pool_task *task;
 	struct spd_conn *c;
 	struct req *req;
+	int64_t when;
 	int slot;
 
 	SPD_LOCKED();
@@ -1080,7 +1081,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	    REL_Waiting(spd.rel) > 0 && (slot = spd_take()) >= 0)
 		spd_own(me, slot);
 	if (me->slot >= 0) {
-		req = spd_release(now, me->slot);
+		req = spd_release(now, me->slot, &when);
 		if (req != NULL) {
 			me->picked = SPD_NODE(req);
 			spd_begin(me, req, now);
@@ -1089,6 +1090,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 			me->parsed = 0;
 			return (SPD_RUN);
 		}
+		spd_timer(when);
 		spd_give_mine(me);
 	}
 	if (me->parsed > 0 && spd_may_parse()) {
