@@ -244,75 +244,111 @@ SPD_Answer(struct req *req, uint16_t status)
 		SPD_FLAGS(n) |= SPD_F_GOOD;
 }
 
+/* What a request took */
+struct spd_spent {
+	int			measured;	/* its CPU time is */
+	int			drawn;		/* it was to be */
+	int			dear;		/* it ran for longer than expected */
+	int64_t			cpu, net;	/* ns */
+	uint64_t		bytes, wire;	/* sent */
+};
+
+static uint64_t
+spd_bytes(const struct spd_worker *me, const struct req *req, unsigned flags)
+{
+
+	if (flags & SPD_F_H2)
+		return (req->acct.resp_hdrbytes + req->acct.resp_bodybytes);
+	return (me->pipe_out > 0 ? me->pipe_out - me->piped : me->sent);
+}
+
+/* lap: CPU time since the last one, ns; -1: not measured */
+static int64_t
+spd_cpu(struct spd_worker *me, const struct rel_node *n, int drawn,
+    int64_t lap)
+{
+	int64_t cpu;
+
+	if (lap < 0) {
+		cpu = atomic_load_explicit(
+		    &spd_tenant_rel(n->tenant)->cpu_next,
+		    memory_order_relaxed);
+		me->unmeasured += cpu;
+		return (cpu);
+	}
+	cpu = lap + spd.residual + spd_take_owed(me);
+	if (METER_Cheap(me->meter) || drawn)
+		cpu += (int64_t)SPD_CPU(n) << 4;
+	if (!drawn)
+		cpu -= vmin_t(int64_t, lap, me->unmeasured);
+	me->unmeasured = 0;
+	return (cpu);
+}
+
+/* Locked */
+static void
+spd_done(struct rel_node *n, const struct spd_spent *s, int64_t now)
+{
+	struct spd_tenant *t = spd_tenant_rel(n->tenant);
+	int64_t cost;
+
+	SPD_LOCKED();
+	spd.nrequests++;
+	if (!(SPD_FLAGS(n) & SPD_F_SLOW))
+		(void)NIC_Correct(spd.nic,
+		    SPD_FLAGS(n) >> SPD_COUNTED_SHIFT, s->wire, now);
+	cost = ACC_Settle(&t->account, s->cpu / spd.cores, s->net);
+	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
+		cost = vmax(t->fixed[REL_CPU], t->fixed[REL_NET]);
+	/* Only what a draw alone has measured stands for others */
+	REL_Complete(spd.rel, n, cost, ACC_Scale(&t->account, s->measured &&
+	    !s->dear ? spd_scale(SPD_FLAGS(n)) : REL_SCALE_ONE), now);
+	spd_pay(t, now);
+	if (s->measured)
+		ACC_Sample(&spd.costs, &t->key, REL_CPU, s->cpu);
+	ACC_Sample(&spd.costs, &t->key, REL_NET, (int64_t)s->wire);
+	SPD_COUNT(t, requests, 1);
+	spd_new_answer(t, (SPD_FLAGS(n) & SPD_F_GOOD) != 0, now);
+	spd_estimate(t);
+	SPD_COUNT(t, cpu_ns, s->cpu);
+	SPD_COUNT(t, bytes, s->bytes);
+	SPD_COUNT(t, wait_ns, SPD_WAIT(n));
+	spd.vsc->completed++;
+	spd.vsc->measured += (unsigned)s->measured;
+}
+
 void
 SPD_Done(struct worker *wrk, struct req *req)
 {
 	struct rel_node *n = SPD_NODE(req);
 	struct spd_worker *me = &spd_me;
-	struct spd_tenant *t;
-	int64_t now, lap, cpu, net, cost, k, v[4];
-	uint64_t bytes, wire;
-	int measured, drawn, dear;
+	struct spd_spent s;
+	int64_t now, lap, v[4];
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	if (me->magic != SPD_WORKER_MAGIC || me->node == NULL ||
 	    me->node != n)
 		return;
-	t = spd_tenant_rel(n->tenant);
-	k = me->charge;
 	now = METER_Now();
-	drawn = (SPD_FLAGS(n) & SPD_F_DRAWN) != 0;
-	dear = now - me->began > ACC_DEAR * k * spd.cores;
-	lap = spd_lap(me, drawn || dear);
-	measured = lap >= 0;
-	bytes = SPD_FLAGS(n) & SPD_F_H2 ?
-	    req->acct.resp_hdrbytes + req->acct.resp_bodybytes :
-	    me->pipe_out > 0 ? me->pipe_out - me->piped : me->sent;
-	wire = COST_Wire(bytes, cache_param->sandpaper_mtu,
+	s.drawn = (SPD_FLAGS(n) & SPD_F_DRAWN) != 0;
+	s.dear = now - me->began > ACC_DEAR * me->charge * spd.cores;
+	lap = spd_lap(me, s.drawn || s.dear);
+	s.measured = lap >= 0;
+	s.bytes = spd_bytes(me, req, SPD_FLAGS(n));
+	s.wire = COST_Wire(s.bytes, cache_param->sandpaper_mtu,
 	    cache_param->sandpaper_header);
-
-	if (measured) {
-		cpu = lap + spd.residual + spd_take_owed(me);
-		if (METER_Cheap(me->meter) || drawn)
-			cpu += (int64_t)SPD_CPU(n) << 4;
-		if (!drawn)
-			cpu -= vmin_t(int64_t, lap, me->unmeasured);
-		me->unmeasured = 0;
-	} else {
-		cpu = atomic_load_explicit(&t->cpu_next, memory_order_relaxed);
-		me->unmeasured += cpu;
-	}
-	net = spd_net((int64_t)wire);
+	s.cpu = spd_cpu(me, n, s.drawn, lap);
+	s.net = spd_net((int64_t)s.wire);
 	v[0] = SPD_WAIT(n);
-	v[1] = cpu + me->piped_cpu;
-	v[2] = net + me->piped_net;
-	v[3] = k;
-	spd_log(req, t, v, bytes + me->piped, measured);
+	v[1] = s.cpu + me->piped_cpu;
+	v[2] = s.net + me->piped_net;
+	v[3] = me->charge;
+	spd_log(req, spd_tenant_rel(n->tenant), v, s.bytes + me->piped,
+	    s.measured);
 
 	spd_lock();
 	spd_sum_laps(me);
-	spd.nrequests++;
-	if (!(SPD_FLAGS(n) & SPD_F_SLOW))
-		(void)NIC_Correct(spd.nic,
-		    SPD_FLAGS(n) >> SPD_COUNTED_SHIFT, wire, now);
-	cost = ACC_Settle(&t->account, cpu / spd.cores, net);
-	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
-		cost = vmax(t->fixed[REL_CPU], t->fixed[REL_NET]);
-	/* Only what a draw alone has measured stands for others */
-	REL_Complete(spd.rel, n, cost, ACC_Scale(&t->account, measured &&
-	    !dear ? spd_scale(SPD_FLAGS(n)) : REL_SCALE_ONE), now);
-	spd_pay(t, now);
-	if (measured)
-		ACC_Sample(&spd.costs, &t->key, REL_CPU, cpu);
-	ACC_Sample(&spd.costs, &t->key, REL_NET, (int64_t)wire);
-	SPD_COUNT(t, requests, 1);
-	spd_new_answer(t, (SPD_FLAGS(n) & SPD_F_GOOD) != 0, now);
-	spd_estimate(t);
-	SPD_COUNT(t, cpu_ns, cpu);
-	SPD_COUNT(t, bytes, bytes);
-	SPD_COUNT(t, wait_ns, v[0]);
-	spd.vsc->completed++;
-	spd.vsc->measured += (unsigned)measured;
+	spd_done(n, &s, now);
 	spd_runs(me, NULL);
 	spd_unlock();
 	n->magic = 0;

@@ -334,6 +334,46 @@ spd_vital(struct worker *wrk)
 	return (spd_pool_waits(wrk->pool) && WRK_TaskTake(wrk));
 }
 
+/* A worker is free: its last task has ended.  1: it has another one to do, an
+ * HTTP/2 session or that of a debugging transport */
+static int
+spd_task_ends(struct worker *wrk, struct spd_worker *me)
+{
+
+	spd_runs(me, NULL);
+	me->picked = NULL;
+	me->napped = 0;
+	wrk->stats->summs++;
+	spd_owe(me);
+	if (SPD_TASK(wrk)->func != NULL) {
+		if (me->conn != NULL)
+			spd_disarm(me->conn);
+		return (1);
+	}
+	me->conn = NULL;
+	/* As the pool does between two tasks */
+	if (WS_Overflowed(wrk->aws))
+		wrk->stats->ws_thread_overflow++;
+	WS_Rollback(wrk->aws, 0);
+	wrk->seen_methods = 0;
+	return (0);
+}
+
+/* It has something to do: may others help? */
+static void
+spd_goes(struct spd_worker *me, int waiting, int lead)
+{
+
+	if (me->parsing && !METER_Cheap(me->meter) && spd_drawn(me)) {
+		(void)spd_lap(me, 1);
+		me->turn_drawn = 1;
+	}
+	if (waiting)
+		spd_dispatch();
+	if (lead)
+		spd_summon();
+}
+
 /* Not asked here: is Sandpaper off and drained?  A worker that was called must
  * look, since a request may have passed the gate after the keeper saw that. */
 void
@@ -346,24 +386,10 @@ spd_find_work(struct worker *wrk)
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	me = spd_self();
-	spd_runs(me, NULL);
-	me->picked = NULL;
-	me->napped = 0;
-	wrk->stats->summs++;
-	spd_owe(me);
-	if (SPD_TASK(wrk)->func != NULL) {
-		/* An HTTP/2 session, or a debugging transport */
-		if (me->conn != NULL)
-			spd_disarm(me->conn);
+	if (spd_task_ends(wrk, me)) {
 		spd_leave(me);
 		return;
 	}
-	me->conn = NULL;
-	/* As the pool does between two tasks */
-	if (WS_Overflowed(wrk->aws))
-		wrk->stats->ws_thread_overflow++;
-	WS_Rollback(wrk->aws, 0);
-	wrk->seen_methods = 0;
 	now = spd_yield(me);
 	if (++me->turns >= SPD_SUM_TURNS && Pool_TrySumstat(wrk))
 		me->turns = 0;
@@ -387,35 +413,23 @@ spd_find_work(struct worker *wrk)
 			looked = 1;
 			spd_unlock();
 			spd_look_now(me, now);
-			continue;
-		}
-		if (next == SPD_SLEEP) {
+		} else if (next == SPD_SLEEP) {
 			spd_sleep(wrk);		/* unlocks */
 			spd_unowned(me);
 			looked = 1;
 			now = me->fresh;
-			continue;
-		}
-		if (next == SPD_DEPUTISE) {
+		} else if (next == SPD_DEPUTISE) {
 			spd_nap(wrk, me, now);	/* unlocks */
 			looked = !me->late;
 			now = me->fresh;
-			continue;
-		}
-		spd_unlock();
-		if (next == SPD_IDLE)
-			me->late = 0;
-		if (next == SPD_RUN && me->parsing &&
-		    !METER_Cheap(me->meter) && spd_drawn(me)) {
-			(void)spd_lap(me, 1);
-			me->turn_drawn = 1;
-		}
-		if (next == SPD_RUN && waiting && !crowded)
-			spd_dispatch();
-		if (next == SPD_RUN && lead)
-			spd_summon();
-		return;
+		} else
+			break;
 	}
+	spd_unlock();
+	if (next == SPD_RUN)
+		spd_goes(me, waiting && !crowded, lead);
+	else
+		me->late = 0;
 }
 
 void
