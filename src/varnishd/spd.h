@@ -41,8 +41,8 @@
 #include "perfctr/nic.h"
 #include "poolmgr/poolmgr.h"
 #include "releaser/releaser.h"
-#include "releaser/tenants.h"
 #include "tenants/newhosts.h"
+#include "tenants/table.h"
 
 #include "varnishd/sandpaper.h"
 #include "varnishd/spd_names.h"

@@ -4,7 +4,7 @@
  * Whose request is this?  The Host header, as VCL will see it, in lower
  * case and without port and trailing dot, gives a name; the active VCL's
  * map (spd_hostmap.c) may say that it is another's; the table of names
- * (releaser/tenants.h) gives the tenant.  All of that happens before the
+ * (tenants/table.h) gives the tenant.  All of that happens before the
  * releaser's lock is taken; only a name that was never seen takes it.
  */
 
