@@ -70,12 +70,12 @@ LOADS = {"test_h2load", "test_h2spec"}
 CLASS = {"test_live": "Link"}
 # They take long, so they judge only the files that they are about
 ABOUT = {
-    "test_burn": {"sp_keeper.c", "sp_ready.c"},
-    "test_live": {"sp_keeper.c", "sp_link.c"},
-    "test_lock": {"sp_lock.c"},
-    "test_nobody": {"sp_charge.c", "sp_part.c", "sp_ready.c"},
+    "test_burn": {"spd_leader.c", "spd_run.c", "spd_watch.c"},
+    "test_live": {"spd_iface.c", "spd_link.c"},
+    "test_lock": {"spd_lock.c"},
+    "test_nobody": {"hook_conn.c", "spd_cost.c", "spd_part.c", "spd_ready.c"},
     "test_params": {"mgt_sandpaper.c"},
-    "test_sockets": {"sp_gate.c", "sp_wait.c"},
+    "test_sockets": {"hook_request.c", "hook_wait.c", "hook_write.c"},
 }
 # A quarter of what gcc takes, which is most of a case
 FAST_VCL = "cc_command=exec tcc -shared -o %o %s"

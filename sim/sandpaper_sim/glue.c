@@ -313,7 +313,7 @@ estimate_first(struct sim *s, struct tenant *t)
 }
 
 /*--------------------------------------------------------------------
- * New Hosts, as in varnishd's sp_new.c
+ * New Hosts, as in varnishd's spd_new.c
  */
 
 void

@@ -2,7 +2,7 @@
 """Hosts that no map names, and clients that invent them.
 
 The rule is that of src/tenants/newhosts.c. What varnishd's keeper does with it
-(src/varnishd/sp_new.c), a Keeper does here."""
+(src/varnishd/spd_new.c), a Keeper does here."""
 
 from __future__ import annotations
 

@@ -150,6 +150,14 @@ NIC_SetRate(struct nic *nic, uint64_t rate)
 		nic->backlog = 0;
 }
 
+void
+NIC_Stop(struct nic *nic)
+{
+
+	NIC_SetRate(nic, NIC_Rate(nic));
+	nic->epoch = 0;
+}
+
 uint64_t
 NIC_Rate(const struct nic *nic)
 {
@@ -456,16 +464,24 @@ nic_quiet(struct nic *nic, const struct nic_epoch *e)
 	return ((int)nic->probing);
 }
 
-/* On a link that is idle most of the time, what was let through a moment ago
- * is a long queue for what was sent; but B knows it */
+/* Does the queue take NIC_STANDS at the rate of what was sent? */
 static int
-nic_standing(const struct nic *nic, const struct nic_epoch *e, uint64_t queued)
+nic_long(const struct nic_epoch *e, uint64_t queued)
 {
-	uint64_t known = (uint64_t)nic->backlog;
 
-	return (e->bytes > 0 && queued > known + known / 4 &&
-	    (nic_u128)queued * (uint64_t)e->dt >
+	return (e->bytes > 0 && (nic_u128)queued * (uint64_t)e->dt >
 	    (nic_u128)e->bytes * NIC_STANDS);
+}
+
+/* B is right about such a queue, and T with it: nothing is learned.  On a link
+ * that is idle most of the time, what was let through a moment ago is a long
+ * queue for the little that was sent. */
+static int
+nic_expected(const struct nic *nic, uint64_t queued)
+{
+	uint64_t b = (uint64_t)nic->backlog;
+
+	return (nic->rate != 0 && queued <= b + b / 4);
 }
 
 int
@@ -496,7 +512,13 @@ NIC_Learn(struct nic *nic, uint64_t tx_bytes, uint64_t queued, int64_t now)
 	nic_epoch_start(nic, tx_bytes, now);
 	sent = (nic_u128)e.bytes * 8000000000ULL / (uint64_t)e.dt;
 	e.sent = sent > NIC_RATE_MAX ? NIC_RATE_MAX : (uint64_t)sent;
-	standing = nic_standing(nic, &e, queued);
+	standing = nic_long(&e, queued);
+	if (standing && nic_expected(nic, queued) && !nic->probing) {
+		nic->standing = nic->held = 0;
+		nic->stood = 0;
+		return (0);
+	}
+	standing = standing && !nic_expected(nic, queued);
 	if (nic->rate == 0)
 		changed = nic_first(nic, &e, standing);
 	else if (standing)

@@ -13,9 +13,8 @@
  * closed, unless one tenant has it alone: to hold that one would help nobody.
  *
  * T is learned, every NIC_EPOCH, from the bytes that left behind the qdisc.
- * A backlog of the qdisc stands if it is NIC_STANDS at the rate of what was
- * sent, and a quarter more than B: what B let through a moment ago is no
- * fault of T.
+ * The qdisc's backlog is long if it takes NIC_STANDS at the rate of what was
+ * sent.  It stands if it is also more than 5/4 of B.
  *  - a standing backlog: T moves halfway to what was sent, and all of the
  *    way if it stood at the epoch's start too.  What B lost in
  *    excess of that is put back, and B is NIC_STANDS of it at least, so
@@ -25,7 +24,7 @@
  *    another size), and T is lowered by a 16th every fourth epoch, to half
  *    of what was sent; if that does not help it is no queue of ours, T goes
  *    back and both rules are off for 30 s;
- *  - closed for a quarter of the epoch and no backlog: every fourth epoch T is
+ *  - closed for a quarter of the epoch and no long backlog: every fourth epoch T is
  *    probed at 1.125 for two (twice the distance after a probe that failed,
  *    at once after one that did not); T is then scaled by what left in the
  *    second one over what left before the probe.  Costs go by the T before;
@@ -85,6 +84,9 @@ void NIC_Init(struct nic *, uint64_t rate, uint64_t bound, int64_t now);
 /* A new upper bound (param), or a rate remembered from before a restart */
 void NIC_SetBound(struct nic *, uint64_t bound);
 void NIC_SetRate(struct nic *, uint64_t rate);
+
+/* Nothing can be learned now: T stays, and a probe ends */
+void NIC_Stop(struct nic *);
 
 /* T, bits/s, 0: not known.  For costs: that at which B drains, 0.98 T rounded
  * up, since nobody can have more */

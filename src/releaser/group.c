@@ -68,32 +68,29 @@ group_charge(const struct group *g, struct member *m, int64_t ns)
 	    AHEAD_MAX));
 }
 
-/* v has grown by so much while it was closed */
-static void
-pass(struct group_heap *h, int64_t past)
-{
-	int64_t missed = least(h->missed + past, GROUP_MISSED);
-
-	h->offset += past - (missed - h->missed);
-	h->missed = missed;
-}
-
 void
 group_turn(struct group *g, const struct member *m, unsigned closed)
 {
-	int64_t past = most(group_ahead(g, m), 0);
+	int64_t grown = most(group_ahead(g, m), 0), behind;
 	struct group_heap *h;
 	unsigned r;
 
-	g->v += past;
+	g->v += grown;
 	for (r = 0; r < REL__RESOURCES; r++) {
 		h = &g->heap[r];
-		if (!(closed & REL_MASK(r))) {
-			if (h->root == NULL || h->root->key + h->offset >= g->v)
-				h->missed = 0;
-		} else if (r != m->resource)
-			pass(h, past);
+		if (!(closed & REL_MASK(r)) || r == m->resource ||
+		    h->root == NULL)
+			continue;
+		behind = g->v - (h->root->key + h->offset);
+		h->offset += least(grown, most(behind - GROUP_MISSED, 0));
 	}
+}
+
+int
+group_before(const struct group *g, const struct member *a,
+    const struct member *b)
+{
+	return (start_of(g, a) < start_of(g, b));
 }
 
 struct member *

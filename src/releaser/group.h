@@ -12,9 +12,9 @@
  * keep v where it is, and a member that asks again would never have a turn.
  * What a member does not use is its siblings', before it is another group's.
  *
- * A member waits in the heap of its dominant resource.  While that is closed
- * others have the turns, and the heap's tags go on with v, but for
- * GROUP_MISSED, which its members make up for.
+ * A member waits in the heap of its dominant resource.  While that is closed,
+ * others have the turns and v grows.  Then the heap's tags grow too, so that the
+ * least of them is at most GROUP_MISSED less than v.
  *
  * Costs are settled: S moves by what a request cost more or less.
  */
@@ -43,7 +43,6 @@ struct member {				/* one a tenant */
 struct group_heap {			/* one a resource */
 	struct heap_node	*root;
 	int64_t			offset;		/* to be added to its tags */
-	int64_t			missed;		/* 0 to GROUP_MISSED */
 };
 
 struct group {				/* one a tenant that has members */
@@ -53,9 +52,10 @@ struct group {				/* one a tenant that has members */
 	uint64_t		waiting_weight;	/* of those that wait */
 	unsigned		pooled;		/* requests */
 	struct rel_link		stuck;		/* in rel->stuck, or alone */
+	struct rel_link		passed;		/* in rel->passed, or alone */
 };
 
-/* It has come, and owes nothing */
+/* A new member: S = v */
 void group_join(const struct group *, struct member *);
 /* S - v */
 int64_t group_ahead(const struct group *, const struct member *);
@@ -65,8 +65,11 @@ void group_place(struct group *, struct member *, enum rel_resource dominant);
 void group_begin(const struct group *, struct member *, int64_t ns);
 /* Its request costs so many virtual ns, or so many more or less */
 void group_charge(const struct group *, struct member *, int64_t ns);
-/* It has the turn, of those whose dominant resource is open if there is one */
+/* The member gets the turn.  closed: the resources that are closed now */
 void group_turn(struct group *, const struct member *, unsigned closed);
+/* S of this one is less */
+int group_before(const struct group *, const struct member *,
+    const struct member *);
 /* Whose turn it is, of those whose dominant resource is open; NULL: nobody's */
 struct member *group_next(const struct group *, unsigned closed);
 

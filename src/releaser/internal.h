@@ -103,6 +103,8 @@ void rel_open_valve(struct rel *, struct rel_tenant *);
 void rel_pass_turn(struct rel *, struct rel_tenant *, int v);
 /* Turns of members whose resource is closed go to others */
 void rel_pass_closed(struct rel *, unsigned closed);
+/* And back to them, when it has opened */
+void rel_pass_back(struct rel *);
 /* All waiting requests anew, to a policy at its start */
 void rel_restart(struct rel *);
 /* It runs, and these ns are charged; reserved: by whose reservation */

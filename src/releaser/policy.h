@@ -128,6 +128,9 @@ struct rel {
 	/* Groups by the resource of whose turn it is, if a member that uses
 	 * another one could have it instead */
 	struct rel_link		stuck[REL__RESOURCES];
+	/* Groups whose turn would be another member's, but that its resource
+	 * was closed */
+	struct rel_link		passed;
 	struct mclock_index	mclock;
 	rel_assert_f		*held;
 	void			*priv;

@@ -14,7 +14,7 @@
 
 #include "internal.h"
 
-#define REL_OPEN_MOST	16	/* valves, in one decision */
+#define REL_OPEN_MOST	16	/* limits that end, in one decision */
 
 _Static_assert(sizeof(struct rel_node) <= 64, "a node fits a cache line");
 
@@ -46,6 +46,7 @@ rel_new(const struct rel_policy *policy, unsigned nslots, unsigned options,
 	list_init(&rel->order);
 	for (r = 0; r < REL__RESOURCES; r++)
 		list_init(&rel->stuck[r]);
+	list_init(&rel->passed);
 	if (policy->init != NULL)
 		policy->init(rel);
 	return (rel);
@@ -248,6 +249,7 @@ REL_Dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	enum rel_answer answer = REL_NOT_YET;
 	struct mclock *lim;
 	unsigned n;
+	int opened;
 
 	check_held(rel);
 	assert(node != NULL && when != NULL);
@@ -260,6 +262,7 @@ REL_Dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 		return (REL_NO_SLOT);
 	if (!(rel->options & REL_OPT_CLOSED))
 		closed = 0;
+	opened = (rel->closed & ~closed) != 0;
 	rel->closed = closed;
 	if (rel->restart)
 		rel_restart(rel);
@@ -267,6 +270,8 @@ REL_Dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	for (n = 0; n < REL_OPEN_MOST &&
 	    (lim = mclock_due(&rel->mclock, now)) != NULL; n++)
 		rel_open_valve(rel, LIST_OF(lim, struct rel_tenant, mclock));
+	if (opened)
+		rel_pass_back(rel);
 	rel_pass_closed(rel, closed);
 	if (release_reserved(rel, slot, closed, node))
 		answer = REL_RELEASED;
@@ -276,7 +281,7 @@ REL_Dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	if (answer == REL_RELEASED)
 		rel_update(rel, (*node)->tenant);
 	else if (answer == REL_NOT_YET)
-		*when = mclock_next(&rel->mclock, *when);
+		*when = most(mclock_next(&rel->mclock, *when), now);
 	return (answer);
 }
 

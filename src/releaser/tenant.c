@@ -36,6 +36,7 @@ REL_TenantInit(struct rel *rel, void *mem, uint32_t weight)
 	list_init(&t->member.pool);
 	list_init(&t->of.members);
 	list_init(&t->of.stuck);
+	list_init(&t->of.passed);
 	list_append(&rel->tenants, &t->all);
 	rel_start_tenant(rel, t);
 	return (t);

@@ -519,23 +519,21 @@ advance(struct rel *rel, struct vt *p)
 		rebase(rel, p);
 }
 
-/* Time goes by for those whose resource is closed, but for what they missed */
+/* v has grown: those whose resource was closed are not too far behind it */
 static void
 heed(struct vt *p, unsigned closed)
 {
-	int64_t past = p->v - p->seen, missed;
+	int64_t grown = p->v - p->seen, behind;
 	struct vt_tree *tree;
 	unsigned r;
 
 	for (r = 0; r < REL__RESOURCES; r++) {
 		tree = &p->tree[r];
-		if (p->closed & REL_MASK(r)) {
-			missed = least(tree->missed + past, VT_MISSED);
-			tree->offset += past - (missed - tree->missed);
-			tree->missed = missed;
-		} else if (tree->root == NULL ||
-		    tree->root->least_s + tree->offset >= p->v)
-			tree->missed = 0;
+		if (!(p->closed & REL_MASK(r)) || tree->root == NULL)
+			continue;
+		behind = p->v - (tag(p->rules->order, leftmost(tree->root)) +
+		    tree->offset);
+		tree->offset += least(grown, most(behind - VT_MISSED, 0));
 	}
 	p->seen = p->v;
 	p->closed = closed;
@@ -559,7 +557,7 @@ new_period(struct vt *p)
 	p->v = p->rest = p->ahead = p->seen = 0;
 	p->gone = (struct vt_tree){ .root = NULL };
 	for (r = 0; r < REL__RESOURCES; r++)
-		p->tree[r].offset = p->tree[r].missed = 0;
+		p->tree[r].offset = 0;
 }
 
 static void

@@ -18,9 +18,9 @@
  * Costs are settled: a request that cost more or less than l moves its
  * tenant's S (2DFQ's retroactive and refresh charging, section 5).
  *
- * A tenant waits in the tree of its dominant resource.  While that is closed
- * the tree is passed over, and its tags go on with v, but for VT_MISSED, which
- * its tenants make up for.
+ * A tenant waits in the tree of its dominant resource.  While that is closed,
+ * the tree is passed over and v grows.  Then the tree's tags grow too, so that
+ * the least of them is at most VT_MISSED less than v.
  */
 
 #ifndef VTIME_H_INCLUDED
@@ -78,7 +78,6 @@ struct vt_tree {
 	struct vt_tenant	*root;
 	uint64_t		weight;
 	int64_t			offset;		/* to be added to its tags */
-	int64_t			missed;		/* 0 to VT_MISSED */
 };
 
 struct vt {

@@ -70,9 +70,18 @@ take_estimate(struct rel *rel, struct rel_tenant *g)
 static void
 index_stuck(struct rel *rel, struct rel_tenant *g)
 {
+	const struct member *m;
+
 	list_remove(&g->of.stuck);
-	if (g->waiting > 0 && group_next(&g->of, REL_MASK(g->dominant)))
-		list_append(&rel->stuck[g->dominant], &g->of.stuck);
+	list_remove(&g->of.passed);
+	if (g->waiting == 0)
+		return;
+	m = group_next(&g->of, REL_MASK(g->dominant));
+	if (m == NULL)
+		return;
+	list_append(&rel->stuck[g->dominant], &g->of.stuck);
+	if (group_before(&g->of, m, &rel_first(g)->tenant->member))
+		list_append(&rel->passed, &g->of.passed);
 }
 
 /* Not while a policy decides: its estimate() may be called */
@@ -365,6 +374,27 @@ rel_pass_closed(struct rel *rel, unsigned closed)
 		}
 }
 
+/* A resource has opened: who would have had the turn gets it */
+void
+rel_pass_back(struct rel *rel)
+{
+	struct rel_link passed;
+	struct rel_tenant *g;
+	struct member *m;
+
+	list_init(&passed);
+	list_splice(&passed, &rel->passed);
+	while (!list_empty(&passed)) {
+		g = LIST_OF(passed.next, struct rel_tenant, of.passed);
+		list_remove(&g->of.passed);
+		m = group_next(&g->of, rel->closed);
+		if (m != NULL && group_before(&g->of, m,
+		    &rel_first(g)->tenant->member))
+			rel_pass_turn(rel, LIST_OF(m, struct rel_tenant, member),
+			    1);
+	}
+}
+
 /*--------------------------------------------------------------------
  * It is released, or all wait anew
  */
@@ -435,6 +465,23 @@ rel_release(struct rel *rel, struct rel_node *n, unsigned slot)
 	rel_book(rel, t, charge);
 }
 
+/* All its members owe nothing */
+static void
+start_group(struct group *g)
+{
+	struct rel_tenant *t;
+	struct rel_link *l;
+	unsigned r;
+
+	for (r = 0; r < REL__RESOURCES; r++)
+		g->heap[r].offset = 0;
+	for (l = g->members.next; l != &g->members; l = l->next) {
+		t = LIST_OF(l, struct rel_tenant, all);
+		group_join(g, &t->member);
+		t->member.rest = (struct rest){ 0 };
+	}
+}
+
 /* Nothing waits of it */
 static void
 clear(struct rel *rel, struct rel_tenant *t)
@@ -471,6 +518,7 @@ rel_restart(struct rel *rel)
 		clear(rel, t);
 		for (m = t->of.members.next; m != &t->of.members; m = m->next)
 			clear(rel, LIST_OF(m, struct rel_tenant, all));
+		start_group(&t->of);
 		if (is_busy(t))
 			rel->busy_weight += t->weight;
 		rel_start_tenant(rel, t);

@@ -19,7 +19,7 @@
 
 #include "perfctr/meter.h"
 #include "releaser/releaser.h"
-#include "varnishd/sp_names.h"
+#include "varnishd/spd_names.h"
 
 void
 mgt_sandpaper_version(void)

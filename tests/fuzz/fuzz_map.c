@@ -1,8 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Whose request is this: the Host header's name and the map, sp_tenant.c and
- * sp_map.c, linked with the rest of varnishd.  An input is a sequence of
+ * Whose request is this: the Host header's name and the map, spd_tenant.c and
+ * spd_hostmap.c, linked with the rest of varnishd.  An input is a sequence of
  * requests with any Host, tenants and patterns for the maps of a few VCLs,
  * vcl.use and vcl.discard.
  *
@@ -24,7 +24,7 @@
 
 #include <ctype.h>
 
-#include "varnishd/sp.h"
+#include "varnishd/spd.h"
 
 #include "VSC_lck.h"
 

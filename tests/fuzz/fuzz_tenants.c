@@ -17,7 +17,7 @@
 
 #include "fuzz.h"
 
-#include "tenants.h"
+#include "tenants/table.h"
 
 #define NAMES		160		/* most that can be in, and more */
 #define LIMIT		100		/* more than a chunk of the slab */

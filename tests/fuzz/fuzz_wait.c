@@ -1,8 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * From a connection to the end of its request: sp_gate.c, sp_ready.c,
- * sp_wait.c, sp_thread.c, sp_part.c and sp_keeper.c, with a small Varnish of
+ * From a connection to the end of its request: src/varnishd but for the CLI, the
+ * counters and the interface, with a small Varnish of
  * ours around them.  Workers, the acceptor, the waiter and the keeper are
  * coroutines.  Each may be interrupted at unlocks and many calls, so an input is
  * a schedule, too.  An input is a sequence of: a client connects, sends a
@@ -40,7 +40,7 @@
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 
-#include "varnishd/sp.h"
+#include "varnishd/spd.h"
 
 #include "fuzz.h"
 
@@ -332,7 +332,8 @@ int __wrap_pthread_setspecific(pthread_key_t, const void *);
 int __real_pthread_setspecific(pthread_key_t, const void *);
 int __wrap_VRND_RandomCrypto(void *, size_t);
 struct VSC_sandpaper *__wrap_VSC_sandpaper_New(void);
-void __wrap_spd_cli_init(void);
+void __wrap_spd_cli_show_init(void);
+void __wrap_spd_cli_debug_init(void);
 void __wrap_spd_stat(void);
 void __wrap_spd_link_seen(const struct sess *);
 int __wrap_spd_link(void);
@@ -562,7 +563,12 @@ __wrap_VSC_sandpaper_New(void)
 }
 
 void
-__wrap_spd_cli_init(void)
+__wrap_spd_cli_show_init(void)
+{
+}
+
+void
+__wrap_spd_cli_debug_init(void)
 {
 }
 

@@ -118,7 +118,7 @@ main(void)
 """
 # A file of varnishd with additional functions. Only these are mutated.
 PART = f"""
-#include "{TOP}/src/varnishd/sp_part.c"
+#include "{TOP}/src/varnishd/spd_part.c"
 
 int tiny_idle(int);
 
@@ -155,9 +155,9 @@ CASE_BAD = """varnishtest "This case always fails"
 
 shell { false }
 """
-ABORTS = "src/varnishd/sp_part.c:tiny_start\t> to >=\t0\tif (a > 1)"
-NO_ABORT = "src/varnishd/sp_part.c:tiny_start\tdelete\t0\tabort();"
-UNREAD = ("src/varnishd/sp_part.c:tiny_start\t7 to 8\t0\t"
+ABORTS = "src/varnishd/spd_part.c:tiny_start\t> to >=\t0\tif (a > 1)"
+NO_ABORT = "src/varnishd/spd_part.c:tiny_start\tdelete\t0\tabort();"
+UNREAD = ("src/varnishd/spd_part.c:tiny_start\t7 to 8\t0\t"
           "volatile int a = 1, unread = 7;")
 ALIVE = [
     "src/perfctr/tiny.c:tiny_large\t> to >=\t0\tif (a > 9)",
@@ -274,7 +274,7 @@ class Tiny(Mutate):
 class Varnishd(Mutate):
     def setUp(self) -> None:
         super().setUp()
-        self.write("src/varnishd/sp_part.c", PART)
+        self.write("src/varnishd/spd_part.c", PART)
         self.write("vtc/a00001_good.vtc", CASE_GOOD)
         self.write("vtc/a00002_bad.vtc", CASE_BAD)
 
@@ -306,7 +306,7 @@ class Varnishd(Mutate):
         self.assertIn(UNREAD, self.said)
         self.assertEqual(sorted(i for i, r in result.items()
                                 if r == "not reached"),
-                         [*(i.replace("perfctr/tiny", "varnishd/sp_part")
+                         [*(i.replace("perfctr/tiny", "varnishd/spd_part")
                             for i in IDLE), NO_ABORT])
         score = json.loads(path.read_text())["folders"]["src/varnishd"]
         self.assertEqual(score["of"], len(result))

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from preloaded import HELLO, ROOT, Preloaded
 
 FLOOD = 3000  # connections: accepting and parsing them takes 0.1 s and more
-PARTS = 2000  # see sp_part.c
+PARTS = 2000  # see spd_part.c
 OTHERS = 200  # descriptors
 DRIPS = 20  # bytes of each
 LIMITED = """vcl 4.1;
@@ -28,7 +28,7 @@ sub vcl_init {
 sub vcl_recv { return (synth(200)); }
 """
 HALF, REST = b"GET / HTTP/1.1\r\n", b"Host: a.example\r\n\r\n"
-# Seconds of CPU: of the bucket in sp_charge.c, and of what had begun when it
+# Seconds of CPU: of the bucket in spd_cost.c, and of what had begun when it
 # was empty.  A turn that is measured counts for those that are not.
 BURST, BEGUN = 0.010, 0.010
 

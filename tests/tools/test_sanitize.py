@@ -26,22 +26,22 @@ WARNING: ThreadSanitizer: data race (pid=7)
 
   As if synchronized via sleep:
     #0 nanosleep ../tsan_interceptors_posix.cpp:358 (libtsan.so.2+0x6)
-    #1 spd_keeper sandpaper/varnishd/sp_keeper.c:9 (varnishd+0x7)
+    #1 spd_keeper sandpaper/varnishd/spd_keeper.c:9 (varnishd+0x7)
 
   Thread T5 'sandpaper' (tid=8, running) created by main thread at:
     #0 pthread_create ../tsan_interceptors_posix.cpp:1 (libtsan.so.2+0x8)
-    #1 SPD_Init sandpaper/varnishd/sp_keeper.c:413 (varnishd+0x9)
+    #1 SPD_Init sandpaper/varnishd/spd_keeper.c:413 (varnishd+0x9)
 
 SUMMARY: ThreadSanitizer: data race cache/cache_a.c:1 in alpha
 ==================
 """
 ALPHA = "alpha cache/cache_a.c:1"
-OURS = "spd_take sandpaper/varnishd/sp_gate.c:1"
+OURS = "spd_take sandpaper/varnishd/spd_slot.c:1"
 USE_AFTER_FREE = """=================================================================
 ==9==ERROR: AddressSanitizer: heap-use-after-free on address 0x60 at pc 0x5
 READ of size 8 at 0x60 thread T3
     #0 0x55 in REL_Cancel /x/src/releaser/releaser.c:10
-    #1 0x56 in spd_event sandpaper/varnishd/sp_ready.c:1 (varnishd+0x2)
+    #1 0x56 in spd_event sandpaper/varnishd/spd_poll.c:1 (varnishd+0x2)
 
 0x60 is located 0 bytes inside of 64-byte region [0x60,0xa0)
 freed by thread T1 here:
@@ -55,7 +55,7 @@ LEAKS = """=================================================================
 
 Direct leak of 24 byte(s) in 1 object(s) allocated from:
     #0 0x57 in __interceptor_calloc ../libsanitizer/asan/asan_malloc.cpp:1
-    #1 0x58 in SPD_MapOf sandpaper/varnishd/sp_map.c:1
+    #1 0x58 in SPD_MapOf sandpaper/varnishd/spd_hostmap.c:1
 
 Indirect leak of 8 byte(s) in 1 object(s) allocated from:
     #0 0x57 in __interceptor_calloc ../libsanitizer/asan/asan_malloc.cpp:1
@@ -78,8 +78,8 @@ def race(first: str, caller: str = "main a.c:1") -> sanitize.Report:
 class Reports(unittest.TestCase):
     def test_what_a_system_call_reads_is_its_callers(self) -> None:
         """SPD_Writev stands in place of writev(2), whose data is Varnish's."""
-        send = "spd_send sandpaper/varnishd/sp_wait.c:1"
-        flush = ("SPD_Writev sandpaper/varnishd/sp_wait.c:2 (varnishd+0x1)\n"
+        send = "spd_send sandpaper/varnishd/hook_write.c:1"
+        flush = ("SPD_Writev sandpaper/varnishd/hook_write.c:2 (varnishd+0x1)\n"
                  "    #3 V1L_Flush http1/cache_http1_line.c:3")
         report = race(send, flush)
         self.assertFalse(report.ours)

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from preloaded import HELLO, HERE, ROOT, TIMEOUT, Preloaded
 
-IDLE_MAX = 2000  # connections that keep their request, see sp_ready.c
+IDLE_MAX = 2000  # connections that keep their request, see spd_conn.c
 OTHERS = 100  # requests of workers, parsers and acceptors, at most
 STREAMS = 4000  # refused 5 ms apart: 20 s
 LONG = """vcl 4.1;

@@ -476,6 +476,17 @@ test_standing(void **state)
 		assert_int_equal(nic.stood, i % 2);
 		assert_int_equal(nic.rate, i % 2 ? 550000000 : G);
 	}
+	/* What B expects is no reason to try a higher T either: epochs with such a
+	 * queue do not count as held */
+	begin(G);
+	for (i = 0; i < 3 * PATIENCE; i++) {
+		release(6125000 + 1000000 - NIC_Backlog(&nic, now));
+		now += NIC_EPOCH;
+		tx += BYTES(G);
+		assert_int_equal(NIC_Learn(&nic, tx, 1250000, now), 0);
+	}
+	assert_int_equal(nic.probing, 0);
+	assert_int_equal(nic.held, 0);
 	/* Nothing was sent: the link is down */
 	begin(G);
 	assert_int_equal(learn(0, 1), 0);
@@ -630,6 +641,23 @@ test_probe_succeeds(void **state)
 	assert_int_equal(to_probe(), PATIENCE);
 }
 
+/* So is one that can't be judged any more */
+static void
+test_probe_stop(void **state)
+{
+
+	(void)state;
+	begin(G);
+	assert_int_equal(to_probe(), PATIENCE);
+	NIC_Stop(&nic);
+	assert_int_equal(nic.rate, G);
+	assert_int_equal(nic.probing, 0);
+	/* An epoch begins with the next look */
+	now += NIC_EPOCH;
+	assert_int_equal(NIC_Learn(&nic, tx, QUEUE, now), 0);
+	assert_int_equal(nic.rate, G);
+}
+
 /* A probe that was not seen in full is undone, and says nothing */
 static void
 test_probe_gap(void **state)
@@ -702,6 +730,7 @@ main(void)
 		cmocka_unit_test(test_probe_ends),
 		cmocka_unit_test(test_probe_fails),
 		cmocka_unit_test(test_probe_succeeds),
+		cmocka_unit_test(test_probe_stop),
 		cmocka_unit_test(test_probe_gap),
 		cmocka_unit_test(test_epochs),
 	};

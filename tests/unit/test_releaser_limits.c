@@ -356,6 +356,16 @@ test_many_due(void **state)
 		shut = REL_Shut(s.w->rel);
 	}
 	assert_int_equal(shut, 0);
+	/* Those that are left are due, and not before now: the first 16 need a
+	 * resource that is closed */
+	for (i = 0; i < WORLD_TENANTS; i++) {
+		(void)world_enqueue(s.w, i, MS);
+		world_estimate(s.w, i, 0, MS);
+	}
+	s.w->now += 10000 * MS;
+	assert_null(world_dequeue(s.w, 0, REL_MASK(REL_NET), &a));
+	assert_int_equal(a, REL_NOT_YET);
+	assert_int_equal(s.w->when, s.w->now);
 	assert_null(s.w->fault);
 	world_free(&s.w);
 }
@@ -658,6 +668,89 @@ test_group_closed_late(void **state)
 			(void)serve_one(&s, i % 8 < 6 ? REL_MASK(REL_NET) : 0);
 		print_message("%s: %u cycles\n", REL_PolicyName(u), (i + 7) / 8);
 		assert_in_range((i + 7) / 8, 1, 3);
+		world_free(&s.w);
+	}
+}
+
+/* The link's member asks for much at a time: it is not behind the other one for
+ * what that had while the link was closed, and has its turn when it opens.
+ * With a group and without */
+static void
+judge_large(unsigned policy, const struct tenant *t)
+{
+	unsigned closed = 0, i, n = 0;
+	struct server s;
+	struct req *r;
+
+	server_init(&s, policy, 3, t);
+	world_estimate(s.w, 1, MS / 100, 20 * MS);
+	for (i = 0; i < 2300; i++) {
+		while (s.w->waiting[1] < 2)
+			(void)world_enqueue(s.w, 1, 20 * MS);
+		while (s.w->waiting[2] < 2)
+			(void)world_enqueue(s.w, 2, MS);
+		r = world_dequeue(s.w, 0, closed > 0 ? REL_MASK(REL_NET) : 0,
+		    NULL);
+		assert_non_null(r);
+		closed -= closed > 0;
+		if (r->tenant == 1)
+			closed = 20;
+		n += r->tenant == 1;
+		s.w->now += MS;
+		world_complete(s.w, r, r->tenant == 1 ? 20 * MS : MS,
+		    REL_SCALE_ONE);
+	}
+	print_message("%s: %u of 2300\n", REL_PolicyName(policy), n);
+	assert_in_range(n, 98, 2300 / 21 + 1);
+	world_free(&s.w);
+}
+
+static void
+test_closed_large(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1 }, { .group = 1 }, { .group = 1 },
+	};
+	static const struct tenant top[] = { PLAIN, PLAIN, PLAIN };
+	unsigned u;
+
+	(void)state;
+	EACH_POLICY(u) {
+		if (!strcmp(REL_PolicyName(u), "fifo"))
+			continue;	/* it heeds no closed resource */
+		judge_large(u, t);
+		judge_large(u, top);
+	}
+}
+
+/* `observe`, then `on`: what was used meanwhile is nobody's debt */
+static void
+test_group_after_observe(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1 }, { .group = 1 }, { .group = 1 },
+	};
+	struct server s;
+	struct req *r;
+	unsigned u, i, n;
+
+	(void)state;
+	EACH_POLICY(u) {
+		if (!strcmp(REL_PolicyName(u), "fifo"))
+			continue;	/* it heeds no groups */
+		server_init(&s, u, 3, t);
+		REL_SetOptions(s.w->rel, REL_OPT_ALL & ~REL_OPT_LIMITS);
+		for (i = 0; i < 1000; i++) {
+			(void)world_enqueue(s.w, 1, MS);
+			r = world_dequeue(s.w, 0, 0, NULL);
+			assert_non_null(r);
+			s.w->now += MS;
+			world_complete(s.w, r, MS, REL_SCALE_ONE);
+		}
+		REL_SetOptions(s.w->rel, REL_OPT_ALL);
+		for (i = n = 0; i < 100; i++)
+			n += serve_one(&s, 0) == 1;
+		assert_in_range(n, 48, 52);
 		world_free(&s.w);
 	}
 }
@@ -1018,6 +1111,8 @@ main(void)
 		cmocka_unit_test(test_group_closed),
 		cmocka_unit_test(test_group_opens),
 		cmocka_unit_test(test_group_closed_late),
+		cmocka_unit_test(test_closed_large),
+		cmocka_unit_test(test_group_after_observe),
 		cmocka_unit_test(test_group_fifo),
 		cmocka_unit_test(test_group_move),
 		cmocka_unit_test(test_group_move_accounts),

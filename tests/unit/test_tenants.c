@@ -19,8 +19,8 @@
 
 #include <cmocka.h>
 
-#include "siphash.h"
-#include "tenants.h"
+#include "tenants/siphash.h"
+#include "tenants/table.h"
 
 static const uint8_t seed[16] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 

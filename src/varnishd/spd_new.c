@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sp.h"
+#include "spd.h"
 
 #define SPD_NEWS	16		/* Hosts that change at a time */
 #define SPD_NEW_EVIDENT	(32U * REL_WEIGHT_ONE)	/* weight in (new) */

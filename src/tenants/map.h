@@ -4,8 +4,8 @@
  * libcuckoo's C interface, for a hash of the name to the tenant's record.
  */
 
-#ifndef TENANTS_TABLE_H_INCLUDED
-#define TENANTS_TABLE_H_INCLUDED
+#ifndef TENANTS_MAP_H_INCLUDED
+#define TENANTS_MAP_H_INCLUDED
 
 #include <stdint.h>
 

@@ -21,7 +21,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "sp.h"
+#include "spd.h"
 
 #ifndef SPD_PARTS			/* less in a fuzz target */
 #define SPD_PARTS	2000U		/* connections: these are many */

@@ -16,8 +16,8 @@
  * algorithm, bounded steps) makes room; one with work or debt never does.
  */
 
-#ifndef TENANTS_H_INCLUDED
-#define TENANTS_H_INCLUDED
+#ifndef TENANTS_TABLE_H_INCLUDED
+#define TENANTS_TABLE_H_INCLUDED
 
 #include <stddef.h>
 #include <stdint.h>

@@ -21,37 +21,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sp.h"
+#include "spd.h"
 
 #define SPD_TICK	1000		/* ns, or it would be 0 */
 #ifndef SPD_BURST			/* less in a fuzz target */
 #define SPD_BURST	10000000	/* ns of CPU, of nobody's work */
 #endif
-
-/* CPU since the last lap, ns; -1: not measured, the lap goes on */
-int64_t
-spd_lap(struct spd_worker *me, int wanted)
-{
-	int64_t lap;
-
-	lap = METER_LapIf(me->meter, wanted);
-	if (lap > 0)
-		me->laps += lap;
-	return (lap);
-}
-
-/* xorshift64*: 1 with the chance of sandpaper_sample.  Nobody can foresee it
- * without our memory. */
-int
-spd_drawn(struct spd_worker *me)
-{
-
-	me->rnd ^= me->rnd >> 12;
-	me->rnd ^= me->rnd << 25;
-	me->rnd ^= me->rnd >> 27;
-	return ((double)((me->rnd * 2685821657736338717ULL) >> 11) * 0x1p-53 <
-	    spd.sample);
-}
 
 /*
  * Adds costs, ns, that belong to no request, or to a request that goes on.  A
@@ -218,4 +193,70 @@ spd_turn_to(struct spd_worker *me, struct spd_tenant *t, int64_t now)
 	if (me->payer != t || me->turn_drawn || t == NULL)
 		spd_settle(me, now);
 	spd_pays(me, t);
+}
+
+/*--------------------------------------------------------------------
+ * What its next request will cost: the releaser wants to know.  The CPU is
+ * divided by the cores, bytes by the rate that the link has now.  Which of the
+ * two counts is account.c's.
+ */
+
+void
+spd_estimate(struct spd_tenant *t)
+{
+	int64_t e[REL__RESOURCES], cpu;
+
+	SPD_LOCKED();
+	cpu = ACC_Value(&spd.costs, &t->key, REL_CPU);
+	atomic_store_explicit(&t->cpu_next, cpu, memory_order_relaxed);
+	e[REL_CPU] = cpu / spd.cores;
+	e[REL_NET] = spd_net(ACC_Value(&spd.costs, &t->key, REL_NET));
+	ACC_Next(&t->account, e);
+	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
+		memcpy(e, t->fixed, sizeof e);
+	REL_SetEstimate(spd.rel, t->rel, e);
+}
+
+void
+spd_costs(unsigned policy)
+{
+	static uint64_t bound;		/* SPD_Init() has set the first */
+	const char *estimator;
+	uint32_t alpha;
+
+	estimator = REL_PolicyEstimator(policy, &alpha);
+	if (estimator == NULL) {
+		estimator = "ewma";
+		alpha = (uint32_t)(cache_param->sandpaper_alpha * 65536 + .5);
+	}
+	spd.costs.estimator = (unsigned)EST_ByName(estimator);
+	spd.costs.alpha = alpha;
+	spd.sample = cache_param->sandpaper_sample;
+	if (bound != cache_param->sandpaper_nic_rate) {
+		bound = cache_param->sandpaper_nic_rate;
+		NIC_SetBound(spd.nic, bound);
+	}
+	spd_set_rate();
+}
+
+/*
+ * Locked.  A request that runs for long is charged what it has cost so far,
+ * from the first look on (2DFQ's refresh charging, its section 5): else a
+ * tenant whose requests have become dear has all slots before the first of
+ * them completes.
+ */
+void
+spd_refresh(const struct spd_worker *w, int64_t cpu, int64_t now)
+{
+	struct rel_node *n = w->node;
+	int64_t before, cost;
+
+	SPD_LOCKED();
+	if (n == NULL || cpu < 0 || w->looked_began != w->began)
+		return;
+	cost = ACC_SoFar(&spd_tenant_rel(n->tenant)->account,
+	    (cpu - w->first_cpu) / spd.cores);
+	before = n->charge;
+	REL_Refresh(spd.rel, n, cost, now);
+	spd.vsc->refreshed += n->charge != before;
 }

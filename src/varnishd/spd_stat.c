@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sp.h"
+#include "spd.h"
 
 #include "common/vsmw.h"
 #include "VSC_sandpaper_tenant.h"

@@ -24,6 +24,7 @@
  */
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 #include <sys/uio.h>
 
@@ -40,11 +41,11 @@
 #include "perfctr/nic.h"
 #include "poolmgr/poolmgr.h"
 #include "releaser/releaser.h"
-#include "releaser/tenants.h"
 #include "tenants/newhosts.h"
+#include "tenants/table.h"
 
 #include "varnishd/sandpaper.h"
-#include "varnishd/sp_names.h"
+#include "varnishd/spd_names.h"
 
 #include "VSC_sandpaper.h"
 
@@ -97,9 +98,34 @@ struct spd_tenant {
 			(t)->group->field += (n);		\
 	} while (0)
 
+/* A tenant's record is ours, then the releaser's */
+static inline size_t
+spd_own_size(void)
+{
+
+	return ((sizeof(struct spd_tenant) + 63) & ~(size_t)63);
+}
+
+static inline struct spd_tenant *
+spd_tenant_rel(struct rel_tenant *rel)
+{
+	struct spd_tenant *t;
+
+	t = (void *)((char *)rel - spd_own_size());
+	CHECK_OBJ_NOTNULL(t, SPD_TENANT_MAGIC);
+	return (t);
+}
+
+static inline const char *
+spd_name(const struct spd_tenant *t)
+{
+
+	return (TEN_OfHost(TRUST_ME(t))->name);
+}
+
 /* Tenants without a name of their own, beside TEN_OTHER */
 #define SPD_UNKNOWN	"(unknown)"	/* no tenant of the map's */
-#define SPD_NEW		"(new)"		/* a group, see sp_new.c */
+#define SPD_NEW		"(new)"		/* a group, see spd_new.c */
 #define SPD_NOHOST	"(none)"	/* no Host, or one in parentheses */
 
 /* A limit that a tenant has reached */
@@ -142,7 +168,7 @@ struct spd_conn {
 	_Atomic uint8_t		hup;		/* the client has reset it */
 	_Atomic uint8_t		fin;		/* the client sends no more */
 	uint8_t			blocking;	/* resumed: the socket is that */
-	char			*part;		/* of a request, see sp_part.c */
+	char			*part;		/* of a request, see spd_part.c */
 	size_t			part_len, part_size;	/* bytes, and room */
 	htc_complete_f		*complete;	/* tells a part's end */
 	/* from here on, kept when the fd is used again */
@@ -157,6 +183,16 @@ struct spd_conn {
 #define SPD_NODE(req)	((struct rel_node *)(void *)(req)->sandpaper)
 _Static_assert(sizeof(struct rel_node) <=
     sizeof ((struct req *)0)->sandpaper, "a node fits into a request");
+
+static inline struct req *
+spd_req_of(struct rel_node *node)
+{
+	struct req *req;
+
+	req = (void *)((char *)node - offsetof(struct req, sandpaper));
+	CHECK_OBJ_NOTNULL(req, REQ_MAGIC);
+	return (req);
+}
 
 /* The host's words in it.  Once it runs, its arrival is how long it waited. */
 #define SPD_FLAGS(n)	((n)->host[0])
@@ -203,7 +239,7 @@ struct spd_worker {
 	_Atomic int64_t		began;		/* ns, METER_Now() */
 	int64_t			unmeasured;	/* ns charged since the last lap */
 	int64_t			laps;		/* ns, not yet in lap_sum */
-	/* Its CPU time that is no request's, see sp_charge.c */
+	/* Its CPU time that is no request's, see spd_cost.c */
 	struct spd_tenant	*payer;		/* or NULL */
 	uint32_t		payer_generation;
 	unsigned		turn_drawn;	/* this turn is measured */
@@ -289,7 +325,7 @@ struct spd {
 	unsigned		parts_ready;	/* of nready: with a part */
 	unsigned		nobodys;	/* of nready: without a tenant */
 	int64_t			lap_sum;	/* ns, raw laps of all workers */
-	int64_t			nobody;		/* ns of CPU, see sp_charge.c */
+	int64_t			nobody;		/* ns of CPU, see spd_cost.c */
 	int64_t			nobody_at;	/* ns, when that was added to */
 	uint64_t		nrequests;	/* and fetches */
 	_Atomic enum spd_address address;	/* what addr is */
@@ -311,7 +347,12 @@ spd_net(int64_t wire)
 	return ((int64_t)((double)wire * 8e9 / (double)spd.rate));
 }
 
-/* sp_lock.c */
+/*--------------------------------------------------------------------
+ * The files, from the ground up: each calls what is below its own, never what is
+ * above.
+ */
+
+/* spd_lock.c */
 #define SPD_PAUSE	8		/* steps of a long loop in one hold */
 extern __thread int spd_holds;	/* this thread has the lock */
 #define SPD_LOCKED()	AN(spd_holds)
@@ -324,24 +365,46 @@ void spd_unlock_at(const char *func, int line);
 void spd_pause_at(unsigned step, const char *func, int line);
 void spd_lock_cli(void);
 
-/* sp_gate.c */
+/* spd_thread.c */
 struct spd_worker *spd_self(void);
 void spd_thread_ends(void *);
-int spd_take(void);				/* a slot's index, locked */
-void spd_retake(struct spd_worker *);		/* locked */
-void spd_own(struct spd_worker *, int slot);
-int spd_robbed(const struct spd_worker *);	/* locked */
-void spd_give(int slot);			/* locked */
-void spd_give_mine(struct spd_worker *);	/* locked */
-struct req *spd_req_of(struct rel_node *);
-struct req *spd_release(int64_t now, int slot);	/* locked; NULL: none now */
-void spd_begin(struct spd_worker *, struct req *, int64_t now);	/* locked */
-void spd_dispatch(void);
-int spd_hold(int64_t now);			/* locked */
-
-/* sp_charge.c */
 int64_t spd_lap(struct spd_worker *, int wanted);
 int spd_drawn(struct spd_worker *);
+void spd_log_start(void);
+void spd_counter(void);
+
+/* spd_slot.c */
+int spd_take(void);				/* a slot's index, locked */
+void spd_own(struct spd_worker *, int slot);
+void spd_retake(struct spd_worker *);		/* locked */
+void spd_give(int slot);			/* locked */
+int spd_robbed(const struct spd_worker *);	/* locked */
+void spd_give_mine(struct spd_worker *);	/* locked */
+int spd_holds_slot(void);
+
+/* spd_iface.c */
+int spd_link(const struct sockaddr_storage *, uint64_t *tx_bytes,
+    uint64_t *backlog, int *paced, uint64_t *speed, char *name, size_t);
+
+/* spd_link.c */
+void spd_link_init(void);
+void spd_link_seen(const struct sess *);
+void spd_set_rate(void);			/* locked */
+void spd_learn(int64_t now);
+void spd_note_user(const struct spd_tenant *, int64_t now);	/* locked */
+int spd_link_busy(int64_t now);
+
+/* spd_part.c */
+void spd_part_limit(void);
+void spd_part_parked(struct spd_conn *, int parked);	/* locked */
+struct spd_conn *spd_part_excess(void);		/* locked */
+int spd_many_parts(void);			/* locked */
+ssize_t spd_recv(struct spd_conn *, char *, size_t);
+int spd_part_keep(struct worker *, struct spd_conn *);
+int spd_part_grows(struct spd_conn *);
+void spd_part_again(struct worker *, struct spd_conn *);
+
+/* spd_cost.c */
 void spd_unowned(struct spd_worker *);
 void spd_unowned_now(struct spd_worker *);
 void spd_owe(struct spd_worker *);
@@ -353,57 +416,11 @@ void spd_sum_laps(struct spd_worker *);
 void spd_pays(struct spd_worker *, struct spd_tenant *);
 void spd_turn_to(struct spd_worker *, struct spd_tenant *, int64_t now);
 int spd_nobody_may(int64_t now);
+void spd_estimate(struct spd_tenant *);
+void spd_costs(unsigned policy);
+void spd_refresh(const struct spd_worker *, int64_t cpu, int64_t now);
 
-/* sp_ready.c */
-void spd_ready_init(void);
-struct spd_conn *spd_conn_fd(int fd);
-struct spd_conn *spd_conn(const struct sess *);
-void spd_conn_leave(struct spd_conn *);
-void spd_disarm(struct spd_conn *);
-struct spd_conn *spd_ready_pop(int64_t now);	/* locked */
-void spd_ready_push(struct spd_conn *);		/* locked */
-void spd_expire(struct worker *, int64_t now);
-void spd_wake_leader(void);
-int spd_leaderless(void);
-void spd_parsed(void);
-void spd_find_work(struct worker *);
-int spd_unwatched(void);
-void spd_timer(int64_t when);			/* locked */
-
-/* sp_part.c */
-void spd_part_limit(void);
-void spd_part_parked(struct spd_conn *, int parked);	/* locked */
-struct spd_conn *spd_part_excess(void);		/* locked */
-int spd_many_parts(void);			/* locked */
-ssize_t spd_recv(struct spd_conn *, char *, size_t);
-int spd_part_keep(struct worker *, struct spd_conn *);
-int spd_part_grows(struct spd_conn *);
-void spd_part_again(struct worker *, struct spd_conn *);
-
-/* sp_thread.c */
-void spd_summon(void);				/* a worker, once */
-void spd_run(struct req *);			/* it is granted */
-struct pool_task *spd_stranded(void);		/* locked */
-
-/* sp_tenant.c */
-void spd_tenants_init(void);
-size_t spd_tenant_name(const struct req *, char *name);
-struct spd_tenant *spd_tenant_find(const char *, size_t);
-struct spd_tenant *spd_tenant_check(struct spd_tenant *, const char *,
-    size_t);					/* locked */
-struct spd_tenant *spd_tenant_rel(struct rel_tenant *);
-void spd_estimate(struct spd_tenant *);		/* locked */
-const char *spd_name(const struct spd_tenant *);
-unsigned spd_queue_limit(const struct spd_tenant *);
-int spd_exceeds(struct spd_excess *, const struct spd_tenant *,
-    const char *what, unsigned value, unsigned limit);	/* locked */
-int spd_exceeds_new(struct spd_excess *, struct spd_tenant *,
-    const char *what, unsigned own, unsigned all, unsigned limit); /* locked */
-int spd_queue_full(struct spd_tenant *, struct spd_excess *);	/* locked */
-void spd_log_excess(struct vsl_log *, const struct spd_excess *);
-void spd_take_out(struct rel_node *, int64_t now);	/* locked */
-
-/* sp_new.c, all but spd_new_keep() locked */
+/* spd_new.c, all but spd_new_keep() locked */
 struct spd_new_stat {
 	unsigned		hosts, evident, proven;
 	int			crowded;
@@ -419,7 +436,7 @@ void spd_new_age(int64_t ns);
 void spd_new_params(void);
 void spd_new_keep(int64_t now);
 
-/* sp_map.c */
+/* spd_hostmap.c */
 size_t spd_map_name(const char *host, size_t, char *name);
 unsigned spd_map_serial(void);
 struct spd_mapped {			/* a tenant of the map in force */
@@ -429,13 +446,109 @@ struct spd_mapped {			/* a tenant of the map in force */
 };
 unsigned spd_map_tenants(struct spd_mapped **, unsigned *);
 
-/* sp_stat.c */
-void spd_stat(void);
+/* spd_tenant.c */
+void spd_tenants_init(void);
+size_t spd_tenant_name(const struct req *, char *name);
+struct spd_tenant *spd_tenant_find(const char *, size_t);
+struct spd_tenant *spd_tenant_check(struct spd_tenant *, const char *,
+    size_t);					/* locked */
 
-/* sp_keeper.c, sp_link.c, sp_cli.c */
+/* spd_log.c */
+void spd_timestamp(struct req *, const char *event, vtim_real now);
+void spd_log(struct req *, struct spd_tenant *, const int64_t v[4],
+    uint64_t bytes, int measured);
+void spd_log_excess(struct vsl_log *, const struct spd_excess *);
+
+/* spd_admit.c */
+unsigned spd_queue_limit(const struct spd_tenant *);
+unsigned spd_fetch_limit(void);
+int spd_exceeds(struct spd_excess *, const struct spd_tenant *,
+    const char *what, unsigned value, unsigned limit);	/* locked */
+int spd_exceeds_new(struct spd_excess *, struct spd_tenant *,
+    const char *what, unsigned own, unsigned all, unsigned limit); /* locked */
+int spd_queue_full(struct spd_tenant *, struct spd_excess *);	/* locked */
+int64_t spd_refusal(struct spd_tenant *, int64_t now);	/* locked */
+int spd_writer_begins(struct spd_tenant *);
+void spd_writer_ends(struct spd_tenant *);
+
+/* spd_conn.c */
+void spd_conn_init(void);
+struct spd_conn *spd_conn_fd(int fd);
+int spd_conn_of(struct spd_conn *, const struct sess *);
+struct spd_conn *spd_conn(const struct sess *);
+void spd_conn_leave(struct spd_conn *);
+int spd_arm(struct spd_conn *);
+void spd_disarm(struct spd_conn *);
+int spd_park_locked(struct spd_conn *, int64_t deadline, int partial);
+void spd_unpark_locked(struct spd_conn *);
+struct spd_conn *spd_expired(int64_t now);	/* locked */
+int spd_many_idle(void);
+int64_t spd_ns(double timeout);
+double spd_linger(const struct sess *);
+double spd_left(const struct sess *, double timeout);
+
+/* spd_ready.c, all but spd_ready_init() locked */
+void spd_ready_init(void);
+void spd_ready_push(struct spd_conn *);
+struct spd_conn *spd_ready_pop(int64_t now);
+int spd_held_back(int64_t now);
+int spd_may_parse(void);
+
+/* spd_queue.c */
+enum spd_in {
+	SPD_IN_QUEUED,
+	SPD_IN_FULL
+};
+enum spd_in spd_enqueue(struct worker *, struct req *, struct spd_conn *,
+    unsigned flags, struct spd_excess *, int64_t *wait);
+struct req *spd_release(int64_t now, int slot, int64_t *when);	/* locked */
+void spd_take_out(struct rel_node *, int64_t now);	/* locked */
+int spd_hold(int64_t now);			/* locked */
+
+/* spd_poll.c */
+void spd_poll_init(void);
+void spd_harvest(int timeout_ms);
+void spd_timer(int64_t when);			/* locked */
+
+/* spd_task.c */
+void spd_task_init(void (*work)(struct worker *));
+int spd_pool_waits(const struct pool *);
+int spd_pool_ends(const struct pool *);
+void spd_summon(void);				/* a worker, once */
+void spd_run(struct req *);			/* it is granted */
+struct pool_task *spd_stranded(void);		/* locked */
+
+/* spd_leader.c */
+int spd_unwatched(void);			/* locked */
+int spd_leaderless(void);
+void spd_look_now(struct spd_worker *, int64_t now);
+void spd_sleep(struct worker *);		/* locked, returns unlocked */
+void spd_nap(struct worker *, struct spd_worker *, int64_t now);	/* the same */
+void spd_wake_leader(void);
+
+/* spd_run.c */
+void spd_dispatch(void);
+void spd_lend(void);
+void spd_begin(struct spd_worker *, struct req *, int64_t now);	/* locked */
+void spd_parsed(void);
+void spd_find_work(struct worker *);
+
+/* spd_linger.c */
+void spd_ready_now(struct spd_conn *);
+int spd_park(struct spd_conn *, double timeout, int partial);
+int spd_without_req(struct worker *, struct spd_conn *);
+void spd_expire(struct worker *, int64_t now);
+
+/* spd_watch.c, spd_stat.c, spd_params.c, spd_keeper.c */
+void spd_watch(int64_t now);
+void spd_look(int64_t now);
+void spd_stat(void);
 void spd_params(void);
-void spd_log_start(void);
-void spd_link_seen(const struct sess *);
-int spd_link(const struct sockaddr_storage *, uint64_t *tx_bytes,
-    uint64_t *backlog, uint64_t *speed, char *name, size_t);
-void spd_cli_init(void);
+void spd_keeper_init(void);
+
+/* cli_args.c, cli_show.c, cli_debug.c */
+int spd_cli_number(struct cli *, const char *arg, unsigned long lo,
+    unsigned long hi, unsigned long *);
+int spd_cli_no_more(struct cli *, const char *arg);
+void spd_cli_show_init(void);
+void spd_cli_debug_init(void);

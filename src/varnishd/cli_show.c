@@ -1,8 +1,7 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The CLI: sandpaper.list, sandpaper.show, and the debugging commands that
- * make a test's order of release deterministic.
+ * The CLI: sandpaper.list and sandpaper.show.
  *
  * What is printed is a snapshot, and printed without the lock.
  */
@@ -13,11 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sp.h"
+#include "spd.h"
 
 #include "vcli_serve.h"
 #include "vsb.h"
-#include "vtim.h"
 
 #define SPD_LIST_ROWS	100
 
@@ -293,34 +291,6 @@ list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
 	VCLI_JSON_end(cli);
 }
 
-/* 0: a whole number from lo to hi; else the CLI has its error */
-static int
-cli_number(struct cli *cli, const char *arg, unsigned long lo,
-    unsigned long hi, unsigned long *n)
-{
-	char *e;
-
-	*n = strtoul(arg, &e, 10);
-	if (*arg >= '0' && *arg <= '9' && *e == '\0' && *n >= lo && *n <= hi)
-		return (0);
-	VCLI_Out(cli, "\"%s\" is not allowed: use a whole number from "
-	    "%lu to %lu", arg, lo, hi);
-	VCLI_SetResult(cli, CLIS_PARAM);
-	return (-1);
-}
-
-/* 0: there is no such argument; else the CLI has its error */
-static int
-cli_no_more(struct cli *cli, const char *arg)
-{
-
-	if (arg == NULL)
-		return (0);
-	VCLI_Out(cli, "\"%s\" is one argument too many: remove it", arg);
-	VCLI_SetResult(cli, CLIS_PARAM);
-	return (-1);
-}
-
 static void
 list(struct cli *cli, const char * const *av, int json)
 {
@@ -330,9 +300,9 @@ list(struct cli *cli, const char * const *av, int json)
 
 	if (av[i] != NULL && !strcmp(av[i], "-j"))
 		i++;
-	if (av[i] != NULL && cli_number(cli, av[i++], 1, 1000000, &rows))
+	if (av[i] != NULL && spd_cli_number(cli, av[i++], 1, 1000000, &rows))
 		return;
-	if (cli_no_more(cli, av[i]))
+	if (spd_cli_no_more(cli, av[i]))
 		return;
 	snap(&s);
 	if (json)
@@ -357,10 +327,6 @@ cli_list_json(struct cli *cli, const char * const *av, void *priv)
 	(void)priv;
 	list(cli, av, 1);
 }
-
-/*--------------------------------------------------------------------
- * One tenant
- */
 
 static void
 show_text(struct cli *cli, const struct row *r)
@@ -408,7 +374,7 @@ show(struct cli *cli, const char * const *av, int json)
 
 	if (json && av[3] != NULL)
 		name = av[3];
-	else if (cli_no_more(cli, av[3]))
+	else if (spd_cli_no_more(cli, av[3]))
 		return;
 	memset(&r, 0, sizeof r);
 	spd_lock();
@@ -449,153 +415,15 @@ cli_show_json(struct cli *cli, const char * const *av, void *priv)
 	show(cli, av, 1);
 }
 
-/*--------------------------------------------------------------------
- * Debugging
- */
-
-static void v_matchproto_(cli_func_t)
-cli_freeze(struct cli *cli, const char * const *av, void *priv)
-{
-
-	(void)cli;
-	(void)av;
-	(void)priv;
-	spd_lock();
-	spd.frozen = 1;
-	spd.steps = 0;
-	spd_unlock();
-}
-
-static void v_matchproto_(cli_func_t)
-cli_thaw(struct cli *cli, const char * const *av, void *priv)
-{
-
-	(void)cli;
-	(void)av;
-	(void)priv;
-	spd_lock();
-	spd.frozen = 0;
-	spd_unlock();
-	spd_dispatch();
-}
-
-static void v_matchproto_(cli_func_t)
-cli_step(struct cli *cli, const char * const *av, void *priv)
-{
-	unsigned long n = 1;
-
-	(void)priv;
-	if (av[2] != NULL && cli_number(cli, av[2], 1, 1000000, &n))
-		return;
-	spd_lock();
-	spd.steps += (unsigned)n;
-	spd_unlock();
-	spd_dispatch();
-}
-
-static void v_matchproto_(cli_func_t)
-cli_wait(struct cli *cli, const char * const *av, void *priv)
-{
-	unsigned long n;
-	unsigned waiting, i;
-
-	(void)priv;
-	if (cli_number(cli, av[2], 0, 1000000, &n))
-		return;
-	for (i = 0; i < 5000; i++) {
-		spd_lock();
-		waiting = REL_Waiting(spd.rel);
-		spd_unlock();
-		if (waiting == n)
-			return;
-		VTIM_sleep(0.001);
-	}
-	VCLI_Out(cli, "After 5 seconds %u requests wait, not %lu", waiting, n);
-	VCLI_SetResult(cli, CLIS_CANT);
-}
-
-static void v_matchproto_(cli_func_t)
-cli_cost(struct cli *cli, const char * const *av, void *priv)
-{
-	struct spd_tenant *t;
-	unsigned long cpu, net;
-
-	(void)priv;
-	if (cli_number(cli, av[3], 0, 1000000000, &cpu) ||
-	    cli_number(cli, av[4], 0, 1000000000, &net))
-		return;
-	spd_lock();
-	t = spd_tenant_check(NULL, av[2], strlen(av[2]));
-	t->fixed[REL_CPU] = (int64_t)cpu * 1000;
-	t->fixed[REL_NET] = (int64_t)net * 1000;
-	spd_estimate(t);
-	spd_unlock();
-}
-
-static void v_matchproto_(cli_func_t)
-cli_age(struct cli *cli, const char * const *av, void *priv)
-{
-	unsigned long n;
-
-	(void)priv;
-	if (cli_number(cli, av[2], 1, 1000000, &n))
-		return;
-	spd_lock();
-	spd_new_age((int64_t)n * 1000000000);
-	spd_unlock();
-	spd_new_keep(METER_Now());
-}
-
-static void v_matchproto_(cli_func_t)
-cli_slots(struct cli *cli, const char * const *av, void *priv)
-{
-	unsigned long n;
-
-	(void)priv;
-	if (cli_number(cli, av[2], 0, SPD_SLOTS_MAX, &n))
-		return;
-	spd_lock();
-	spd.slots_max = (unsigned)n;
-	spd_unlock();
-	spd_dispatch();
-}
-
-static void v_matchproto_(cli_func_t)
-cli_fail(struct cli *cli, const char * const *av, void *priv)
-{
-	uint64_t u = 1, refuse = 0;
-	const char *p;
-
-	(void)cli;
-	(void)priv;
-	for (p = av[2]; *p != '\0'; p++) {
-		if (*p == 'F' || *p == 'f')
-			refuse |= u;
-		u <<= 1;
-	}
-	spd_lock();
-	spd.refuse = refuse;
-	spd_unlock();
-}
-
-static struct cli_proto spd_cmds[] = {
+static struct cli_proto cmds[] = {
 	{ CLICMD_SANDPAPER_LIST,		"", cli_list, cli_list_json },
 	{ CLICMD_SANDPAPER_SHOW,		"", cli_show, cli_show_json },
-	{ CLICMD_DEBUG_SANDPAPER_FREEZE,	"d", cli_freeze },
-	{ CLICMD_DEBUG_SANDPAPER_STEP,		"d", cli_step },
-	{ CLICMD_DEBUG_SANDPAPER_WAIT,		"d", cli_wait },
-	{ CLICMD_DEBUG_SANDPAPER_THAW,		"d", cli_thaw },
-	{ CLICMD_DEBUG_SANDPAPER_COST,		"d", cli_cost },
-	{ CLICMD_DEBUG_SANDPAPER_AGE,		"d", cli_age },
-	{ CLICMD_DEBUG_SANDPAPER_FAIL,		"d", cli_fail },
-	{ CLICMD_DEBUG_SANDPAPER_SLOTS,		"d", cli_slots },
 	{ NULL }
 };
 
 void
-spd_cli_init(void)
+spd_cli_show_init(void)
 {
 
-	CLI_AddFuncs(spd_cmds);
-	spd_lock_cli();
+	CLI_AddFuncs(cmds);
 }

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "sp.h"
+#include "spd.h"
 
 #include "vcli_serve.h"
 

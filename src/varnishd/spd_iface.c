@@ -1,20 +1,12 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The client-side link: which interface it is, what it has sent, and
- * whether a queue stands before it.  From the kernel by rtnetlink, in the
- * network namespace that this process is in.
- *
- * The interface is the one that has the local address of the first client
- * connection from outside this machine.  Until there is one, loopback counts:
- * a health check often comes first.  When the address leaves the machine, the
- * next connection says which interface it is.  A link without one (a Unix
- * socket) is not known, and nothing is held for it.
+ * A network interface: what it has sent, and what is queued before it.  From the
+ * kernel by rtnetlink, in the network namespace that this process is in.
  */
 
 #include "config.h"
 
-#include <errno.h>
 #include <ifaddrs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,41 +20,7 @@
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
-#include "sp.h"
-
-static int
-is_loopback(const struct sockaddr_storage *ss)
-{
-	const struct sockaddr_in *a4 = (const void *)ss;
-	const struct sockaddr_in6 *a6 = (const void *)ss;
-
-	if (ss->ss_family == AF_INET)
-		return (ntohl(a4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET);
-	return (IN6_IS_ADDR_LOOPBACK(&a6->sin6_addr));
-}
-
-/* A client has connected: which of our addresses is it? */
-void
-spd_link_seen(const struct sess *sp)
-{
-	struct sockaddr_storage ss;
-	socklen_t l = sizeof ss;
-	enum spd_address is;
-
-	if (spd.address == SPD_ADDRESS_OUTSIDE || sp->fd < 0)
-		return;
-	memset(&ss, 0, sizeof ss);
-	if (getsockname(sp->fd, (void *)&ss, &l) ||
-	    (ss.ss_family != AF_INET && ss.ss_family != AF_INET6))
-		return;
-	is = is_loopback(&ss) ? SPD_ADDRESS_LOOPBACK : SPD_ADDRESS_OUTSIDE;
-	spd_lock();
-	if (is > spd.address) {
-		spd.addr = ss;
-		spd.address = is;
-	}
-	spd_unlock();
-}
+#include "spd.h"
 
 /* Varnish's sockets for IPv6 are for IPv6 only: there are no mapped addresses */
 static int
@@ -155,8 +113,8 @@ link_qdisc(struct link_seen *seen, struct nlmsghdr *h)
 	if ((unsigned)tc->tcm_ifindex != seen->index)
 		return;
 	for (; RTA_OK(a, l); a = RTA_NEXT(a, l)) {
-		/* fq keeps a packet until its connection's pace lets it go:
-		 * what it has says nothing of the link */
+		/* fq holds packets back until their time to be sent has come:
+		 * its backlog does not say that the link is full */
 		if (a->rta_type == TCA_KIND && !strcmp(RTA_DATA(a), "fq"))
 			seen->paced = 1;
 		/* A root qdisc's backlog includes its children's */
@@ -219,12 +177,13 @@ link_ask(int s, struct link_seen *seen, int type, int flags)
 
 /*
  * What the interface with this address has sent (bytes, behind the qdisc),
- * what is queued before it (bytes), its nominal speed (bits/s, 0: unknown) and
+ * what is queued before it (bytes), whether some of that may wait for its
+ * pace, its nominal speed (bits/s, 0: unknown) and
  * its name.  -1: there is none.
  */
 int
 spd_link(const struct sockaddr_storage *ss, uint64_t *tx_bytes,
-    uint64_t *backlog, uint64_t *speed, char *name, size_t len)
+    uint64_t *backlog, int *paced, uint64_t *speed, char *name, size_t len)
 {
 	static int s = -1;
 	static unsigned index;
@@ -258,6 +217,7 @@ spd_link(const struct sockaddr_storage *ss, uint64_t *tx_bytes,
 		return (-1);
 	}
 	*tx_bytes = seen.tx_bytes;
-	*backlog = seen.paced ? 0 : seen.backlog;
+	*backlog = seen.backlog;
+	*paced = seen.paced;
 	return (0);
 }

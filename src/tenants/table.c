@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "map.h"
 #include "siphash.h"
-#include "tenants.h"
-#include "tenants_table.h"
+#include "table.h"
 
 #define FIRST		64U		/* slots in the first chunk */
 #define CHUNKS		26		/* 2^32 slots */

@@ -17,7 +17,7 @@
 
 #include "config.h"
 
-#include "sp.h"
+#include "spd.h"
 
 #define SPD_POOLS	64
 
@@ -31,6 +31,8 @@ static struct spd_pool pools[SPD_POOLS];
 static _Atomic unsigned npools;
 static _Atomic unsigned turn;		/* pools are asked in turn */
 static VTAILQ_HEAD(, pool_task) stranded = VTAILQ_HEAD_INITIALIZER(stranded);
+
+static void (*find_work)(struct worker *);
 
 /* Varnish's herder of pools made this one, or ends it.  Only that thread writes
  * the list, and the first pools come before the lock is there. */
@@ -79,6 +81,23 @@ spd_run_idle(struct pool *first, const struct pool_task *task)
 	return (-1);
 }
 
+/* Has the pool a task that waits for a thread?  Varnish writes what is read
+ * here under the pool's lock; what is too late is seen at the next look. */
+int __attribute__((no_sanitize("thread")))
+spd_pool_waits(const struct pool *pp)
+{
+
+	return (pp->lqueue > 0);
+}
+
+/* As in spd_vital() */
+int __attribute__((no_sanitize("thread")))
+spd_pool_ends(const struct pool *pp)
+{
+
+	return (pp->die);
+}
+
 /*--------------------------------------------------------------------
  * A worker to parse, to lead, or to run what is stranded
  */
@@ -93,7 +112,7 @@ spd_come(struct worker *wrk, void *priv)
 	if (p != NULL)
 		p->called = 0;
 	spd_unlock();
-	spd_find_work(wrk);
+	find_work(wrk);
 }
 
 /* Whichever pool has a free thread first */
@@ -172,4 +191,12 @@ spd_stranded(void)
 	if (task != NULL)
 		VTAILQ_REMOVE(&stranded, task, list);
 	return (task);
+}
+
+/* What a worker does that was summoned */
+void
+spd_task_init(void (*work)(struct worker *))
+{
+
+	find_work = work;
 }

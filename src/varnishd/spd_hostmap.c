@@ -24,38 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sp.h"
-
-struct map_tenant {
-	VSTAILQ_ENTRY(map_tenant) list;
-	char			name[TEN_NAME_MAX + 1];
-	size_t			len;
-	uint32_t		weight;
-	unsigned		queue_limit;
-	double			reservation, limit;	/* 0: none */
-	int			is_group;
-	struct map_tenant	*group;		/* whose member it is, or NULL */
-	/* Its record while the map is in force; written under spd_lock() */
-	struct spd_tenant	*_Atomic pinned;
-};
-
-struct map_host {
-	const char		*host;		/* without "*." */
-	size_t			len;
-	int			wild;
-	struct map_tenant	*tenant;
-};
-
-struct spd_map {
-	unsigned		magic;
-#define SPD_MAP_MAGIC		0x5a9d3a95
-	VTAILQ_ENTRY(spd_map)	list;
-	const struct vcl	*vcl;
-	VSTAILQ_HEAD(, map_tenant) tenants;
-	struct map_host		*host;
-	size_t			nhost, space;
-	int			own;
-};
+#include "spd.h"
+#include "spd_hostmap.h"
 
 static VTAILQ_HEAD(, spd_map) maps = VTAILQ_HEAD_INITIALIZER(maps);
 static struct spd_map *active;
@@ -63,8 +33,6 @@ static _Atomic unsigned serial;		/* of the map in force */
 /* A writer is not kept waiting by readers that come later */
 static pthread_rwlock_t maplock =
     PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
-
-/*--------------------------------------------------------------------*/
 
 static int
 host_cmp(const struct map_host *h, const char *host, size_t len, int wild)
@@ -147,46 +115,6 @@ spd_map_name(const char *host, size_t len, char *name)
 	}
 	PTOK(pthread_rwlock_unlock(&maplock));
 	return (l);
-}
-
-/*--------------------------------------------------------------------
- * Which one is in force: another number, another map.  Its tenants, in an
- * array that is the caller's to free.
- */
-
-unsigned
-spd_map_serial(void)
-{
-
-	return (serial);
-}
-
-unsigned
-spd_map_tenants(struct spd_mapped **tenant, unsigned *n)
-{
-	struct map_tenant *t;
-	struct spd_mapped *to;
-	unsigned found = 0, space = 1, now;
-
-	PTOK(pthread_rwlock_rdlock(&maplock));
-	if (active != NULL)
-		VSTAILQ_FOREACH(t, &active->tenants, list)
-			space++;
-	*tenant = calloc(space, sizeof **tenant);
-	AN(*tenant);
-	if (active != NULL)
-		VSTAILQ_FOREACH(t, &active->tenants, list) {
-			if (t->pinned == NULL)
-				continue;
-			to = &(*tenant)[found++];
-			to->tenant = t->pinned;
-			to->generation = TEN_OfHost(t->pinned)->generation;
-			bprintf(to->name, "%s", t->name);
-		}
-	*n = found;
-	now = serial;
-	PTOK(pthread_rwlock_unlock(&maplock));
-	return (now);
 }
 
 /*--------------------------------------------------------------------
@@ -444,141 +372,66 @@ SPD_MapUnknown(struct spd_map *m, int own)
 }
 
 /*--------------------------------------------------------------------
- * Publishing, and dropping
+ * Which one is in force: another number, another map
  */
 
-/* Of REL_PART_ONE; no part that is said becomes none */
-static uint32_t
-map_part(double part)
+unsigned
+spd_map_serial(void)
 {
-	return (part > 0 ?
-	    (uint32_t)vmax(1., part * REL_PART_ONE + .5) : 0);
+
+	return (serial);
 }
 
-/* Locked: the tenant's record.  NULL: there is no room */
-static struct spd_tenant *
-map_record(const struct map_tenant *mt)
+unsigned
+spd_map_tenants(struct spd_mapped **tenant, unsigned *n)
 {
-	struct spd_tenant *t;
+	struct map_tenant *t;
+	struct spd_mapped *to;
+	unsigned found = 0, space = 1, now;
 
-	t = spd_tenant_check(NULL, mt->name, mt->len);
-	return (strcmp(spd_name(t), mt->name) ? NULL : t);
-}
-
-/* The same, though others have to go: an addition looks at TEN_STEPS of them.
- * Where nobody could go for the last one, it looks no further. */
-static struct spd_tenant *
-map_room(const struct map_tenant *mt, unsigned without)
-{
-	unsigned u, n = without > 0 ? 0 : TEN_Count(spd.tenants);
-	struct spd_tenant *t;
-
-	t = map_record(mt);
-	for (u = 0; t == NULL && u < n; u += TEN_STEPS) {
-		spd_unlock();
-		spd_lock();
-		t = map_record(mt);
-	}
-	return (t);
-}
-
-/* The map's tenants have records from now on, with its weights, limits and
- * groups.  Returns how many have none. */
-static unsigned
-map_pin(const struct spd_map *m)
-{
-	struct map_tenant *mt;
-	struct spd_tenant *t;
-	unsigned step = 0, without = 0;
-
-	if (m == NULL)
-		return (0);
-	spd_lock();
-	VSTAILQ_FOREACH(mt, &m->tenants, list) {
-		spd_pause(step++);
-		mt->pinned = t = map_room(mt, without);
-		if (t == NULL) {
-			without++;
-			continue;
+	PTOK(pthread_rwlock_rdlock(&maplock));
+	if (active != NULL)
+		VSTAILQ_FOREACH(t, &active->tenants, list)
+			space++;
+	*tenant = calloc(space, sizeof **tenant);
+	AN(*tenant);
+	if (active != NULL)
+		VSTAILQ_FOREACH(t, &active->tenants, list) {
+			if (t->pinned == NULL)
+				continue;
+			to = &(*tenant)[found++];
+			to->tenant = t->pinned;
+			to->generation = TEN_OfHost(t->pinned)->generation;
+			bprintf(to->name, "%s", t->name);
 		}
-		TEN_Pin(spd.tenants, TEN_OfHost(t), 1);
-		t->map = m;
-		REL_SetWeight(spd.rel, t->rel, mt->weight);
-		REL_SetLimits(spd.rel, t->rel, map_part(mt->reservation),
-		    map_part(mt->limit), METER_Now());
-		t->queue_limit = mt->queue_limit;
-		spd_new_end(t);
-	}
-	/* In the order of the calls a group may come after its members */
-	VSTAILQ_FOREACH(mt, &m->tenants, list) {
-		spd_pause(step++);
-		t = mt->pinned;
-		if (t == NULL)
-			continue;
-		t->group = mt->group == NULL ? NULL : mt->group->pinned;
-		REL_SetGroup(spd.rel, t->rel, t->group == NULL ? NULL :
-		    t->group->rel, METER_Now());
-	}
-	spd_unlock();
-	return (without);
+	*n = found;
+	now = serial;
+	PTOK(pthread_rwlock_unlock(&maplock));
+	return (now);
 }
 
-/* Those that were this map's, and are not another one's by now, may go.  They
- * are new Hosts. */
-static void
-map_unpin(const struct spd_map *m)
+struct spd_map *
+spd_map_of(const struct vcl *vcl)
 {
-	struct map_tenant *mt;
-	struct spd_tenant *t;
-	unsigned step = 0;
+	struct spd_map *m;
 
-	spd_lock();
-	VSTAILQ_FOREACH(mt, &m->tenants, list) {
-		spd_pause(step++);
-		t = mt->pinned;
-		mt->pinned = NULL;
-		if (t == NULL || t->map != m)
-			continue;
-		t->map = NULL;
-		TEN_Pin(spd.tenants, TEN_OfHost(t), 0);
-		REL_SetWeight(spd.rel, t->rel, REL_WEIGHT_ONE);
-		REL_SetLimits(spd.rel, t->rel, 0, 0, METER_Now());
-		t->queue_limit = 0;
-		t->group = NULL;
-		spd_new_begin(t);
-		if (t->group == NULL)
-			REL_SetGroup(spd.rel, t->rel, NULL, METER_Now());
-	}
-	spd_unlock();
-}
-
-/*
- * Only the CLI's thread changes maps.  A tenant that both maps have keeps its
- * record, its limit's debt and what waits behind the limit.  Requests ask the
- * last map until the new one's tenants are pinned.
- */
-void
-SPD_VclUse(const struct vcl *vcl)
-{
-	struct spd_map *m, *last = active;
-	unsigned without;
-
-	spd_log_start();
 	VTAILQ_FOREACH(m, &maps, list)
 		if (m->vcl == vcl)
 			break;
-	without = map_pin(m);
+	return (m);
+}
+
+struct spd_map *
+spd_map_publish(struct spd_map *m)
+{
+	struct spd_map *last;
+
 	PTOK(pthread_rwlock_wrlock(&maplock));
+	last = active;
 	active = m;
 	serial++;
 	PTOK(pthread_rwlock_unlock(&maplock));
-	if (last != NULL && last != m)
-		map_unpin(last);
-	if (without > 0)
-		VSL(SLT_Error, NO_VXID, "Sandpaper: %u of the map's tenants "
-		    "have no weight, limit or group: there is no room. Raise "
-		    "the parameter sandpaper_tenants_max, which is %u",
-		    without, cache_param->sandpaper_tenants_max);
+	return (last);
 }
 
 void

@@ -1,0 +1,263 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Hooks of connections: one is accepted, HTTP/1 wants a request from one, one
+ * comes back from Varnish's waiter.
+ */
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "spd.h"
+
+#include "vtim.h"
+
+#define SPD_FULL	0.010		/* s, until a pool is asked again */
+
+/*--------------------------------------------------------------------
+ * HTTP/1 wants a request: take what the socket has, wait without a thread
+ */
+
+static int
+spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
+    struct spd_conn *c)
+{
+	struct spd_worker *me = &spd_me;
+	struct http_conn *htc = req->htc;
+	struct sess *sp = req->sp;
+	enum htc_status_e hs;
+	double timeout;
+	ssize_t room, n;
+	int without;
+
+	c->func = SPD_TASK(req)->func;
+	c->priv = req;
+	c->complete = complete;
+	while (1) {
+		hs = complete(htc);
+		if (hs != HTC_S_MORE && hs != HTC_S_EMPTY)
+			return (0);
+		if (hs == HTC_S_EMPTY)
+			htc->rxbuf_e = htc->rxbuf_b;
+		room = vmin_t(ssize_t, WS_ReservationSize(htc->ws),
+		    cache_param->http_req_size);
+		room -= htc->rxbuf_e - htc->rxbuf_b;
+		if (room <= 0 || c->expired || c->hup) {
+			/* Stock's wait ends by the wall clock */
+			if (c->expired)
+				spd_parsed();
+			c->expired = 0;
+			return (0);
+		}
+		if (!c->drained) {
+			n = spd_recv(c, htc->rxbuf_e, (size_t)room);
+			if (n < 0)
+				return (0);
+			htc->rxbuf_e += n;
+			if (n > 0)
+				continue;
+		}
+		timeout = spd_left(sp, hs == HTC_S_EMPTY ? spd_linger(sp) :
+		    SESS_TMO(sp, timeout_idle));
+		if (hs == HTC_S_MORE && c->t_first == 0.)
+			c->t_first = VTIM_real();
+		without = spd_many_idle() && spd_without_req(wrk, c);
+		if (!without && !spd_arm(c)) {
+			spd_parsed();
+			return (0);
+		}
+		if (hs == HTC_S_EMPTY) {
+			/* When it has the lock next, in SPD_Next() */
+			me->parks = c;
+			me->parks_for = spd_ns(timeout);
+			return (1);
+		}
+		if (spd_park(c, timeout, 1))
+			return (1);
+		if (without) {
+			spd_ready_now(c);
+			return (1);
+		}
+	}
+}
+
+int
+SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
+{
+	struct spd_conn *c;
+
+	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
+	spd_me.conn = NULL;
+	c = NULL;
+	if (spd.mode != SPD_OFF)
+		c = spd_conn(req->sp);
+	else if (spd_me.magic == SPD_WORKER_MAGIC && METER_Cheap(spd_me.meter))
+		METER_Drop(spd_me.meter);	/* nobody pays */
+	if (c == NULL) {
+		spd_parsed();
+		return (0);
+	}
+	spd_self()->conn = c;
+	if (spd_rx(wrk, req, complete, c))
+		return (1);
+	spd_conn_leave(c);
+	return (0);
+}
+
+/* HTC_RxStuff() saw all bytes at once: when did the first one come? */
+void
+SPD_First(struct req *req)
+{
+	struct spd_conn *c;
+
+	if (spd.mode == SPD_OFF)
+		return;
+	c = spd_conn(req->sp);
+	if (c == NULL)
+		return;
+	if (c->t_first != 0.)
+		req->t_first = vmin(req->t_first, c->t_first);
+	c->t_first = 0.;
+	spd_conn_leave(c);
+}
+
+int
+SPD_Resumed(const struct sess *sp)
+{
+	struct spd_conn *c;
+	int resumed;
+
+	/* Also while Sandpaper is off: the caller does what is said here */
+	c = sp->fd < 0 ? NULL : spd_conn_fd(sp->fd);
+	if (c == NULL || !spd_conn_of(c, sp))
+		return (0);
+	resumed = c->blocking;
+	c->blocking = 0;
+	spd_conn_leave(c);
+	return (resumed);
+}
+
+/*--------------------------------------------------------------------
+ * Connections that come from outside
+ */
+
+static void
+spd_accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
+{
+	struct pool_task task;
+	struct req *req;
+	struct sess *sp;
+	struct spd_conn *c;
+	int lead = 0;
+
+	assert(WS_ReserveSize(wrk->aws, (unsigned)len) >= len);
+	memcpy(WS_Reservation(wrk->aws), arg, len);
+	AZ(SPD_TASK(wrk)->func);
+	make(wrk, WS_Reservation(wrk->aws));
+	task = *SPD_TASK(wrk);
+	memset(SPD_TASK(wrk), 0, sizeof *SPD_TASK(wrk));
+	WS_Rollback(wrk->aws, 0);
+	Pool_Sumstat(wrk);	/* the acceptor never ends its task */
+	AN(task.func);
+	CAST_OBJ_NOTNULL(req, task.priv, REQ_MAGIC);
+	sp = req->sp;
+	spd_link_seen(sp);
+
+	c = spd_conn(sp);
+	if (c != NULL && req->transport->unwait != NULL) {
+		c->blocking = 1;	/* make() has seen to it */
+		spd_conn_leave(c);
+		task.func(wrk, task.priv);
+		task = *SPD_TASK(wrk);
+		memset(SPD_TASK(wrk), 0, sizeof *SPD_TASK(wrk));
+		if (task.func == NULL)
+			return;		/* it has deleted the session */
+		c->func = task.func;
+		c->priv = task.priv;
+		if (spd_many_idle())
+			(void)spd_without_req(wrk, c);
+		if (!spd_park(c, spd_linger(sp), 0)) {
+			/* The bytes are here already */
+			spd_lock();
+			spd_ready_push(c);
+			spd_unlock();
+			lead = 1;
+		}
+		if (lead || spd_leaderless())
+			spd_summon();
+		return;
+	}
+	/* It talks first, or PROXY does: that takes a thread, as in stock.  If
+	 * the pool has too many tasks, others wait in the kernel's queue. */
+	SPD_TASK(req)->func = task.func;
+	SPD_TASK(req)->priv = task.priv;
+	while (Pool_Task(wrk->pool, SPD_TASK(req), TASK_QUEUE_REQ)) {
+		if (spd_pool_ends(wrk->pool)) {
+			Req_Release(req);
+			SES_Delete(sp, SC_OVERLOAD, NAN);
+			break;
+		}
+		VTIM_sleep(SPD_FULL);
+	}
+}
+
+/* The acceptor's CPU time is nobody's, and it waits while that is used up.  The
+ * kernel has a queue of clients that want to connect. */
+static void
+spd_accepted(const struct worker *wrk)
+{
+	struct spd_worker *me = spd_self();
+	int64_t now;
+	int may;
+
+	me->owed += vmax_t(int64_t, 0, spd_lap(me, 1));
+	while (1) {
+		now = METER_Now();
+		spd_lock();
+		spd_turn_to(me, NULL, now);
+		may = spd_nobody_may(now) || spd_pool_ends(wrk->pool);
+		spd.vsc->accept_naps += !may;
+		spd_unlock();
+		if (may)
+			return;
+		VTIM_sleep(SPD_NAP * 1e-9);
+	}
+}
+
+int
+SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
+{
+
+	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
+	if (spd.mode == SPD_OFF)
+		return (0);
+	spd_accept(wrk, make, arg, len);
+	spd_accepted(wrk);
+	return (1);
+}
+
+int
+SPD_Ready(struct sess *sp, struct pool_task *tp)
+{
+	struct spd_conn *c;
+
+	if (spd.mode == SPD_OFF)
+		return (0);
+	c = spd_conn(sp);
+	if (c == NULL)
+		return (0);
+	spd_lock();
+	c->func = tp->func;
+	c->priv = tp->priv;
+	c->drained = 0;
+	/* Left from a time before Sandpaper was off.  The socket of a waiter's
+	 * connection is not in blocking mode. */
+	c->blocking = c->partial = c->expired = 0;
+	c->t_first = 0.;
+	spd_ready_push(c);
+	spd_unlock();
+	spd_summon();
+	return (1);
+}

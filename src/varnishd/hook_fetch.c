@@ -1,0 +1,128 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Hooks of a backend fetch: its CPU time is its tenant's, and a tenant has so many
+ * at most.  Past that it fails as if there were no thread, so that an origin
+ * that is dead takes no more of them than that, and hits go on.
+ *
+ * A fetch counts from the moment at which the limit is tested, also while it
+ * waits for a thread.  A tenant is not forgotten before its fetches end.
+ *
+ * busyobj's words: the tenant, or NULL: no request that met the gate; and who
+ * else the fetch counts for: NULL, or (new).
+ */
+
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "spd.h"
+
+static struct spd_tenant *
+spd_fetcher(const struct req *req)
+{
+	const struct rel_node *n = (const void *)SPD_TOPREQ(req)->sandpaper;
+
+	if (n->magic != REL_NODE_MAGIC || n->tenant == NULL)
+		return (NULL);
+	return (spd_tenant_rel(n->tenant));
+}
+
+/* 1: counted.  0: its tenant is at the limit */
+static int
+spd_fetch_count(struct busyobj *bo)
+{
+	struct spd_tenant *t = spd_fetcher(bo->req), *liable = NULL;
+	struct spd_excess e;
+	int full = 0;
+
+	spd_lock();
+	if (t != NULL) {
+		liable = spd_new_liable(t);
+		full = spd.mode == SPD_ON && spd_exceeds_new(&e, t,
+		    "fetches (see sandpaper_fetch_limit)", t->fetches,
+		    liable->fetches, spd_fetch_limit());
+	}
+	if (full) {
+		SPD_COUNT(t, refused, 1);
+		spd.vsc->refused++;
+	} else {
+		spd.fetches++;
+		if (t != NULL)
+			t->fetches++;
+		if (liable == t)
+			liable = NULL;
+		else
+			liable->fetches++;
+		bo->sandpaper[0] = (uintptr_t)t;
+		bo->sandpaper[1] = (uintptr_t)liable;
+	}
+	spd_unlock();
+	if (full)
+		spd_log_excess(bo->vsl, &e);
+	return (!full);
+}
+
+/* Locked.  Whose fetch it was, or NULL */
+static struct spd_tenant *
+spd_fetch_uncount(const struct busyobj *bo)
+{
+	struct spd_tenant *t = (void *)(uintptr_t)bo->sandpaper[0];
+	struct spd_tenant *liable = (void *)(uintptr_t)bo->sandpaper[1];
+
+	SPD_LOCKED();
+	AN(spd.fetches);
+	spd.fetches--;
+	CHECK_OBJ_ORNULL(t, SPD_TENANT_MAGIC);
+	if (t != NULL) {
+		AN(t->fetches);
+		t->fetches--;
+	}
+	if (liable != NULL) {
+		AN(liable->fetches);
+		liable->fetches--;
+	}
+	return (t);
+}
+
+int
+SPD_FetchTask(struct pool *pp, struct busyobj *bo, struct pool_task *task,
+    enum task_prio prio)
+{
+
+	if (!spd_fetch_count(bo))
+		return (-1);
+	if (Pool_Task(pp, task, prio) == 0)
+		return (0);
+	spd_lock();
+	(void)spd_fetch_uncount(bo);
+	spd_unlock();
+	return (-1);
+}
+
+void
+SPD_FetchBegin(void)
+{
+	struct spd_worker *me = spd_self();
+
+	spd_unowned(me);
+	(void)spd_lap(me, 1);
+}
+
+void
+SPD_FetchEnd(const struct busyobj *bo)
+{
+	struct spd_worker *me = spd_self();
+	struct spd_tenant *t;
+	int64_t lap;
+
+	lap = spd_lap(me, 1) + spd.residual;
+	spd_lock();
+	spd.vsc->fetches++;
+	spd_sum_laps(me);
+	spd.nrequests++;
+	t = spd_fetch_uncount(bo);
+	if (t != NULL)
+		spd_charge(t, lap, 0, METER_Now());
+	spd_unlock();
+}

@@ -1,0 +1,382 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Hooks of a request: it meets the gate, begins when it has a slot, and its cost
+ * is settled when it is done.
+ */
+
+#include "config.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sys/socket.h>
+
+#include "spd.h"
+
+#include "vtim.h"
+
+/*--------------------------------------------------------------------
+ * In through the gate
+ */
+
+/*
+ * The answer when a tenant's queue is full, or did not move.  No VCL runs
+ * for it, and it must not block: what the socket does not take is lost.
+ */
+static void
+spd_refuse(struct req *req)
+{
+	static const char answer[] =
+	    "HTTP/1.1 503 Service Unavailable\r\n"
+	    "Retry-After: 1\r\n"
+	    "Connection: close\r\n"
+	    "Content-Length: 0\r\n"
+	    "\r\n";
+	ssize_t l;
+
+	VSLbs(req->vsl, SLT_RespProtocol, TOSTRAND("HTTP/1.1"));
+	VSLbs(req->vsl, SLT_RespStatus, TOSTRAND("503"));
+	VSLbs(req->vsl, SLT_RespReason, TOSTRAND("Service Unavailable"));
+	l = send(req->sp->fd, answer, sizeof answer - 1,
+	    MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (l > 0)
+		req->acct.resp_hdrbytes += (uint64_t)l;
+	req->doclose = SC_OVERLOAD;
+}
+
+enum spd_gate
+SPD_Gate(struct worker *wrk, struct req *req)
+{
+	struct spd_excess e;
+	struct spd_conn *conn;
+
+	conn = spd.mode == SPD_OFF ? NULL : spd_conn(req->sp);
+	if (conn == NULL) {
+		spd_parsed();
+		return (SPD_GATE_OPEN);
+	}
+	if (conn->armed && req->htc->body_status != BS_NONE)
+		spd_disarm(conn);	/* its bytes are no new request */
+	else
+		spd_conn_leave(conn);
+	if (spd_enqueue(wrk, req, conn, 0, &e, NULL) == SPD_IN_QUEUED)
+		return (SPD_GATE_QUEUED);
+	(void)Req_LogStart(wrk, req);
+	spd_log_excess(req->vsl, &e);
+	spd_refuse(req);
+	return (SPD_GATE_REFUSED);
+}
+
+/*--------------------------------------------------------------------
+ * A released request, or one that was woken, runs here now
+ */
+
+static int
+spd_client_gone(const struct req *req, struct spd_conn *conn)
+{
+	struct pollfd pfd;
+	int armed, gone;
+
+	if (conn == NULL)
+		return (0);
+	gone = conn->hup;
+	armed = conn->armed;
+	spd_conn_leave(conn);
+	if (!gone && !armed) {
+		/* It has a body: the epoll set did not tell */
+		pfd.fd = req->sp->fd;
+		pfd.events = 0;
+		pfd.revents = 0;
+		(void)poll(&pfd, 1, 0);
+		gone = (pfd.revents & (POLLHUP | POLLERR)) != 0;
+	}
+	return (gone);
+}
+
+static int
+spd_bury(struct spd_worker *me, struct req *req)
+{
+	struct rel_node *n = SPD_NODE(req);
+	struct spd_tenant *t;
+	int64_t now = METER_Now();
+
+	spd_lock();
+	if (n->state == REL_RUNNING) {
+		/* Released before the reset was seen: only its parsing costs */
+		t = spd_tenant_rel(n->tenant);
+		SPD_COUNT(t, gone, 1);
+		(void)NIC_Correct(spd.nic, SPD_FLAGS(n) >> SPD_COUNTED_SHIFT,
+		    0, now);
+		REL_Complete(spd.rel, n, 0, REL_SCALE_ONE, now);
+		spd_charge(t, (int64_t)SPD_CPU(n) << 4, 0, now);
+		spd.vsc->cancelled++;
+	}
+	spd_runs(me, NULL);
+	spd_unlock();
+	n->magic = 0;
+	SES_Close(req->sp, SC_REM_CLOSE);
+	req->doclose = SC_REM_CLOSE;
+	return (1);
+}
+
+/* It waited for too long.  A stream's caller resets it. */
+static int
+spd_late(struct worker *wrk, struct req *req)
+{
+	struct rel_node *n = SPD_NODE(req);
+	char name[TEN_NAME_MAX + 1];
+	size_t l;
+
+	n->magic = 0;
+	l = spd_tenant_name(req, name);
+	(void)Req_LogStart(wrk, req);
+	VSLb(req->vsl, SLT_Error, "Sandpaper: limit reached: a request of "
+	    "tenant %.*s waited %.1f s of at most %.1f s "
+	    "(see sandpaper_queue_timeout)", (int)l, name,
+	    (double)(METER_Now() - n->arrival) * 1e-9,
+	    cache_param->sandpaper_queue_timeout);
+	if (!(SPD_FLAGS(n) & SPD_F_H2))
+		spd_refuse(req);
+	return (1);
+}
+
+int
+SPD_Begin(struct worker *wrk, struct req *req)
+{
+	struct rel_node *n = SPD_NODE(req);
+	struct spd_worker *me;
+	struct spd_conn *conn = NULL;
+	int granted;
+	vtim_real t;
+
+	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
+	if (n->magic != REL_NODE_MAGIC)
+		return (0);			/* it met no gate */
+	me = spd_self();
+	if (SPD_FLAGS(n) & SPD_F_GONE)
+		return (spd_bury(me, req));
+	if (SPD_FLAGS(n) & SPD_F_LATE)
+		return (spd_late(wrk, req));
+	assert(n->state == REL_RUNNING);
+	if (me->picked != n)
+		me->began = METER_Now();
+	me->blocked = 0;
+	me->piped = me->pipe_out = me->sent = 0;
+	me->piped_cpu = me->piped_net = 0;
+	granted = (SPD_FLAGS(n) & SPD_F_GRANTED) != 0;
+	if (granted) {
+		if (me->slot < 0) {
+			spd_own(me, n->slot);
+			me->fresh = me->began;	/* it was woken for it */
+		}
+		assert(me->slot == n->slot);
+		SPD_WAIT(n) = vmax_t(int64_t, 0, me->began - n->arrival);
+		if (!(SPD_FLAGS(n) & SPD_F_H2)) {
+			conn = spd_conn(req->sp);
+			AN(conn);
+		}
+	}
+	if (me->picked != n) {
+		spd_owe(me);
+		spd_lock();
+		spd_begin(me, req, me->began);
+		if (me->slot < 0)
+			spd_retake(me);	/* from a waiting list: even above W */
+		spd_unlock();
+	}
+	me->picked = NULL;
+	SPD_FLAGS(n) &= ~SPD_F_GRANTED;
+	if (granted) {
+		if (spd_client_gone(req, conn))
+			return (spd_bury(me, req));
+		t = VTIM_real();
+		spd_timestamp(req, "Enqueue",
+		    vmax(req->t_prev, t - (double)SPD_WAIT(n) * 1e-9));
+		spd_timestamp(req, "Release", vmax(req->t_prev, t));
+	}
+	spd_runs(me, n);
+	if (SPD_FLAGS(n) & SPD_F_DRAWN)
+		(void)spd_lap(me, 1);
+	return (0);
+}
+
+/* Called with the objhead's lock: after this, the request may run elsewhere */
+void
+SPD_Disembark(struct req *req)
+{
+	struct rel_node *n = SPD_NODE(req);
+	struct spd_worker *me = &spd_me;
+	int64_t lap;
+
+	if (me->magic != SPD_WORKER_MAGIC || me->node != n)
+		return;				/* an ESI part, or no gate */
+	lap = spd_lap(me, SPD_FLAGS(n) & SPD_F_DRAWN);
+	if (lap > 0)
+		SPD_CPU(n) = (uint32_t)vmin_t(int64_t, UINT32_MAX,
+		    SPD_CPU(n) + (lap >> 4));
+	spd_runs(me, NULL);
+}
+
+/*--------------------------------------------------------------------
+ * Done: what it cost
+ */
+
+static uint32_t
+spd_scale(uint32_t flags)
+{
+
+	if (!(flags & SPD_F_DRAWN) || spd.sample <= 0)
+		return (REL_SCALE_ONE);
+	return ((uint32_t)(REL_SCALE_ONE / spd.sample));
+}
+
+/* An ESI part's answer is none */
+void
+SPD_Answer(struct req *req, uint16_t status)
+{
+	struct rel_node *n = SPD_NODE(req);
+
+	if (spd_me.magic == SPD_WORKER_MAGIC && spd_me.node == n &&
+	    NEW_Good(status))
+		SPD_FLAGS(n) |= SPD_F_GOOD;
+}
+
+/* What a request took */
+struct spd_spent {
+	int			measured;	/* its CPU time is */
+	int			drawn;		/* it was to be */
+	int			dear;		/* it ran for longer than expected */
+	int64_t			cpu, net;	/* ns */
+	uint64_t		bytes, wire;	/* sent */
+};
+
+static uint64_t
+spd_bytes(const struct spd_worker *me, const struct req *req, unsigned flags)
+{
+
+	if (flags & SPD_F_H2)
+		return (req->acct.resp_hdrbytes + req->acct.resp_bodybytes);
+	return (me->pipe_out > 0 ? me->pipe_out - me->piped : me->sent);
+}
+
+/* lap: CPU time since the last one, ns; -1: not measured */
+static int64_t
+spd_cpu(struct spd_worker *me, const struct rel_node *n, int drawn,
+    int64_t lap)
+{
+	int64_t cpu;
+
+	if (lap < 0) {
+		cpu = atomic_load_explicit(
+		    &spd_tenant_rel(n->tenant)->cpu_next,
+		    memory_order_relaxed);
+		me->unmeasured += cpu;
+		return (cpu);
+	}
+	cpu = lap + spd.residual + spd_take_owed(me);
+	if (METER_Cheap(me->meter) || drawn)
+		cpu += (int64_t)SPD_CPU(n) << 4;
+	if (!drawn)
+		cpu -= vmin_t(int64_t, lap, me->unmeasured);
+	me->unmeasured = 0;
+	return (cpu);
+}
+
+/* Locked */
+static void
+spd_done(struct rel_node *n, const struct spd_spent *s, int64_t now)
+{
+	struct spd_tenant *t = spd_tenant_rel(n->tenant);
+	int64_t cost;
+
+	SPD_LOCKED();
+	spd.nrequests++;
+	if (!(SPD_FLAGS(n) & SPD_F_SLOW))
+		(void)NIC_Correct(spd.nic,
+		    SPD_FLAGS(n) >> SPD_COUNTED_SHIFT, s->wire, now);
+	cost = ACC_Settle(&t->account, s->cpu / spd.cores, s->net);
+	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
+		cost = vmax(t->fixed[REL_CPU], t->fixed[REL_NET]);
+	/* Only what a draw alone has measured stands for others */
+	REL_Complete(spd.rel, n, cost, ACC_Scale(&t->account, s->measured &&
+	    !s->dear ? spd_scale(SPD_FLAGS(n)) : REL_SCALE_ONE), now);
+	spd_pay(t, now);
+	if (s->measured)
+		ACC_Sample(&spd.costs, &t->key, REL_CPU, s->cpu);
+	ACC_Sample(&spd.costs, &t->key, REL_NET, (int64_t)s->wire);
+	SPD_COUNT(t, requests, 1);
+	spd_new_answer(t, (SPD_FLAGS(n) & SPD_F_GOOD) != 0, now);
+	spd_estimate(t);
+	SPD_COUNT(t, cpu_ns, s->cpu);
+	SPD_COUNT(t, bytes, s->bytes);
+	SPD_COUNT(t, wait_ns, SPD_WAIT(n));
+	spd.vsc->completed++;
+	spd.vsc->measured += (unsigned)s->measured;
+}
+
+void
+SPD_Done(struct worker *wrk, struct req *req)
+{
+	struct rel_node *n = SPD_NODE(req);
+	struct spd_worker *me = &spd_me;
+	struct spd_spent s;
+	int64_t now, lap, v[4];
+
+	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
+	if (me->magic != SPD_WORKER_MAGIC || me->node == NULL ||
+	    me->node != n)
+		return;
+	now = METER_Now();
+	s.drawn = (SPD_FLAGS(n) & SPD_F_DRAWN) != 0;
+	s.dear = now - me->began > ACC_DEAR * me->charge * spd.cores;
+	lap = spd_lap(me, s.drawn || s.dear);
+	s.measured = lap >= 0;
+	s.bytes = spd_bytes(me, req, SPD_FLAGS(n));
+	s.wire = COST_Wire(s.bytes, cache_param->sandpaper_mtu,
+	    cache_param->sandpaper_header);
+	s.cpu = spd_cpu(me, n, s.drawn, lap);
+	s.net = spd_net((int64_t)s.wire);
+	v[0] = SPD_WAIT(n);
+	v[1] = s.cpu + me->piped_cpu;
+	v[2] = s.net + me->piped_net;
+	v[3] = me->charge;
+	spd_log(req, spd_tenant_rel(n->tenant), v, s.bytes + me->piped,
+	    s.measured);
+
+	spd_lock();
+	spd_sum_laps(me);
+	spd_done(n, &s, now);
+	spd_runs(me, NULL);
+	spd_unlock();
+	n->magic = 0;
+}
+
+/*--------------------------------------------------------------------
+ * Questions about a request
+ */
+
+const char *
+SPD_ReqTenant(const struct req *req, char *buf, size_t len)
+{
+	const struct rel_node *n = (const void *)req->sandpaper;
+	struct spd_tenant *t;
+
+	if (n->magic != REL_NODE_MAGIC || n->tenant == NULL)
+		return (NULL);
+	t = spd_tenant_rel(n->tenant);
+	(void)snprintf(buf, len, "%s", spd_name(t));
+	return (buf);
+}
+
+double
+SPD_ReqWait(const struct req *req)
+{
+	const struct rel_node *n = (const void *)req->sandpaper;
+
+	if (n->magic != REL_NODE_MAGIC)
+		return (0);
+	return ((double)SPD_WAIT(n) * 1e-9);
+}

@@ -1,0 +1,120 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The housekeeping thread: what has to happen by time and not by request.
+ *
+ *  - parameters take effect (Varnish does not tell the child)
+ *  - lingering connections go to Varnish's waiter
+ *  - every NIC_EPOCH: the link's rate is learned
+ *  - every SPD_STILL_LOOK: waits that are too long, a queue or workers that
+ *    stand still, and the tenants' counters
+ *  - every second: the residual, the number of threads, who was not seen
+ *  - somebody leads while slots are free
+ *
+ * It wakes every 50 ms, every 10 ms while connections linger.
+ */
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "spd.h"
+
+#include "vtim.h"
+
+#define SPD_LOOK_EVERY	100000000	/* ns */
+
+static pthread_t spd_keeper_thread;
+static struct residual residual;
+static struct poolmgr poolmgr;
+static _Atomic unsigned threads;		/* a pool should have */
+
+static void
+spd_second(int64_t now)
+{
+	struct poolmgr_snapshot s;
+	int64_t cpu;
+
+	spd_part_limit();
+	cpu = METER_Process();
+	memset(&s, 0, sizeof s);
+	spd_lock();
+	spd.residual = RESIDUAL_Update(&residual, now, cpu, spd.lap_sum,
+	    spd.nrequests);
+	spd.vsc->residual_ns = (uint64_t)spd.residual;
+	TEN_Tick(spd.tenants);
+	spd.vsc->tenants = TEN_Count(spd.tenants);
+	s.workers_per_core = cache_param->sandpaper_workers_per_core;
+	s.cores = spd.cores;
+	s.parsers = spd.parsers_max;
+	s.acceptors = 1;
+	s.lent = spd.lent;
+	s.fetches = spd.fetches;
+	s.h2_sessions = spd.h2_sessions;
+	s.writers = spd.writers;
+	s.pools = cache_param->wthread_pools;
+	s.reserve = cache_param->wthread_reserve;
+	s.min = cache_param->wthread_min;
+	s.max = cache_param->wthread_max;
+	spd_unlock();
+	threads = POOLMGR_Threads(&poolmgr, &s, now);
+	spd.vsc->threads_wanted = threads;
+}
+
+unsigned
+SPD_Herd(const struct pool *pp, unsigned min)
+{
+
+	CHECK_OBJ_NOTNULL(pp, POOL_MAGIC);
+	if (spd.mode != SPD_ON || DO_DEBUG(DBG_VTC_MODE))
+		return (min);
+	return (vmax_t(unsigned, min, threads));
+}
+
+static void * v_matchproto_(bgthread_t)
+spd_keeper(struct worker *wrk, void *priv)
+{
+	int64_t now, params = 0, epoch = 0, look = 0, second = 0;
+
+	AZ(priv);
+	while (1) {
+		now = METER_Now();
+		if (now - params >= 45000000) {
+			params = now;
+			spd_params();
+		}
+		if (spd.mode != SPD_OFF && now - epoch >= NIC_EPOCH) {
+			epoch = now;
+			spd_learn(now);
+		}
+		if (spd.mode != SPD_OFF)
+			spd_watch(now);
+		if (spd.mode != SPD_OFF && now - look >= SPD_LOOK_EVERY) {
+			look = now;
+			spd_look(now);
+			spd_new_keep(now);
+			spd_stat();
+		}
+		if (now - second >= 1000000000) {
+			second = now;
+			spd_second(now);
+		}
+		if (spd.live) {
+			spd_expire(wrk, spd.mode == SPD_OFF ? INT64_MAX : now);
+			if (spd_leaderless())
+				spd_summon();
+			spd_wake_leader();
+			Pool_Sumstat(wrk);
+		}
+		VTIM_sleep(spd.nparked > 0 ? 0.010 : 0.050);
+	}
+	NEEDLESS(return (NULL));
+}
+
+void
+spd_keeper_init(void)
+{
+
+	WRK_BgThread(&spd_keeper_thread, "sandpaper", spd_keeper, NULL);
+}

@@ -1,0 +1,238 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The client-side link: which interface it is, how fast, and who uses it.
+ *
+ * The interface is the one that has the local address of the first client
+ * connection from outside this machine.  Until there is one, loopback counts:
+ * a health check often comes first.  When the address leaves the machine, the
+ * next connection says which interface it is.  A link without one (a Unix
+ * socket) is not known, and nothing is held for it.
+ */
+
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "spd.h"
+
+#define SPD_RATE_UNKNOWN	10000000000ULL	/* bits/s, for costs only */
+#define SPD_BUSY	.75	/* of T: the link is busy */
+#define SPD_ALONE	INT64_C(10000000000)	/* ns */
+
+/*
+ * The learned rate outlives the child: this page is the manager's, made
+ * before main(), and shared with every child that it forks.
+ */
+struct spd_kept {
+	uint64_t	rate;
+	char		name[IF_NAMESIZE];	/* of the interface */
+};
+static struct spd_kept *kept;
+
+static void __attribute__((constructor))
+spd_keep(void)
+{
+	void *p;
+
+	p = mmap(NULL, sizeof *kept, PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (p != MAP_FAILED)
+		kept = p;
+}
+
+void
+spd_link_init(void)
+{
+
+	spd.rate = SPD_RATE_UNKNOWN;
+	NIC_Init(spd.nic, kept != NULL ? kept->rate : 0,
+	    cache_param->sandpaper_nic_rate, METER_Now());
+}
+
+/*--------------------------------------------------------------------
+ * Its address
+ */
+
+static int
+is_loopback(const struct sockaddr_storage *ss)
+{
+	const struct sockaddr_in *a4 = (const void *)ss;
+	const struct sockaddr_in6 *a6 = (const void *)ss;
+
+	if (ss->ss_family == AF_INET)
+		return (ntohl(a4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET);
+	return (IN6_IS_ADDR_LOOPBACK(&a6->sin6_addr));
+}
+
+/* A client has connected: which of our addresses is it? */
+void
+spd_link_seen(const struct sess *sp)
+{
+	struct sockaddr_storage ss;
+	socklen_t l = sizeof ss;
+	enum spd_address is;
+
+	if (spd.address == SPD_ADDRESS_OUTSIDE || sp->fd < 0)
+		return;
+	memset(&ss, 0, sizeof ss);
+	if (getsockname(sp->fd, (void *)&ss, &l) ||
+	    (ss.ss_family != AF_INET && ss.ss_family != AF_INET6))
+		return;
+	is = is_loopback(&ss) ? SPD_ADDRESS_LOOPBACK : SPD_ADDRESS_OUTSIDE;
+	spd_lock();
+	if (is > spd.address) {
+		spd.addr = ss;
+		spd.address = is;
+	}
+	spd_unlock();
+}
+
+/*--------------------------------------------------------------------
+ * Its rate
+ */
+
+/* Locked: what a byte costs from now on */
+void
+spd_set_rate(void)
+{
+	uint64_t rate = NIC_DrainRate(spd.nic);
+
+	spd.rate = rate != 0 ? rate : SPD_RATE_UNKNOWN;
+}
+
+static void
+spd_nic_gauges(int64_t now)
+{
+
+	SPD_LOCKED();
+	spd.vsc->nic_rate = NIC_Rate(spd.nic);
+	spd.vsc->nic_backlog = (uint64_t)NIC_Backlog(spd.nic, now);
+	spd.vsc->nic_closed_ns = (uint64_t)NIC_ClosedTime(spd.nic, now);
+}
+
+/* There is no link, or it is gone: the next client connection may say more */
+static void
+spd_no_link(int gone, int64_t now)
+{
+
+	spd_lock();
+	if (gone)
+		spd.address = SPD_ADDRESS_NONE;
+	spd.link_busy = spd.nic->rate > 0;	/* for all we know */
+	spd_nic_gauges(now);
+	spd_unlock();
+}
+
+/* The link is another interface now.  0: its speed is not known. */
+static void
+spd_new_link(const char *name, uint64_t speed)
+{
+	uint64_t rate = speed;
+
+	if (kept != NULL && kept->rate != 0 && !strcmp(kept->name, name))
+		rate = kept->rate;
+	spd_lock();
+	NIC_SetRate(spd.nic, rate);
+	spd_set_rate();
+	rate = NIC_Rate(spd.nic);
+	spd_unlock();
+	VSL(SLT_Debug, NO_VXID, "Sandpaper: net is the interface %s, its rate "
+	    "is %ju bits/s", name, (uintmax_t)rate);
+}
+
+void
+spd_learn(int64_t now)
+{
+	static uint64_t speed, last_tx;
+	static int64_t last;
+	static char name[IF_NAMESIZE];
+	struct sockaddr_storage ss;
+	char before[IF_NAMESIZE];
+	uint64_t tx, backlog;
+	double sent_rate;
+	int known, paced, learned = 0;
+
+	spd_lock();
+	known = spd.address != SPD_ADDRESS_NONE;
+	ss = spd.addr;
+	spd_unlock();
+	bprintf(before, "%s", name);
+	if (!known || spd_link(&ss, &tx, &backlog, &paced, &speed, name,
+	    sizeof name)) {
+		last = 0;
+		spd_no_link(known, now);
+		return;
+	}
+	if (strcmp(name, before)) {
+		spd_new_link(name, speed);
+		last = 0;
+	}
+	if (last == 0 || now <= last) {
+		last = now;
+		last_tx = tx;
+		return;
+	}
+	sent_rate = (double)(tx - last_tx) * 8e9 / (double)(now - last);
+	last_tx = tx;
+	last = now;
+	spd_lock();
+	if (paced)
+		NIC_Stop(spd.nic);
+	else
+		learned = NIC_Learn(spd.nic, tx, backlog, now);
+	if (learned) {
+		spd.vsc->nic_learned++;
+		if (kept != NULL) {
+			kept->rate = NIC_Rate(spd.nic);
+			bprintf(kept->name, "%s", name);
+		}
+	}
+	spd.link_busy = spd.nic->stood || (spd.nic->rate > 0 &&
+	    sent_rate >= SPD_BUSY * (double)spd.nic->rate);
+	spd_nic_gauges(now);
+	spd_set_rate();
+	spd_unlock();
+}
+
+/*--------------------------------------------------------------------
+ * Who uses it
+ */
+
+/*
+ * Nobody is held for the link's sake while one tenant alone has asked for
+ * SPD_ALONE: that would cost it throughput and wake-ups for nothing.
+ */
+void
+spd_note_user(const struct spd_tenant *t, int64_t now)
+{
+
+	SPD_LOCKED();
+	if (spd.asked != t) {
+		if (spd.asked != NULL)
+			spd.shared = now + SPD_ALONE;
+		spd.asked = t;
+	}
+	NIC_SetAlone(spd.nic, now >= spd.shared, now);
+}
+
+/* In the last epoch, or by what has been released since */
+int
+spd_link_busy(int64_t now)
+{
+	int busy = spd.link_busy;
+
+	if (!busy) {
+		spd_lock();
+		busy = NIC_Busy(spd.nic, now);
+		spd_unlock();
+	}
+	return (busy);
+}

@@ -1,0 +1,109 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Records of the log.
+ *
+ * Ten numbers a request, two digits at a time: printf("%.6f") costs a
+ * microsecond.
+ */
+
+#include "config.h"
+
+#include <string.h>
+
+#include "spd.h"
+
+static const char digits[] =
+    "00010203040506070809" "10111213141516171819"
+    "20212223242526272829" "30313233343536373839"
+    "40414243444546474849" "50515253545556575859"
+    "60616263646566676869" "70717273747576777879"
+    "80818283848586878889" "90919293949596979899";
+
+/* The last n digits of u; n is even */
+static char *
+spd_digits(char *p, uint64_t u, unsigned n)
+{
+	char *q;
+
+	for (q = p + n; q > p; u /= 100) {
+		q -= 2;
+		memcpy(q, digits + u % 100 * 2, 2);
+	}
+	return (p + n);
+}
+
+static char *
+spd_uint(char *p, uint64_t u)
+{
+	uint64_t pairs = u;
+	unsigned n = 0;
+
+	while (pairs >= 100) {
+		pairs /= 100;
+		n += 2;
+	}
+	if (pairs >= 10)
+		return (spd_digits(p, u, n + 2));
+	*p++ = (char)('0' + pairs);
+	return (spd_digits(p, u, n));
+}
+
+static char *
+spd_sec(char *p, double d)
+{
+	uint64_t us = d > 0 ? (uint64_t)(d * 1e6 + .5) : 0;
+
+	p = spd_uint(p, us / 1000000);
+	*p++ = '.';
+	return (spd_digits(p, us % 1000000, 6));
+}
+
+void
+spd_timestamp(struct req *req, const char *event, vtim_real now)
+{
+	char b[96], *p;
+
+	p = b + strlen(event);
+	memcpy(b, event, (size_t)(p - b));
+	*p++ = ':';
+	*p++ = ' ';
+	p = spd_sec(p, now);
+	*p++ = ' ';
+	p = spd_sec(p, now - req->t_first);
+	*p++ = ' ';
+	p = spd_sec(p, now - req->t_prev);
+	*p = '\0';
+	VSLbs(req->vsl, SLT_Timestamp, TOSTRAND(b));
+	req->t_prev = now;
+}
+
+void
+spd_log(struct req *req, struct spd_tenant *t, const int64_t v[4],
+    uint64_t bytes, int measured)
+{
+	char b[TEN_NAME_MAX + 160], *p;
+	const char *name = spd_name(t);
+	int i;
+
+	p = b + strlen(name);
+	memcpy(b, name, (size_t)(p - b));
+	for (i = 0; i < 4; i++) {
+		*p++ = ' ';
+		p = spd_sec(p, (double)v[i] * 1e-9);
+	}
+	*p++ = ' ';
+	p = spd_uint(p, bytes);
+	*p++ = ' ';
+	*p++ = measured ? 'm' : 'e';
+	*p = '\0';
+	VSLbs(req->vsl, SLT_Sandpaper, TOSTRAND(b));
+}
+
+void
+spd_log_excess(struct vsl_log *vsl, const struct spd_excess *e)
+{
+
+	VSLb(vsl, SLT_Error, "Sandpaper: limit reached: tenant %s has %u of at "
+	    "most %u %s", e->tenant, e->value, e->limit, e->what);
+}

@@ -1,0 +1,49 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * All of it, and its start in the order of the floors.
+ */
+
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "spd.h"
+
+struct spd spd;
+
+static void
+spd_assert_held(void *priv)
+{
+
+	AZ(priv);
+	SPD_LOCKED();
+}
+
+void
+SPD_Init(void)
+{
+
+	spd.magic = SPD_MAGIC;
+	spd.vsc = VSC_sandpaper_New(NULL, NULL, "");
+	AN(spd.vsc);
+	spd_lock_init();
+	PTOK(pthread_key_create(&spd_key, spd_thread_ends));
+	spd.cores = 1;
+	spd.limit = spd.vsc->slots = 1;
+	spd.slots_max = SPD_SLOTS_MAX;
+	spd.rel = REL_New(0, spd.limit, REL_OPT_ALL, spd_assert_held, NULL);
+	AN(spd.rel);
+	spd_link_init();
+	spd_conn_init();
+	spd_ready_init();
+	spd_poll_init();
+	spd_task_init(spd_find_work);
+	spd_lock();
+	spd_tenants_init();
+	spd_unlock();
+	spd_params();
+	spd_cli_show_init();
+	spd_cli_debug_init();
+	spd_keeper_init();
+}

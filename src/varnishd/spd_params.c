@@ -1,0 +1,67 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Parameters take effect.  Varnish does not tell the child: the keeper looks.
+ */
+
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "spd.h"
+
+void
+spd_params(void)
+{
+	static unsigned tenants_max;
+	enum spd_mode mode = cache_param->sandpaper;
+	unsigned policy, limit, cores;
+	int drain, failed = 0;
+
+	spd_counter();
+	cores = cache_param->sandpaper_cores;
+	if (cores == 0)
+		cores = POOLMGR_Cores("");
+	limit = POOLMGR_Slots(cache_param->sandpaper_workers_per_core, cores);
+	limit = vmin_t(unsigned, limit, SPD_SLOTS_MAX / 2);
+	policy = cache_param->sandpaper_policy;
+	if (mode != SPD_ON) {
+		limit = SPD_SLOTS_MAX / 2;
+		policy = (unsigned)REL_PolicyByName("fifo");
+	}
+
+	spd_lock();
+	spd.cores = cores;
+	spd.parsers_max = vmax_t(unsigned, 2, cores);
+	spd_costs(policy);
+	if (tenants_max != cache_param->sandpaper_tenants_max) {
+		tenants_max = cache_param->sandpaper_tenants_max;
+		failed = TEN_SetMax(spd.tenants, tenants_max);
+	}
+	spd_new_params();
+	if (REL_GetPolicy(spd.rel) != policy)
+		AZ(REL_SetPolicy(spd.rel, policy, METER_Now()));
+	REL_SetOptions(spd.rel, mode == SPD_ON ? REL_OPT_ALL :
+	    REL_OPT_ALL & ~REL_OPT_LIMITS);
+	spd.synchronised = REL_Synchronised(spd.rel);
+	REL_SetRound(spd.rel, (int64_t)(cache_param->sandpaper_round * 1e9));
+	if (spd.limit != limit) {
+		spd.limit = limit;
+		REL_SetSlots(spd.rel, limit);
+		spd.vsc->slots = limit;
+	}
+	if (mode != spd.mode && mode == SPD_OFF)
+		spd_timer(METER_Now());		/* the leader goes home */
+	spd.mode = mode;
+	drain = mode == SPD_OFF && (REL_Waiting(spd.rel) > 0 ||
+	    spd.nready > 0 || spd.nparked > 0 || spd.running > 0);
+	spd.live = mode != SPD_OFF || drain;
+	spd_unlock();
+	if (failed)
+		VSL(SLT_Error, NO_VXID, "Sandpaper: no memory for %u "
+		    "tenants: the last limit stays in use, lower "
+		    "sandpaper_tenants_max",
+		    tenants_max);
+	/* More slots, another order: what waits may go */
+	spd_dispatch();
+}

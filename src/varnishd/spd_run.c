@@ -1,0 +1,442 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What a free worker does next.
+ *
+ * Slots are counted, threads are provided for them.  A worker that ends a
+ * request keeps its slot and picks the next release itself (SPD_Next()), so that
+ * under load a request costs no hand-over.  Whoever frees a slot otherwise, or
+ * adds a request from outside of a worker, calls spd_dispatch().
+ *
+ * At most P workers parse.
+ */
+
+#include "config.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spd.h"
+
+#define SPD_BATCH	16		/* requests in one hold of the lock */
+#define SPD_PARSE_RUN	8		/* connections parsed before a release */
+#define SPD_YIELD	500000		/* ns, well below a time slice */
+#define SPD_SUM_TURNS	32		/* requests between two summings */
+
+/*--------------------------------------------------------------------
+ * Hand releases to pool threads, as many as there are slots
+ */
+
+void
+spd_dispatch(void)
+{
+	struct req *req[SPD_BATCH];
+	unsigned n, u;
+	int64_t now, when;
+	int slot, deputy;
+
+	do {
+		n = 0;
+		now = METER_Now();
+		spd_lock();
+		while (n < SPD_BATCH && spd.running < spd.limit &&
+		    !spd_hold(now)) {
+			slot = spd_take();
+			if (slot < 0)
+				break;
+			req[n] = spd_release(now, slot, &when);
+			if (req[n] == NULL) {
+				spd_timer(when);
+				spd_give(slot);
+				break;
+			}
+			n++;
+		}
+		deputy = !spd.deputy && REL_Waiting(spd.rel) > 0 &&
+		    spd.running < spd.limit && spd_hold(now);
+		spd_unlock();
+		/* A release has its slot: it must never be refused, and not
+		 * wait behind requests that have none. */
+		for (u = 0; u < n; u++)
+			spd_run(req[u]);
+	} while (n == SPD_BATCH);
+	if (deputy)
+		spd_summon();
+}
+
+/*--------------------------------------------------------------------
+ * A slot that a worker waits with
+ */
+
+void
+spd_lend(void)
+{
+	struct spd_worker *me = &spd_me;
+	int lead;
+
+	spd_lock();
+	REL_Progress(spd.rel, me->node, REL_NET, METER_Now());
+	spd_give_mine(me);
+	me->lent = 1;
+	spd.lent++;
+	spd.vsc->lent = spd.lent;
+	spd.vsc->lendings++;
+	lead = spd_unwatched();
+	spd_unlock();
+	spd_dispatch();
+	if (lead)
+		spd_summon();
+}
+
+void
+SPD_Rejoin(void)
+{
+	struct spd_worker *me = &spd_me;
+
+	if (!me->lent)
+		return;
+	spd_lock();
+	AN(spd.lent);
+	spd.lent--;
+	spd.vsc->lent = spd.lent;
+	spd_retake(me);
+	me->lent = 0;
+	spd_unlock();
+	me->fresh = METER_Now();
+}
+
+/*--------------------------------------------------------------------
+ * A worker begins a request, or ends a connection's turn
+ */
+
+/* Locked.  This worker runs this request from now on */
+void
+spd_begin(struct spd_worker *me, struct req *req, int64_t now)
+{
+	struct rel_node *n = SPD_NODE(req);
+	struct spd_conn *conn;
+
+	SPD_LOCKED();
+	me->began = now;
+	me->late = 0;
+	me->charge = n->charge;
+	spd_turn_to(me, spd_tenant_rel(n->tenant), now);
+	if (!(SPD_FLAGS(n) & SPD_F_GRANTED) || SPD_FLAGS(n) & SPD_F_H2)
+		return;
+	conn = spd_conn_fd(req->sp->fd);
+	AN(conn);
+	assert(conn->sp == req->sp && conn->state == SPD_QUEUED);
+	conn->state = SPD_BUSY;
+}
+
+/* Locked.  This worker has nothing more to do with the connection that it read
+ * from: it parses no more, and parks it. */
+static void
+spd_end_turn(struct spd_worker *me, int64_t now)
+{
+	struct spd_conn *c = me->parks;
+
+	SPD_LOCKED();
+	if (me->parsing) {
+		me->parsing = 0;
+		AN(spd.parsers);
+		spd.parsers--;
+	}
+	me->parks = NULL;
+	if (c != NULL && !spd_park_locked(c, now + me->parks_for, 0))
+		spd_ready_push(c);
+}
+
+/*
+ * It parses no more, though it goes on with that connection: it waits for the
+ * rest as stock does, or runs the request.  It may have the slot of its last
+ * request still, which no request needs.
+ */
+void
+spd_parsed(void)
+{
+	struct spd_worker *me = &spd_me;
+	int waiting = 0, ready;
+
+	if (me->magic != SPD_WORKER_MAGIC || (!me->parsing && me->slot < 0))
+		return;
+	AZ(me->parks);
+	spd_lock();
+	spd_end_turn(me, 0);
+	if (me->slot >= 0 && me->node == NULL) {
+		spd_give_mine(me);
+		waiting = REL_Waiting(spd.rel) > 0;
+	}
+	ready = spd_may_parse();
+	spd_unlock();
+	if (waiting)
+		spd_dispatch();
+	if (ready)
+		spd_summon();
+}
+
+/*--------------------------------------------------------------------
+ * What a free worker does next
+ */
+
+enum spd_next {
+	SPD_RUN,		/* wrk->task is set */
+	SPD_IDLE,		/* nothing, back to the pool */
+	SPD_SLEEP,		/* nothing, slots are free, nobody leads */
+	SPD_DEPUTISE		/* nothing, new requests are held back, or have
+				 * no slot, and nobody is the deputy */
+};
+
+/* Locked.  A worker without a slot is not to take another request */
+static int
+spd_crowded(int64_t now)
+{
+
+	return (spd_hold(now) || spd.running >= spd.limit);
+}
+
+/* Locked.  There is nothing to do for this worker */
+static enum spd_next
+spd_rest(struct spd_worker *me, int64_t now)
+{
+
+	SPD_LOCKED();
+	me->parsed = 0;
+	spd_turn_to(me, NULL, now);
+	if (spd.mode == SPD_OFF)
+		return (SPD_IDLE);
+	if (spd_held_back(now))
+		spd_timer(now + SPD_NAP);
+	if (spd_crowded(now))
+		return (spd.deputy ? SPD_IDLE : SPD_DEPUTISE);
+	if (!spd.leader)
+		return (SPD_SLEEP);
+	/* Requests were released during the nap: a deputy will be needed
+	 * again soon */
+	return (me->napped && !spd.deputy &&
+	    me->nap_released < spd.vsc->released ? SPD_DEPUTISE : SPD_IDLE);
+}
+
+static enum spd_next
+spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
+{
+	struct pool_task *task;
+	struct spd_conn *c;
+	struct req *req;
+	int64_t when;
+	int slot;
+
+	SPD_LOCKED();
+	task = spd_stranded();
+	if (task != NULL) {
+		if (me->slot >= 0)
+			spd_give_mine(me);	/* it has its own */
+		spd_turn_to(me, NULL, now);
+		SPD_TASK(wrk)->func = task->func;
+		SPD_TASK(wrk)->priv = task->priv;
+		me->parsed = 0;
+		return (SPD_RUN);
+	}
+	if (me->slot >= 0 && (spd_robbed(me) || spd.running > spd.limit))
+		spd_give_mine(me);	/* somebody rejoined, or W shrank */
+	if (me->slot < 0 && !me->late && spd_crowded(now))
+		return (spd_rest(me, now));
+	if (spd.parsers < spd.parsers_max && me->parsed < SPD_PARSE_RUN &&
+	    (c = spd_ready_pop(now)) != NULL) {
+		spd.parsers++;
+		me->parsing = 1;
+		me->parsed++;
+		spd_turn_to(me, c->tenant, now);
+		SPD_TASK(wrk)->func = c->func;
+		SPD_TASK(wrk)->priv = c->priv;
+		return (SPD_RUN);
+	}
+	if (me->slot < 0 && spd.running < spd.limit &&
+	    REL_Waiting(spd.rel) > 0 && (slot = spd_take()) >= 0)
+		spd_own(me, slot);
+	if (me->slot >= 0) {
+		req = spd_release(now, me->slot, &when);
+		if (req != NULL) {
+			me->picked = SPD_NODE(req);
+			spd_begin(me, req, now);
+			SPD_TASK(wrk)->func = SPD_TASK(req)->func;
+			SPD_TASK(wrk)->priv = SPD_TASK(req)->priv;
+			me->parsed = 0;
+			return (SPD_RUN);
+		}
+		spd_timer(when);
+		spd_give_mine(me);
+	}
+	if (me->parsed > 0 && spd_may_parse()) {
+		me->parsed = 0;
+		return (spd_pick(wrk, me, now));
+	}
+	return (spd_rest(me, now));
+}
+
+/* Leave the loop: with another task to do, or because Sandpaper is off */
+static void
+spd_leave(struct spd_worker *me)
+{
+	int64_t now = METER_Now();
+	int summon, waiting;
+
+	spd_lock();
+	spd_end_turn(me, now);
+	if (me->slot >= 0)
+		spd_give_mine(me);
+	spd_turn_to(me, NULL, now);
+	me->parsed = 0;
+	summon = spd_unwatched() && spd.mode != SPD_OFF;
+	waiting = REL_Waiting(spd.rel) > 0;
+	spd_unlock();
+	if (waiting)
+		spd_dispatch();
+	if (summon)
+		spd_summon();
+}
+
+/*
+ * All slots of a core have a runnable worker under load.  One that is
+ * preempted within a request strands it until the others have had their
+ * time slices, which is what a tail is made of.  So a worker that has run
+ * for a part of a slice, since it was woken or yielded last, lets the next
+ * one run while it has no request.  Returns the time.
+ */
+static int64_t
+spd_yield(struct spd_worker *me)
+{
+	int64_t now = METER_Now();
+
+	if (me->slot < 0 || spd.running <= spd.cores ||
+	    now - me->fresh < SPD_YIELD)
+		return (now);
+	spd_lock();
+	spd_end_turn(me, now);
+	spd_unlock();
+	(void)sched_yield();
+	me->fresh = METER_Now();
+	return (me->fresh);
+}
+
+/*
+ * A task that waits in the queues of this worker's pool goes first, if the pool
+ * would give it to this worker: of less urgent ones, it keeps some until more
+ * threads are idle.  The worker takes it here.  If it only went back for it, the
+ * call for another leader could take the idle thread that the pool wants to
+ * have before it gives the task away.
+ */
+static int
+spd_vital(struct worker *wrk)
+{
+
+	return (spd_pool_waits(wrk->pool) && WRK_TaskTake(wrk));
+}
+
+/* A worker is free: its last task has ended.  1: it has another one to do, an
+ * HTTP/2 session or that of a debugging transport */
+static int
+spd_task_ends(struct worker *wrk, struct spd_worker *me)
+{
+
+	spd_runs(me, NULL);
+	me->picked = NULL;
+	me->napped = 0;
+	wrk->stats->summs++;
+	spd_owe(me);
+	if (SPD_TASK(wrk)->func != NULL) {
+		if (me->conn != NULL)
+			spd_disarm(me->conn);
+		return (1);
+	}
+	me->conn = NULL;
+	/* As the pool does between two tasks */
+	if (WS_Overflowed(wrk->aws))
+		wrk->stats->ws_thread_overflow++;
+	WS_Rollback(wrk->aws, 0);
+	wrk->seen_methods = 0;
+	return (0);
+}
+
+/* It has something to do: may others help? */
+static void
+spd_goes(struct spd_worker *me, int waiting, int lead)
+{
+
+	if (me->parsing && !METER_Cheap(me->meter) && spd_drawn(me)) {
+		(void)spd_lap(me, 1);
+		me->turn_drawn = 1;
+	}
+	if (waiting)
+		spd_dispatch();
+	if (lead)
+		spd_summon();
+}
+
+/* Not asked here: is Sandpaper off and drained?  A worker that was called must
+ * look, since a request may have passed the gate after the keeper saw that. */
+void
+spd_find_work(struct worker *wrk)
+{
+	struct spd_worker *me;
+	enum spd_next next;
+	int64_t now;
+	int waiting, crowded, lead, looked = 0;
+
+	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
+	me = spd_self();
+	if (spd_task_ends(wrk, me)) {
+		spd_leave(me);
+		return;
+	}
+	now = spd_yield(me);
+	if (++me->turns >= SPD_SUM_TURNS && Pool_TrySumstat(wrk))
+		me->turns = 0;
+	while (1) {
+		if (spd_pool_ends(wrk->pool) || spd_vital(wrk)) {
+			spd_leave(me);
+			return;
+		}
+		if (!looked && now - spd.harvested > SPD_HARVEST) {
+			looked = 1;
+			spd_look_now(me, now);
+		}
+		spd_lock();
+		spd_end_turn(me, now);
+		next = spd_pick(wrk, me, now);
+		waiting = REL_Waiting(spd.rel) > 0;
+		crowded = spd_crowded(now);
+		lead = crowded ? !spd.deputy :
+		    !spd.leader || (!me->parsing && spd_may_parse());
+		if (next == SPD_SLEEP && !looked) {
+			looked = 1;
+			spd_unlock();
+			spd_look_now(me, now);
+		} else if (next == SPD_SLEEP) {
+			spd_sleep(wrk);		/* unlocks */
+			spd_unowned(me);
+			looked = 1;
+			now = me->fresh;
+		} else if (next == SPD_DEPUTISE) {
+			spd_nap(wrk, me, now);	/* unlocks */
+			looked = !me->late;
+			now = me->fresh;
+		} else
+			break;
+	}
+	spd_unlock();
+	if (next == SPD_RUN)
+		spd_goes(me, waiting && !crowded, lead);
+	else
+		me->late = 0;
+}
+
+void
+SPD_Next(struct worker *wrk)
+{
+
+	if (spd.live || (spd_me.magic == SPD_WORKER_MAGIC &&
+	    (spd_me.slot >= 0 || spd_me.parsing || spd_me.parks != NULL)))
+		spd_find_work(wrk);
+}

@@ -1,0 +1,155 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Whose request is this?  The Host header, as VCL will see it, in lower
+ * case and without port and trailing dot, gives a name; the active VCL's
+ * map (spd_hostmap.c) may say that it is another's; the table of names
+ * (tenants/table.h) gives the tenant.  All of that happens before the
+ * releaser's lock is taken; only a name that was never seen takes it.
+ */
+
+#include "config.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spd.h"
+
+#include "vrnd.h"
+
+/*--------------------------------------------------------------------
+ * A tenant's record: ours, then the releaser's
+ */
+
+/*
+ * Nothing waits, runs, is fetched or owed, and no connection waits to be
+ * parsed.  A Host that is proven stays so, however many others are invented,
+ * and a Host with evidence keeps it.
+ * (Connections that only remember it look at its generation.)
+ */
+static int v_matchproto_(ten_idle_f)
+spd_tenant_idle(void *priv, struct ten_record *r)
+{
+	struct spd_tenant *t = TEN_Host(r);
+
+	AZ(priv);
+	SPD_LOCKED();
+	return (REL_TenantIdle(spd.rel, t->rel) && VTAILQ_EMPTY(&t->ready) &&
+	    t->writers == 0 && t->fetches == 0 && !spd_new_stays(t));
+}
+
+static void v_matchproto_(ten_life_f)
+spd_tenant_born(void *priv, struct ten_record *r)
+{
+	struct spd_tenant *t = TEN_Host(r);
+
+	AZ(priv);
+	INIT_OBJ(t, SPD_TENANT_MAGIC);
+	VTAILQ_INIT(&t->ready);
+	t->rel = REL_TenantInit(spd.rel, (char *)t + spd_own_size(),
+	    REL_WEIGHT_ONE);
+	spd_estimate(t);
+	spd_new_begin(t);
+	spd.vsc->tenants_created++;
+}
+
+static void v_matchproto_(ten_life_f)
+spd_tenant_died(void *priv, struct ten_record *r)
+{
+	struct spd_tenant *t = TEN_Host(r);
+
+	AZ(priv);
+	spd_new_end(t);
+	REL_TenantFini(spd.rel, t->rel);
+	FINI_OBJ(t);
+	spd.vsc->tenants_evicted++;
+}
+
+/*--------------------------------------------------------------------
+ * The name of a request's tenant
+ */
+
+static size_t
+spd_host(const struct req *req, char *name)
+{
+	const char *h, *e, *p;
+	size_t l = 0;
+
+	/* Names in parentheses are ours */
+	if (!http_GetHdr(req->http, H_Host, &h) || *h == '\0' || *h == '(') {
+		memcpy(name, SPD_NOHOST, sizeof SPD_NOHOST);
+		return (sizeof SPD_NOHOST - 1);
+	}
+	/* Without a port, which is digits.  Some read a:80@b as a, some as b:
+	 * it is neither one's */
+	e = p = strchr(h, '\0');
+	while (p > h && isdigit((unsigned char)p[-1]))
+		p--;
+	if (p > h && p[-1] == ':')
+		e = p - 1;
+	for (; h < e && l < TEN_NAME_MAX; h++)
+		name[l++] = (char)tolower((unsigned char)*h);
+	if (l > 1 && name[l - 1] == '.')
+		l--;
+	if (l == 0) {
+		memcpy(name, SPD_NOHOST, sizeof SPD_NOHOST);
+		l = sizeof SPD_NOHOST - 1;
+	}
+	name[l] = '\0';
+	return (l);
+}
+
+size_t
+spd_tenant_name(const struct req *req, char *name)
+{
+	char host[TEN_NAME_MAX + 1];
+	size_t l;
+
+	l = spd_host(req, host);
+	return (spd_map_name(host, l, name));
+}
+
+/* Without the lock; NULL: never seen.  Look again under the lock. */
+struct spd_tenant *
+spd_tenant_find(const char *name, size_t l)
+{
+	struct ten_record *r;
+
+	r = TEN_Find(spd.tenants, name, l);
+	return (r == NULL ? NULL : TEN_Host(r));
+}
+
+/* With it: is this still that tenant?  If not, find or make it. */
+struct spd_tenant *
+spd_tenant_check(struct spd_tenant *t, const char *name, size_t l)
+{
+	struct ten_record *r;
+
+	SPD_LOCKED();
+	if (t != NULL && TEN_Is(TEN_OfHost(t), name, l))
+		return (t);
+	r = TEN_Add(spd.tenants, name, l);
+	spd.vsc->tenants = TEN_Count(spd.tenants);
+	spd.vsc->tenants_overflow = TEN_Overflows(spd.tenants);
+	t = TEN_Host(r);
+	CHECK_OBJ_NOTNULL(t, SPD_TENANT_MAGIC);
+	return (t);
+}
+
+void
+spd_tenants_init(void)
+{
+	static const struct ten_ops ops = {
+		.idle = spd_tenant_idle,
+		.born = spd_tenant_born,
+		.died = spd_tenant_died,
+	};
+	struct ten_ops o = ops;
+	uint8_t seed[16];
+
+	AZ(VRND_RandomCrypto(seed, sizeof seed));
+	o.host_size = spd_own_size() + REL_TenantSize();
+	spd.tenants = TEN_New(cache_param->sandpaper_tenants_max, &o, seed);
+	AN(spd.tenants);
+}

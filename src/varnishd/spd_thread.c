@@ -1,0 +1,162 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * This thread: its meter, its laps, and which counter measures.
+ *
+ * A lap is the CPU time since the clock was last read.
+ */
+
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/syscall.h>
+
+#include "spd.h"
+
+__thread struct spd_worker spd_me;
+pthread_key_t spd_key;
+
+struct spd_worker *
+spd_self(void)
+{
+
+	if (spd_me.magic == SPD_WORKER_MAGIC) {
+		if (spd_me.meter->src != spd.source) {
+			METER_Close(spd_me.meter);
+			METER_Open(spd_me.meter, spd.source);
+		}
+		return (&spd_me);
+	}
+	memset(&spd_me, 0, sizeof spd_me);
+	spd_me.magic = SPD_WORKER_MAGIC;
+	spd_me.slot = -1;
+	spd_me.rnd = (uint64_t)METER_Now() * 2654435761U ^
+	    (uint64_t)(uintptr_t)&spd_me;
+	METER_Open(spd_me.meter, spd.source);
+	PTOK(pthread_getcpuclockid(pthread_self(), &spd_me.clock));
+	spd_me.tid = (pid_t)syscall(SYS_gettid);
+	PTOK(pthread_setspecific(spd_key, &spd_me));
+	return (&spd_me);
+}
+
+/* A thread ends: its meter may have a file descriptor */
+void
+spd_thread_ends(void *priv)
+{
+	struct spd_worker *me;
+
+	CAST_OBJ_NOTNULL(me, priv, SPD_WORKER_MAGIC);
+	assert(me->slot < 0);
+	METER_Close(me->meter);
+	FINI_OBJ(me);
+}
+
+/* CPU since the last lap, ns; -1: not measured, the lap goes on */
+int64_t
+spd_lap(struct spd_worker *me, int wanted)
+{
+	int64_t lap;
+
+	lap = METER_LapIf(me->meter, wanted);
+	if (lap > 0)
+		me->laps += lap;
+	return (lap);
+}
+
+/* xorshift64*: 1 with the chance of sandpaper_sample.  Nobody can foresee it
+ * without our memory. */
+int
+spd_drawn(struct spd_worker *me)
+{
+
+	me->rnd ^= me->rnd >> 12;
+	me->rnd ^= me->rnd << 25;
+	me->rnd ^= me->rnd >> 27;
+	return ((double)((me->rnd * 2685821657736338717ULL) >> 11) * 0x1p-53 <
+	    spd.sample);
+}
+
+/*--------------------------------------------------------------------
+ * The counter
+ */
+
+#define SPD_NOTE	256
+
+static char counter_note[SPD_NOTE];	/* locked */
+static int logged;			/* locked */
+
+/* Which counter is in use, and why not the one that was asked for */
+static void
+spd_log_counter(void)
+{
+	const struct meter_source *src = spd.source;
+	char note[SPD_NOTE];
+
+	spd_lock();
+	memcpy(note, counter_note, sizeof note);
+	spd_unlock();
+	VSL(SLT_Debug, NO_VXID, "Sandpaper: CPU time is measured by %s%s",
+	    src->name, src->rseq ? ", for every request" :
+	    ", for a sample of requests");
+	if (note[0] != '\0')
+		VSL(SLT_Notice, NO_VXID, "Sandpaper: %s", note);
+}
+
+/* When the first VCL is used: before it, tests expect a quiet log */
+void
+spd_log_start(void)
+{
+	int log;
+
+	spd_lock();
+	log = !logged;
+	logged = 1;
+	spd_unlock();
+	if (!log)
+		return;
+	spd_log_counter();
+	/* By default vsl_mask hides Debug records, but no Notice */
+	VSL(strcmp(SPD_SECURITY_PATCHES, "none") ? SLT_Debug : SLT_Notice,
+	    NO_VXID, "Sandpaper: security patches: %s", SPD_SECURITY_PATCHES);
+}
+
+void
+spd_counter(void)
+{
+	static char asked[SANDPAPER_COUNTER_MAX];
+	char now[SANDPAPER_COUNTER_MAX], note[SPD_NOTE] = "";
+	/* Workers may still use an older one: none is ever freed */
+	static struct source {
+		struct meter_source	src[1];
+		struct source		*older;
+	} *newest;
+	struct source *s;
+	int log;
+
+	memcpy(now, TRUST_ME(cache_param->sandpaper_counter.name), sizeof now);
+	now[sizeof now - 1] = '\0';
+	if (!strcmp(asked, now))
+		return;
+	memcpy(asked, now, sizeof asked);
+	s = calloc(1, sizeof *s);
+	AN(s);
+	if (METER_Choose(s->src, now, note, sizeof note)) {
+		/* METER_Check() in the manager let it pass */
+		VSL(SLT_Error, NO_VXID, "Sandpaper: %s", note);
+		free(s);
+		return;
+	}
+	s->older = newest;
+	newest = s;
+	spd_lock();
+	spd.source = s->src;
+	memcpy(counter_note, note, sizeof counter_note);
+	log = logged;
+	spd_unlock();
+	if (log)
+		spd_log_counter();
+}

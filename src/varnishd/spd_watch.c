@@ -1,0 +1,237 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What stalls: requests that wait for too long, a queue and workers that stand
+ * still.
+ */
+
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "spd.h"
+
+/*--------------------------------------------------------------------
+ * A worker that holds a slot although its CPU clock stands still waits for
+ * something that we have no hook for: a VMOD's I/O, a lock.  Its slot is
+ * taken away, as if it had lent it.  But not if all that it waits for is a
+ * core: on a loaded machine that may take as long.
+ */
+
+#define SPD_STILL	200000000	/* ns */
+#define SPD_LONG	20000000	/* ns: who began later is not looked at */
+#define SPD_LOOKED	256		/* slots a look, at most */
+
+static int64_t
+cpu_of(clockid_t clock)
+{
+	struct timespec ts;
+
+	if (clock_gettime(clock, &ts))
+		return (-1);		/* it has ended */
+	return ((int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec);
+}
+
+/* Would this thread run if it had a core?  Where Linux does not say, 0. */
+static int
+spd_runnable(pid_t tid)
+{
+	char path[48], stat[128];
+	const char *p;
+	ssize_t l;
+	int fd;
+
+	bprintf(path, "/proc/self/task/%d/stat", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return (0);
+	l = read(fd, stat, sizeof stat - 1);
+	(void)close(fd);
+	stat[vmax_t(ssize_t, l, 0)] = '\0';
+	p = strrchr(stat, ')');		/* the name's, which may have others */
+	return (p != NULL && !strncmp(p, ") R", 3));
+}
+
+/* Locked.  1: it has stood still for too long */
+static int
+spd_still(struct spd_worker *w, int64_t cpu, int runnable, int64_t now)
+{
+
+	SPD_LOCKED();
+	if (w->looked_began != w->began)
+		w->first_cpu = cpu;
+	if (w->looked_began != w->began || cpu < 0 || runnable ||
+	    cpu - w->looked_cpu > 10000) {
+		w->looked_began = w->began;
+		w->looked_cpu = cpu;
+		w->still = now;
+		return (0);
+	}
+	return (now - w->still >= SPD_STILL);
+}
+
+/* At the CPU clocks of the workers whose requests run for long */
+void
+spd_watch(int64_t now)
+{
+	static unsigned at;		/* in the map: looks go around */
+	int64_t cpu[SPD_LOOKED];
+	clockid_t clock[SPD_LOOKED];
+	pid_t tid[SPD_LOOKED];		/* 0: it is not asked if it runs */
+	int slot[SPD_LOOKED], runnable[SPD_LOOKED], s;
+	struct spd_worker *w;
+	uint64_t taken;
+	unsigned words, n = 0, u, owners = 0, stolen = 0;
+
+	spd_lock();
+	for (words = 0; words < SPD_SLOTS_MAX / 64 &&
+	    owners + 64 <= SPD_LOOKED; words++) {
+		taken = spd.slots[at];
+		for (; taken != 0; taken &= taken - 1, owners++) {
+			s = (int)at * 64 + __builtin_ctzll(taken);
+			w = spd.owner[s];
+			if (w == NULL || now - w->began < SPD_LONG)
+				continue;
+			slot[n] = s;
+			tid[n] = w->looked_began == w->began &&
+			    now - w->still >= SPD_STILL ? w->tid : 0;
+			clock[n++] = w->clock;
+		}
+		at = (at + 1) % (SPD_SLOTS_MAX / 64);
+	}
+	spd_unlock();
+	if (n == 0)
+		return;
+	for (u = 0; u < n; u++) {
+		cpu[u] = cpu_of(clock[u]);
+		runnable[u] = tid[u] != 0 && spd_runnable(tid[u]);
+	}
+	spd_lock();
+	for (u = 0; u < n; spd_pause(u++)) {
+		w = spd.owner[slot[u]];
+		if (w == NULL || w->clock != clock[u])
+			continue;		/* it has been given back */
+		if (!spd_still(w, cpu[u], runnable[u], now)) {
+			spd_refresh(w, cpu[u], now);
+			continue;
+		}
+		spd_give(slot[u]);
+		stolen++;
+	}
+	spd.vsc->stalled += stolen;
+	spd_unlock();
+	if (stolen)
+		spd_dispatch();
+}
+
+/*--------------------------------------------------------------------
+ * What stalls is reported, and shed: requests that have waited for too
+ * long, and a queue that does not move.
+ */
+
+#define SPD_STUCK	INT64_C(5000000000)	/* ns */
+#define SPD_LATE_BATCH	16
+
+/*
+ * Locked.  1: for SPD_STUCK requests have waited, and none was released.
+ * Those behind a limit wait as they should.
+ */
+static int
+spd_stuck(int64_t now)
+{
+	static uint64_t released, timed_out;
+	static int64_t since;
+	unsigned waiting = REL_Waiting(spd.rel) - REL_Shut(spd.rel);
+
+	SPD_LOCKED();
+	if (spd.vsc->released != released || spd.frozen ||
+	    (waiting == 0 && spd.vsc->timed_out == timed_out)) {
+		released = spd.vsc->released;
+		timed_out = spd.vsc->timed_out;
+		since = now;
+	}
+	if (now - since < SPD_STUCK || waiting == 0)
+		return (0);
+	since = now;
+	spd.vsc->stuck++;
+	return (1);
+}
+
+static void
+spd_tell_stuck(int64_t now)
+{
+	unsigned waiting, running, lent;
+	char until[32] = "";
+	int64_t opens;
+	int closed;
+
+	spd_lock();
+	waiting = REL_Waiting(spd.rel);
+	running = spd.running;
+	lent = spd.lent;
+	closed = spd.mode == SPD_ON && NIC_Closed(spd.nic, now, &opens);
+	spd_unlock();
+	if (closed)
+		bprintf(until, " for %.3f s", (double)(opens - now) * 1e-9);
+	VSL(SLT_Error, NO_VXID, "Sandpaper: no request was released for %d s: "
+	    "%u waiting, %u of %u slots in use, %u lent, net %s%s",
+	    (int)(SPD_STUCK / 1000000000), waiting, running, spd.limit, lent,
+	    closed ? "closed" : "open", until);
+}
+
+/* Takes the requests that have waited for too long out of the queue */
+static void
+spd_time_out(int64_t now)
+{
+	int64_t limit = (int64_t)(cache_param->sandpaper_queue_timeout * 1e9);
+	struct req *req, *streams[SPD_LATE_BATCH];
+	struct rel_node *n;
+	unsigned found, u, nstreams;
+
+	if (limit == 0)
+		return;
+	do {
+		nstreams = 0;
+		spd_lock();
+		for (found = 0; found < SPD_LATE_BATCH; found++) {
+			n = REL_First(spd.rel);
+			if (n == NULL || now - n->arrival < limit)
+				break;
+			req = spd_req_of(n);
+			SPD_COUNT(spd_tenant_rel(n->tenant), refused, 1);
+			spd_take_out(n, now);
+			spd.vsc->timed_out++;
+			SPD_FLAGS(n) |= SPD_F_LATE;
+			if (SPD_FLAGS(n) & SPD_F_H2)
+				streams[nstreams++] = req;
+			else
+				spd_ready_push(spd_conn(req->sp));
+		}
+		spd_unlock();
+		for (u = 0; u < nstreams; u++)
+			AZ(Pool_Task(streams[u]->sp->pool,
+			    SPD_TASK(streams[u]), TASK_QUEUE_RUSH));
+		if (found > nstreams)
+			spd_summon();
+	} while (found == SPD_LATE_BATCH);
+}
+
+void
+spd_look(int64_t now)
+{
+	int stuck;
+
+	spd_lock();
+	stuck = spd_stuck(now);
+	spd.vsc->oldest_wait_ms = REL_Oldest(spd.rel) < 0 ? 0 :
+	    (uint64_t)vmax_t(int64_t, 0, now - REL_Oldest(spd.rel)) / 1000000;
+	spd_unlock();
+	if (stuck)
+		spd_tell_stuck(now);
+	spd_time_out(now);
+}
