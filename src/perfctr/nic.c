@@ -381,7 +381,9 @@ nic_measured(struct nic *nic, const struct nic_epoch *e, int known)
 	nic->sent = e->sent;
 	if (nic->rate > sent + sent / 128) {
 		nic->standing = 0;
-		return (nic_set(nic, nic->stood ? sent :
+		if (nic->stood == 0)
+			return (0);
+		return (nic_set(nic, nic->stood > 1 ? sent :
 		    nic->rate - (nic->rate - sent) / 2));
 	}
 	if (nic->rate < e->sent / 2)
@@ -514,7 +516,7 @@ NIC_Learn(struct nic *nic, uint64_t tx_bytes, uint64_t queued, int64_t now)
 	e.sent = sent > NIC_RATE_MAX ? NIC_RATE_MAX : (uint64_t)sent;
 	standing = nic_long(&e, queued);
 	if (standing && nic_expected(nic, queued) && !nic->probing) {
-		nic->standing = nic->held = 0;
+		nic->standing = 0;
 		nic->stood = 0;
 		return (0);
 	}
@@ -525,6 +527,6 @@ NIC_Learn(struct nic *nic, uint64_t tx_bytes, uint64_t queued, int64_t now)
 		changed = nic_stands(nic, &e);
 	else
 		changed = nic_quiet(nic, &e);
-	nic->stood = standing;
+	nic->stood = standing ? nic->stood + (nic->stood < 2) : 0;
 	return (changed);
 }

@@ -15,8 +15,9 @@
  * T is learned, every NIC_EPOCH, from the bytes that left behind the qdisc.
  * The qdisc's backlog is long if it takes NIC_STANDS at the rate of what was
  * sent.  It stands if it is also more than 5/4 of B.
- *  - a standing backlog: T moves halfway to what was sent, and all of the
- *    way if it stood at the epoch's start too.  What B lost in
+ *  - a standing backlog: if it stood at the epoch's start too, T moves halfway
+ *    to what was sent, and after two such epochs all of the way, to the better
+ *    of them.  If twice T was sent, T moves halfway up.  What B lost in
  *    excess of that is put back, and B is NIC_STANDS of it at least, so
  *    that the queue is waited for;
  *  - a standing backlog that B does not explain though T is what was sent:
@@ -66,7 +67,8 @@ struct nic {
 	/* learning */
 	uint64_t		sent;		/* bits/s, of the last standing
 						 * epoch */
-	int			stood;		/* one did at the last look */
+	unsigned		stood;		/* one did at the last looks,
+						 * so many, at most 2 */
 	unsigned		standing;	/* epochs that one stood and B
 						 * does not explain it */
 	unsigned		held;		/* held epochs since a probe */

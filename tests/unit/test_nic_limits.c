@@ -410,26 +410,31 @@ test_too_high(void **state)
 
 	(void)state;
 	begin(G + G / 128);
+	(void)known(G);
 	assert_int_equal(known(G), 0);
 	begin(1007800000);
+	(void)known(G);
 	assert_int_equal(known(G), 0);
 	begin(G + G / 128 + 2);
+	(void)known(G);
 	assert_int_equal(known(G), 1);
 	assert_int_equal(nic.rate, G + G / 256 + 1);
 }
 
-/* The rate goes half of the way down; if the queue stood in two epochs in a
- * row, all of it, to the larger one of what was sent */
+/* The rate goes half of the way down if the queue stood at both ends of the epoch;
+ * after two such epochs all of it, to the larger one of what was sent */
 static void
 test_how_far(void **state)
 {
 
 	(void)state;
 	begin(9 * G);
+	assert_int_equal(known(3 * G), 0);
 	assert_int_equal(known(3 * G), 1);
 	assert_int_equal(nic.rate, 6 * G);
 	assert_int_equal(learn(G, 0), 0);
 	NIC_SetRate(&nic, 9 * G);
+	assert_int_equal(known(G), 0);
 	assert_int_equal(known(G), 1);
 	assert_int_equal(nic.rate, 5 * G);
 	assert_int_equal(known(2 * G), 1);
@@ -438,13 +443,14 @@ test_how_far(void **state)
 	nic.rate = 9 * G;
 	now += SEC;
 	assert_int_equal(NIC_Learn(&nic, tx, QUEUE, now), 0);
+	assert_int_equal(known(G), 0);
 	assert_int_equal(known(G), 1);
 	assert_int_equal(nic.rate, 5 * G);
 	/* One byte under the queue says that the link was busy */
 	begin(9 * G);
 	(void)known(160);
 	assert_int_equal(known(G), 1);
-	assert_int_equal(nic.rate, G);
+	assert_int_equal(nic.rate, 5 * G);
 	/* Up, if T is not even half */
 	begin(400000000);
 	assert_int_equal(known(G), 1);
@@ -472,9 +478,8 @@ test_standing(void **state)
 		tx += BYTES(100000000);
 		assert_int_equal(NIC_Backlog(&nic, now), most[i / 2].b);
 		assert_int_equal(NIC_Learn(&nic, tx, most[i / 2].queued +
-		    i % 2, now), i % 2);
+		    i % 2, now), 0);
 		assert_int_equal(nic.stood, i % 2);
-		assert_int_equal(nic.rate, i % 2 ? 550000000 : G);
 	}
 	/* What B expects is no reason to try a higher T either: epochs with such a
 	 * queue do not count as held */
@@ -685,25 +690,34 @@ test_epochs(void **state)
 	/* Four times as long counts, one ns more does not */
 	begin(9 * G);
 	now += 4 * NIC_EPOCH;
-	assert_int_equal(NIC_Learn(&nic, 25000000, QUEUE, now), 1);
-	assert_int_equal(nic.rate, 5 * G);
+	assert_int_equal(NIC_Learn(&nic, 25000000, QUEUE, now), 0);
+	assert_int_equal(nic.stood, 1);
 	now += 4 * NIC_EPOCH + 1;
 	assert_int_equal(NIC_Learn(&nic, 50000000, QUEUE, now), 0);
-	assert_int_equal(nic.rate, 5 * G);
+	assert_int_equal(nic.stood, 0);
 	now += NIC_EPOCH;
-	assert_int_equal(NIC_Learn(&nic, 56250000, QUEUE, now), 1);
-	assert_int_equal(nic.rate, 3 * G);
+	assert_int_equal(NIC_Learn(&nic, 56250000, QUEUE, now), 0);
+	assert_int_equal(nic.stood, 1);
 	/* The first call has nothing to compare with, however early */
 	NIC_Init(&nic, 9 * G, 0, 60 * MS);
 	assert_int_equal(NIC_Learn(&nic, 6250000, QUEUE, 60 * MS), 0);
-	assert_int_equal(NIC_Learn(&nic, 12500000, QUEUE, 110 * MS), 1);
-	assert_int_equal(nic.rate, 5 * G);
+	assert_int_equal(nic.stood, 0);
+	assert_int_equal(NIC_Learn(&nic, 12500000, QUEUE, 110 * MS), 0);
+	assert_int_equal(nic.stood, 1);
 	/* And begins an epoch at any time */
 	NIC_Init(&nic, 9 * G, 0, 1);
 	assert_int_equal(NIC_Learn(&nic, 0, QUEUE, 1), 0);
 	assert_int_equal(NIC_Learn(&nic, 5000000, QUEUE, NIC_EPOCH), 0);
-	assert_int_equal(NIC_Learn(&nic, 6250000, QUEUE, 1 + NIC_EPOCH), 1);
-	assert_int_equal(nic.rate, 5 * G);
+	assert_int_equal(nic.stood, 0);
+	assert_int_equal(NIC_Learn(&nic, 6250000, QUEUE, 1 + NIC_EPOCH), 0);
+	assert_int_equal(nic.stood, 1);
+	/* It counts to two */
+	NIC_SetRate(&nic, 125000000);
+	assert_int_equal(NIC_Learn(&nic, 7031250, QUEUE, 1 + 2 * NIC_EPOCH), 0);
+	assert_int_equal(NIC_Learn(&nic, 7812500, QUEUE, 1 + 3 * NIC_EPOCH), 0);
+	assert_int_equal(nic.stood, 2);
+	assert_int_equal(NIC_Learn(&nic, 8593750, QUEUE, 1 + 4 * NIC_EPOCH), 0);
+	assert_int_equal(nic.stood, 2);
 }
 
 int
