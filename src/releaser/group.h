@@ -65,7 +65,7 @@ void group_place(struct group *, struct member *, enum rel_resource dominant);
 void group_begin(const struct group *, struct member *, int64_t ns);
 /* Its request costs so many virtual ns, or so many more or less */
 void group_charge(const struct group *, struct member *, int64_t ns);
-/* The member gets the turn.  closed: the resources that are closed now */
+/* The member uses its turn.  closed: the resources that are closed now */
 void group_turn(struct group *, const struct member *, unsigned closed);
 /* S of this one is less */
 int group_before(const struct group *, const struct member *,

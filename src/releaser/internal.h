@@ -87,6 +87,9 @@ void rel_largest(size_t *state, size_t *tenant);
  * waiting.c
  */
 
+#define REL_STEPS	16	/* limits that end, or groups whose turn is
+				 * passed on: at most so many in one decision */
+
 /* The tenant is new to the policy */
 void rel_start_tenant(struct rel *, struct rel_tenant *);
 /* Its queues, tags or limits have changed */
@@ -99,12 +102,15 @@ void rel_enter(struct rel *, struct rel_node *);
 void rel_withdraw(struct rel *, struct rel_node *);
 /* The valve opens for one request */
 void rel_open_valve(struct rel *, struct rel_tenant *);
-/* The member has the turn of its group; v: which moves the group's v */
-void rel_pass_turn(struct rel *, struct rel_tenant *, int v);
+/* The member has the turn of its group */
+void rel_pass_turn(struct rel *, struct rel_tenant *);
 /* Turns of members whose resource is closed go to others */
 void rel_pass_closed(struct rel *, unsigned closed);
-/* And back to them, when it has opened */
+/* And back to them, when all is open */
 void rel_pass_back(struct rel *);
+/* The node leaves its queue, and runs: in its turn, or by a reservation (0) */
+void rel_release_as(struct rel *, struct rel_node *, unsigned slot,
+    int in_turn);
 /* All waiting requests anew, to a policy at its start */
 void rel_restart(struct rel *);
 /* It runs, and these ns are charged; reserved: by whose reservation */

@@ -612,12 +612,13 @@ mr3_estimate(struct rel *rel, struct rel_tenant *t)
 		return;
 	if (indebted)
 		wheel_remove(level_of(p, mt), mt);
-	s = excess(p, mt);
+	/* What its level missed is still to come, and must not come twice */
+	s = excess(p, mt) - level_of(p, mt)->missed;
 	level_of(p, mt)->backlogged -= mt->backlogged;
 	mt->group = (uint8_t)g;
 	mt->dominant = (uint8_t)t->dominant;
 	level_of(p, mt)->backlogged += mt->backlogged;
-	set_excess(p, mt, s);
+	set_excess(p, mt, s + level_of(p, mt)->missed);
 	if (indebted)
 		place(rel, mt);
 	thaw(p);

@@ -14,8 +14,6 @@
 
 #include "internal.h"
 
-#define REL_OPEN_MOST	16	/* limits that end, in one decision */
-
 _Static_assert(sizeof(struct rel_node) <= 64, "a node fits a cache line");
 
 struct rel *
@@ -229,10 +227,10 @@ release_reserved(struct rel *rel, unsigned slot, unsigned closed,
 	t = LIST_OF(lim, struct rel_tenant, mclock);
 	/* Not its turn among its siblings, which may be far from its tag */
 	if (t->group != NULL)
-		rel_pass_turn(rel, t, 0);
+		rel_pass_turn(rel, t);
 	top = top_of(t);
 	*node = n = rel_first(top);
-	rel_release(rel, n, slot);
+	rel_release_as(rel, n, slot, 0);
 	n->reserved = n->tenant == t ? REL_BY_TENANT : REL_BY_GROUP;
 	mclock_charge(lim, n->charge, 1, rel->now);
 	if (rel->policy->cancel != NULL)
@@ -249,7 +247,6 @@ REL_Dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	enum rel_answer answer = REL_NOT_YET;
 	struct mclock *lim;
 	unsigned n;
-	int opened;
 
 	check_held(rel);
 	assert(node != NULL && when != NULL);
@@ -262,17 +259,17 @@ REL_Dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 		return (REL_NO_SLOT);
 	if (!(rel->options & REL_OPT_CLOSED))
 		closed = 0;
-	opened = (rel->closed & ~closed) != 0;
 	rel->closed = closed;
 	if (rel->restart)
 		rel_restart(rel);
 	/* Others that are due follow with the next decision */
-	for (n = 0; n < REL_OPEN_MOST &&
+	for (n = 0; n < REL_STEPS &&
 	    (lim = mclock_due(&rel->mclock, now)) != NULL; n++)
 		rel_open_valve(rel, LIST_OF(lim, struct rel_tenant, mclock));
-	if (opened)
+	if (closed == 0)
 		rel_pass_back(rel);
-	rel_pass_closed(rel, closed);
+	else
+		rel_pass_closed(rel, closed);
 	if (release_reserved(rel, slot, closed, node))
 		answer = REL_RELEASED;
 	else if (rel->waiting > 0)

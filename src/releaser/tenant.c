@@ -61,7 +61,7 @@ account(const struct rel *rel, const struct rel_tenant *t)
 	const struct rel_tenant *g = t->group;
 
 	if (g != NULL)
-		return (g->waits + g->running == 0 ? 0 :
+		return (g->waits + g->running == 0 || !has_turns(rel, g) ? 0 :
 		    group_ahead(&g->of, &t->member));
 	if (rel->policy->account == NULL)
 		return (0);

@@ -205,18 +205,15 @@ rebase(struct group *g)
 	g->v = 0;
 }
 
-/* The member's first one leaves the pool.  v: it is the turn of whoever is next,
- * and moves the group's v */
+/* The member's first one leaves the pool */
 static void
-take_turn(struct rel *rel, struct rel_tenant *t, int v)
+take_turn(struct rel *rel, struct rel_tenant *t)
 {
 	struct rel_node *n;
 	struct group *g = &t->group->of;
 
 	n = LIST_OF(t->member.pool.next, struct rel_node, queue);
 	unpool(rel, n);
-	if (v)
-		group_turn(g, &t->member, rel->closed);
 	if (g->v > GROUP_V_MAX)
 		rebase(g);
 	group_place(g, &t->member, t->dominant);
@@ -232,20 +229,20 @@ give_turn(struct rel *rel, struct rel_tenant *g)
 	if (m == NULL)
 		m = group_next(&g->of, 0);
 	if (m != NULL)
-		take_turn(rel, LIST_OF(m, struct rel_tenant, member), 1);
+		take_turn(rel, LIST_OF(m, struct rel_tenant, member));
 }
 
 /* The member has the turn, instead of whoever has it: to the policy the
  * queue does not become empty */
 void
-rel_pass_turn(struct rel *rel, struct rel_tenant *t, int v)
+rel_pass_turn(struct rel *rel, struct rel_tenant *t)
 {
 	struct rel_tenant *g = t->group;
 	struct rel_node *n = g->waiting > 0 ? rel_first(g) : NULL;
 
 	if (n != NULL && n->tenant == t)
 		return;
-	take_turn(rel, t, v);
+	take_turn(rel, t);
 	if (n != NULL) {
 		quit(rel, n);
 		pool(rel, n, n->tenant->member.pool.next);
@@ -354,44 +351,41 @@ rel_withdraw(struct rel *rel, struct rel_node *n)
 }
 
 /* Where the turn is that of a member whose dominant resource is closed, and
- * another one's is open */
+ * another one's is open.  Some groups: others follow with the next decision */
 void
 rel_pass_closed(struct rel *rel, unsigned closed)
 {
 	struct rel_tenant *g;
 	struct member *m;
-	unsigned r;
+	unsigned r, n = 0;
 
 	for (r = 0; r < REL__RESOURCES; r++)
-		while ((closed & REL_MASK(r)) && !list_empty(&rel->stuck[r])) {
+		while ((closed & REL_MASK(r)) && !list_empty(&rel->stuck[r]) &&
+		    n++ < REL_STEPS) {
 			g = LIST_OF(rel->stuck[r].next, struct rel_tenant,
 			    of.stuck);
 			m = group_next(&g->of, closed);
 			if (m == NULL)
 				break;
-			rel_pass_turn(rel, LIST_OF(m, struct rel_tenant, member),
-			    1);
+			rel_pass_turn(rel, LIST_OF(m, struct rel_tenant, member));
 		}
 }
 
-/* A resource has opened: who would have had the turn gets it */
+/* All is open: who would have had the turn gets it.  Some groups, as above */
 void
 rel_pass_back(struct rel *rel)
 {
-	struct rel_link passed;
 	struct rel_tenant *g;
 	struct member *m;
+	unsigned n;
 
-	list_init(&passed);
-	list_splice(&passed, &rel->passed);
-	while (!list_empty(&passed)) {
-		g = LIST_OF(passed.next, struct rel_tenant, of.passed);
+	for (n = 0; n < REL_STEPS && !list_empty(&rel->passed); n++) {
+		g = LIST_OF(rel->passed.next, struct rel_tenant, of.passed);
 		list_remove(&g->of.passed);
-		m = group_next(&g->of, rel->closed);
+		m = group_next(&g->of, 0);
 		if (m != NULL && group_before(&g->of, m,
 		    &rel_first(g)->tenant->member))
-			rel_pass_turn(rel, LIST_OF(m, struct rel_tenant, member),
-			    1);
+			rel_pass_turn(rel, LIST_OF(m, struct rel_tenant, member));
 	}
 }
 
@@ -434,8 +428,9 @@ rel_epoch_of(const struct rel *rel, const struct rel_tenant *t)
 	return ((rel->epoch + t->moves) & ((1U << REL_EPOCH_BITS) - 1));
 }
 
+/* in_turn: not by a reservation, so the group's v is the member's S */
 void
-rel_release(struct rel *rel, struct rel_node *n, unsigned slot)
+rel_release_as(struct rel *rel, struct rel_node *n, unsigned slot, int in_turn)
 {
 	struct rel_tenant *t, *x;
 	int64_t charge;
@@ -444,6 +439,8 @@ rel_release(struct rel *rel, struct rel_node *n, unsigned slot)
 	t = n->tenant;
 	charge = t->cost;
 	if (t->group != NULL) {
+		if (in_turn && has_turns(rel, t->group))
+			group_turn(&t->group->of, &t->member, rel->closed);
 		group_charge(&t->group->of, &t->member,
 		    virtual_ns(&t->member.rest, charge, t->weight));
 		group_place(&t->group->of, &t->member, t->dominant);
@@ -463,6 +460,12 @@ rel_release(struct rel *rel, struct rel_node *n, unsigned slot)
 	n->turn = 0;
 	rel_pay(rel, t, charge, REL_NOT_RESERVED);
 	rel_book(rel, t, charge);
+}
+
+void
+rel_release(struct rel *rel, struct rel_node *n, unsigned slot)
+{
+	rel_release_as(rel, n, slot, 1);
 }
 
 /* All its members owe nothing */

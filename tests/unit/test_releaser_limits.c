@@ -597,16 +597,17 @@ test_group_closed(void **state)
 	}
 }
 
-/* One request, of the link's tenants none while it is closed: whose */
+/* One request, of the link's tenants none while it is closed: whose.  Of each
+ * tenant so many wait */
 static unsigned
-serve_one(struct server *s, unsigned closed)
+serve_of(struct server *s, unsigned closed, unsigned wait)
 {
 	struct req *r;
 	unsigned t;
 
-	while (s->w->waiting[1] < 2)
+	while (s->w->waiting[1] < wait)
 		(void)world_enqueue(s->w, 1, MS);
-	while (s->w->waiting[2] < 2)
+	while (s->w->waiting[2] < wait)
 		(void)world_enqueue(s->w, 2, MS);
 	r = world_dequeue(s->w, 0, closed, NULL);
 	assert_non_null(r);
@@ -614,6 +615,12 @@ serve_one(struct server *s, unsigned closed)
 	s->w->now += MS;
 	world_complete(s->w, r, MS, REL_SCALE_ONE);
 	return (t);
+}
+
+static unsigned
+serve_one(struct server *s, unsigned closed)
+{
+	return (serve_of(s, closed, 2));
 }
 
 /* What the link's members missed while it was closed: a little of it is made
@@ -628,13 +635,14 @@ test_group_opens(void **state)
 	unsigned u, i, n;
 
 	(void)state;
-	EACH_POLICY(u) {
+	EACH_POLICY(u) for (unsigned wait = 1; wait <= 2; wait++) {
 		if (!strcmp(REL_PolicyName(u), "fifo"))
 			continue;	/* it heeds no closed resource */
 		server_init(&s, u, 3, t);
 		world_estimate(s.w, 1, MS / 100, MS);
 		for (i = 0; i < 1000; i++)
-			assert_int_equal(serve_one(&s, REL_MASK(REL_NET)), 2);
+			assert_int_equal(serve_of(&s, REL_MASK(REL_NET), wait),
+			    2);
 		for (i = n = 0; i < 100; i++)
 			n += serve_one(&s, 0) == 2;
 		print_message("%s: %u of 100\n", REL_PolicyName(u), n);
@@ -720,6 +728,86 @@ test_closed_large(void **state)
 			continue;	/* it heeds no closed resource */
 		judge_large(u, t);
 		judge_large(u, top);
+	}
+}
+
+/* The link is closed for a moment.  The sibling, whose requests cost 100 times as
+ * much, gains what it has in such moments, but nothing where a tenant outside
+ * has them */
+static void
+test_group_blink(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1 }, { .group = 1 }, { .group = 1 }, PLAIN,
+	};
+	unsigned u, i, n[4];
+	struct server s;
+	struct req *r;
+
+	(void)state;
+	EACH_POLICY(u) {
+		if (!charges(u) || !strcmp(REL_PolicyName(u), "mr3-vf"))
+			continue;
+		server_init(&s, u, 4, t);
+		world_estimate(s.w, 1, MS / 100, MS);
+		world_estimate(s.w, 2, 100 * MS, 0);
+		memset(n, 0, sizeof n);
+		for (i = 0; i < 20000; i++) {
+			for (unsigned k = 1; k < 4; k++)
+				while (s.w->waiting[k] < 2)
+					(void)world_enqueue(s.w, k,
+					    k == 2 ? 100 * MS : MS);
+			r = world_dequeue(s.w, 0, i % 50 == 0 ?
+			    REL_MASK(REL_NET) : 0, NULL);
+			assert_non_null(r);
+			n[r->tenant]++;
+			s.w->now += r->tenant == 2 ? 100 * MS : MS;
+			world_complete(s.w, r, r->tenant == 2 ? 100 * MS : MS,
+			    REL_SCALE_ONE);
+		}
+		print_message("%s: %u, %u and %u\n", REL_PolicyName(u), n[1],
+		    n[2], n[3]);
+		assert_in_range(n[1], n[2] * 40, n[2] * 110);
+		world_free(&s.w);
+	}
+}
+
+/* A group with a member of each kind has no more than tenants that are of one
+ * kind, though it is among these while the link is open, among those while it
+ * is closed */
+static void
+test_group_mixed(void **state)
+{
+	static const struct tenant t[] = {
+		{ .is_group = 1 }, { .group = 1 }, { .group = 1 }, PLAIN, PLAIN,
+	};
+	unsigned u, i, k, n[5];
+	struct server s;
+	struct req *r;
+
+	(void)state;
+	EACH_POLICY(u) {
+		if (!charges(u) || !strcmp(REL_PolicyName(u), "mr3-vf"))
+			continue;
+		server_init(&s, u, 5, t);
+		world_estimate(s.w, 1, MS / 100, MS);
+		world_estimate(s.w, 3, MS / 100, MS);
+		memset(n, 0, sizeof n);
+		for (i = 0; i < 5000; i++) {
+			for (k = 1; k < 5; k++)
+				while (s.w->waiting[k] < 2)
+					(void)world_enqueue(s.w, k, MS);
+			r = world_dequeue(s.w, 0, i % 5 > 1 ?
+			    REL_MASK(REL_NET) : 0, NULL);
+			assert_non_null(r);
+			n[r->tenant]++;
+			s.w->now += MS;
+			world_complete(s.w, r, MS, REL_SCALE_ONE);
+		}
+		print_message("%s: %u and %u, %u, %u\n", REL_PolicyName(u), n[1],
+		    n[2], n[3], n[4]);
+		assert_in_range(n[1] + n[2], 0, n[4] + n[4] / 5);
+		world_free(&s.w);
 	}
 }
 
@@ -1112,6 +1200,8 @@ main(void)
 		cmocka_unit_test(test_group_opens),
 		cmocka_unit_test(test_group_closed_late),
 		cmocka_unit_test(test_closed_large),
+		cmocka_unit_test(test_group_blink),
+		cmocka_unit_test(test_group_mixed),
 		cmocka_unit_test(test_group_after_observe),
 		cmocka_unit_test(test_group_fifo),
 		cmocka_unit_test(test_group_move),
