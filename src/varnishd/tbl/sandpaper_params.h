@@ -58,8 +58,7 @@ PARAM_SIMPLE(
 	/* units */	"seconds",
 	/* descr */
 	"Sets the minimum length of a scheduling round of the policies "
-	"mr3-rs and mr3. In a round, each tenant with waiting requests "
-	"uses its share in one turn. The minimum applies only while no "
+	"mr3-rs and mr3. The minimum applies only while no "
 	"waiting tenant is net-dominant.\n\nThe default gives long turns, "
 	"which keep CPU caches warm. Zero sets no minimum.\n\nExample: "
 	"``param.set sandpaper_round 0.001``"
@@ -151,8 +150,7 @@ PARAM_SIMPLE(
 	"of the thread\n\tcycles\tCPU cycles, from a performance "
 	"counter\n\tinstructions\tinstructions, from a performance "
 	"counter\n\nThe name of any other event that libpfm4 knows is "
-	"allowed, too. A name has at most 63 characters; the CLI rejects "
-	"an unknown name. If the kernel refuses the counter, Sandpaper "
+	"allowed, too. If the kernel refuses the counter, Sandpaper "
 	"uses thread-clock.\n\nExample: ``param.set sandpaper_counter "
 	"thread-clock``"
 )
@@ -167,9 +165,8 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets the part of requests, chosen at random, whose cpu cost is "
 	"measured. The others are charged their tenant's estimate.\n\nIt "
-	"applies only where a measurement takes a system call. Where the "
-	"kernel offers restartable sequences, every request is measured "
-	"and this parameter has no effect.\n\nExample: ``param.set "
+	"applies only where a measurement takes a system call. Elsewhere "
+	"every request is measured.\n\nExample: ``param.set "
 	"sandpaper_sample 0.5``"
 )
 
