@@ -23,7 +23,7 @@ TOP = Path(__file__).resolve().parents[2]
 LAST = Estimator("last")
 PARAMETERS = (TOP / "src/varnishd/tbl/sandpaper_params.h").read_text()
 HOSTS = (TOP / "sim/sandpaper_sim/glue.c",
-         *sorted((TOP / "src/varnishd").glob("sp_*.c")))
+         *sorted((TOP / "src/varnishd").glob("*.c")))
 
 
 def default(name: str) -> float:

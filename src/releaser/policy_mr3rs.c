@@ -612,13 +612,15 @@ mr3_estimate(struct rel *rel, struct rel_tenant *t)
 		return;
 	if (indebted)
 		wheel_remove(level_of(p, mt), mt);
-	/* What its level missed is still to come, and must not come twice */
-	s = excess(p, mt) - level_of(p, mt)->missed;
+	/* What its level missed is still to come.  A group changes its level with
+	 * each opening and closing: for it that must not come twice.  A tenant
+	 * changes with its requests, where gains and losses are equal. */
+	s = excess(p, mt) - (t->is_group ? level_of(p, mt)->missed : 0);
 	level_of(p, mt)->backlogged -= mt->backlogged;
 	mt->group = (uint8_t)g;
 	mt->dominant = (uint8_t)t->dominant;
 	level_of(p, mt)->backlogged += mt->backlogged;
-	set_excess(p, mt, s + level_of(p, mt)->missed);
+	set_excess(p, mt, s + (t->is_group ? level_of(p, mt)->missed : 0));
 	if (indebted)
 		place(rel, mt);
 	thaw(p);
