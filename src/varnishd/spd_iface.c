@@ -1,8 +1,11 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * A network interface: what it has sent, and what is queued before it.  From the
- * kernel by rtnetlink, in the network namespace that this process is in.
+ * A network interface: how many bytes it has sent, and how many are queued.
+ *
+ * The kernel answers by rtnetlink, for the network namespace of this process.
+ * The socket and the index of the interface are kept in spd_link().  Only the
+ * keeper calls that, so no lock is needed.
  */
 
 #include "config.h"
@@ -22,7 +25,10 @@
 
 #include "spd.h"
 
-/* Varnish's sockets for IPv6 are for IPv6 only: there are no mapped addresses */
+/*
+ * Return 1 if the addresses are equal, without their ports.  Varnish's sockets
+ * for IPv6 accept only IPv6, so there are no mapped addresses.
+ */
 static int
 same_address(const struct sockaddr *a, const struct sockaddr_storage *b)
 {
@@ -36,6 +42,10 @@ same_address(const struct sockaddr *a, const struct sockaddr_storage *b)
 	return (!memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr));
 }
 
+/*
+ * Find the interface that has this address.  Write its name and return its
+ * index, or return 0 if there is none.
+ */
 static unsigned
 link_find(const struct sockaddr_storage *ss, char *name, size_t len)
 {
@@ -55,7 +65,7 @@ link_find(const struct sockaddr_storage *ss, char *name, size_t len)
 	return (index);
 }
 
-/* bits/s, as the driver says; 0: it does not know */
+/* Return the nominal speed, bits/s, or 0 if the driver does not know it */
 static uint64_t
 link_speed(const char *name)
 {
@@ -79,10 +89,10 @@ link_speed(const char *name)
 
 struct link_seen {
 	unsigned	index;
-	uint64_t	tx_bytes;
-	uint64_t	backlog;
-	int		found;
-	int		paced;		/* its qdisc holds packets back */
+	uint64_t	tx_bytes;	/* sent */
+	uint64_t	backlog;	/* bytes */
+	int		found;		/* tx_bytes is known */
+	int		paced;		/* it has a qdisc of the kind fq */
 };
 
 static void
@@ -113,11 +123,11 @@ link_qdisc(struct link_seen *seen, struct nlmsghdr *h)
 	if ((unsigned)tc->tcm_ifindex != seen->index)
 		return;
 	for (; RTA_OK(a, l); a = RTA_NEXT(a, l)) {
-		/* fq holds packets back until their time to be sent has come:
-		 * its backlog does not say that the link is full */
+		/* fq paces: it keeps a packet until the time to send it.  So
+		 * its backlog does not mean that net is full */
 		if (a->rta_type == TCA_KIND && !strcmp(RTA_DATA(a), "fq"))
 			seen->paced = 1;
-		/* A root qdisc's backlog includes its children's */
+		/* A root qdisc's backlog includes that of its children */
 		if (a->rta_type != TCA_STATS2 || tc->tcm_parent != TC_H_ROOT)
 			continue;
 		m = (int)RTA_PAYLOAD(a);
@@ -130,6 +140,10 @@ link_qdisc(struct link_seen *seen, struct nlmsghdr *h)
 	}
 }
 
+/*
+ * Ask the kernel one question, and read all of its answer into *seen.
+ * Return 0, or -1 after an error or a time-out.
+ */
 static int
 link_ask(int s, struct link_seen *seen, int type, int flags)
 {
@@ -176,10 +190,16 @@ link_ask(int s, struct link_seen *seen, int type, int flags)
 }
 
 /*
- * What the interface with this address has sent (bytes, behind the qdisc),
- * what is queued before it (bytes), whether some of that may wait for its
- * pace, its nominal speed (bits/s, 0: unknown) and
- * its name.  -1: there is none.
+ * Look at the interface that has this address.  Return 0, or -1 if no
+ * interface has the address, or if the kernel does not answer.
+ *
+ *	tx_bytes	bytes sent, counted behind the qdisc
+ *	backlog		bytes queued in the qdisc
+ *	paced		1: the backlog may be packets that wait for their time
+ *	speed		nominal, bits/s, 0: unknown
+ *
+ * speed and name are written only when the interface is searched: at the first
+ * call, for another address, and after an error.
  */
 int
 spd_link(const struct sockaddr_storage *ss, uint64_t *tx_bytes,

@@ -1,12 +1,14 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The lock of all that requests of several tenants share.  Every request
- * takes it, so holds are short.  The aim is 100 us of CPU time.
+ * The lock spd_lock(): one for the process.  It guards what requests of
+ * several tenants share.  Every request takes it, unless Sandpaper is off.
+ * So holds must be short: the aim is 100 us of the holder's CPU time.
  *
- * `debug.sandpaper.lock on` measures each hold, on the holder's CPU clock and
- * on the wall clock.  Only the wall clock counts the time in which the holder
- * was preempted.  Both count interrupts.
+ * `debug.sandpaper.lock on` measures each hold on two clocks: the holder's CPU
+ * clock and the wall clock.  Only the wall clock counts the time in which the
+ * holder was preempted.  Both count interrupts.  The lock guards these
+ * measurements, too.
  */
 
 #include "config.h"
@@ -19,24 +21,24 @@
 
 #include "vcli_serve.h"
 
-#define HOLD_BUCKETS	128		/* four an octave; the last: and more */
-#define HOLD_HIGH	0.9999
+#define HOLD_BUCKETS	128		/* see hold_bucket() */
+#define HOLD_HIGH	0.9999		/* the quantile to print */
 
-/* One clock's measurements */
+/* The measurements on one clock */
 struct hold_times {
 	clockid_t	clock;
 	int64_t		began;		/* ns, of the present hold */
 	uint64_t	n[HOLD_BUCKETS];
 	uint64_t	holds;
 	int64_t		longest;	/* ns */
-	const char	*by;		/* the function that ended it */
+	const char	*by;		/* function that ended the longest */
 };
 
 __thread int spd_holds;
 
 static struct lock lck;
 static int wanted;			/* under lck */
-static int timed;			/* the present hold is */
+static int timed;			/* this hold is measured; under lck */
 static struct hold_times on_cpu = { .clock = CLOCK_THREAD_CPUTIME_ID };
 static struct hold_times on_wall = { .clock = CLOCK_MONOTONIC };
 
@@ -58,7 +60,10 @@ hold_begins(void)
 	on_wall.began = hold_now(&on_wall);
 }
 
-/* The bucket of such a hold: 0 to 3 ns, and then a quarter of an octave each */
+/*
+ * Return the bucket of a hold.  0, 1, 2 and 3 ns have a bucket each.  Each
+ * later bucket is a quarter of an octave.  The last one has all longer holds.
+ */
 static unsigned
 hold_bucket(int64_t ns)
 {
@@ -71,7 +76,7 @@ hold_bucket(int64_t ns)
 	    (octave - 1) * 4 + ((unsigned)(ns >> (octave - 2)) & 3)));
 }
 
-/* Its holds took less than this, ns */
+/* Return the upper bound of a bucket, ns: its holds were shorter */
 static int64_t
 hold_bound(unsigned b)
 {
@@ -91,7 +96,10 @@ hold_count(struct hold_times *h, int64_t ns, const char *by)
 	}
 }
 
-/* The CPU clock is read first and last, so it can have more than the hold */
+/*
+ * Count the hold that ends.  The CPU clock is read first and last.  So the CPU
+ * time can be more than the wall time, and is cut to the wall time.
+ */
 static void
 hold_ends(const char *by)
 {
@@ -130,7 +138,10 @@ spd_unlock_at(const char *func, int line)
 	Lck__Unlock(&lck, func, line);
 }
 
-/* A loop under the lock has made a step: now and then others may have it */
+/*
+ * Let other threads have the lock, at every SPD_PAUSE-th step of a long loop.
+ * Afterwards what the lock guards may have changed.  Caller holds spd_lock().
+ */
 void
 spd_pause_at(unsigned step, const char *func, int line)
 {
@@ -161,13 +172,16 @@ hold_time(int on)
 	if (on) {
 		hold_clear(&on_cpu);
 		hold_clear(&on_wall);
-		timed = 0;		/* this hold began before */
+		timed = 0;		/* do not count this hold */
 	}
 	wanted = on;
 	spd_unlock();
 }
 
-/* At most this, us: the bound of the bucket that has the quantile */
+/*
+ * Return an upper bound of the quantile q, us: the bound of its bucket, or the
+ * longest hold if that is shorter.
+ */
 static double
 hold_quantile(const struct hold_times *h, double q)
 {

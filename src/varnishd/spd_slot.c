@@ -1,9 +1,13 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Slots: the right to run.  A slot is taken, for a worker that is to have it, or
- * by it, and then owned by it until it is given back.  An owner does not end:
- * through its slot the keeper finds who runs, however many threads there are.
+ * Slots: a slot is the right to run one request.
+ *
+ * spd_take() takes a slot.  spd_own() binds it to a worker, until spd_give().
+ * The bitmap spd.slots and the counter spd.running are under spd_lock().
+ * spd.owner[] is atomic.  Through it the keeper finds the workers that run,
+ * however many threads there are.  A worker gives its slot back before its
+ * thread ends.  So a worker that the keeper finds there under the lock exists.
  */
 
 #include "config.h"
@@ -12,7 +16,11 @@
 
 #include "spd.h"
 
-/* -1: there is none */
+/*
+ * Take a free slot and return its number, or -1 if there is none.  It may be a
+ * slot above W: the caller compares spd.running with spd.limit.
+ * Caller holds spd_lock().
+ */
 int
 spd_take(void)
 {
@@ -32,7 +40,10 @@ spd_take(void)
 	return (-1);
 }
 
-/* It has been taken for this worker.  The lock is not needed */
+/*
+ * Bind a slot that spd_take() returned to a worker.  No lock is needed, since
+ * the slot was already taken for this worker.
+ */
 void
 spd_own(struct spd_worker *me, int slot)
 {
@@ -42,8 +53,9 @@ spd_own(struct spd_worker *me, int slot)
 }
 
 /*
- * A request runs on in this worker, above W if need be.  If all slots that
- * there can be are in use, it runs without one: it cannot wait here.
+ * Take a slot for this worker at once, even above W, since its request runs
+ * on.  If every slot of the bitmap is in use, the request runs without a
+ * slot: it cannot wait here.  Caller holds spd_lock().
  */
 void
 spd_retake(struct spd_worker *me)
@@ -58,6 +70,7 @@ spd_retake(struct spd_worker *me)
 		spd.vsc->slotless++;
 }
 
+/* Give a slot back.  Caller holds spd_lock(). */
 void
 spd_give(int slot)
 {
@@ -73,7 +86,10 @@ spd_give(int slot)
 	spd.vsc->running = spd.running;
 }
 
-/* The keeper has taken this worker's slot away */
+/*
+ * Return 1 if the keeper has taken this worker's slot away.
+ * Caller holds spd_lock().
+ */
 int
 spd_robbed(const struct spd_worker *me)
 {
@@ -82,7 +98,10 @@ spd_robbed(const struct spd_worker *me)
 	return (spd.owner[me->slot] != me);
 }
 
-/* This worker's slot goes back, unless the keeper has taken it already */
+/*
+ * Give this worker's slot back, unless the keeper has taken it away already.
+ * Caller holds spd_lock().
+ */
 void
 spd_give_mine(struct spd_worker *me)
 {
@@ -94,6 +113,10 @@ spd_give_mine(struct spd_worker *me)
 	me->slot = -1;
 }
 
+/*
+ * Return 1 if this thread runs a request with a slot.  A slot that the keeper
+ * has taken away counts, too.
+ */
 int
 spd_holds_slot(void)
 {

@@ -1,9 +1,14 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * This thread: its meter, its laps, and which counter measures.
+ * The state of this thread, and the counter that measures its CPU time.
  *
- * A lap is the CPU time since the clock was last read.
+ * A lap is the CPU time of a thread since its meter was last read.  `spd_me`
+ * is thread-local.  The keeper finds it through spd.owner[] under spd_lock(),
+ * and may read and write the fields that spd_watch.c uses.
+ *
+ * The keeper chooses the counter.  Its source is never freed, since the meter
+ * of a thread may still use an older one.
  */
 
 #include "config.h"
@@ -20,6 +25,10 @@
 __thread struct spd_worker spd_me;
 pthread_key_t spd_key;
 
+/*
+ * Return the state of this thread.  The first call makes it.  If the keeper
+ * has chosen another counter, the meter is opened again.
+ */
 struct spd_worker *
 spd_self(void)
 {
@@ -43,7 +52,7 @@ spd_self(void)
 	return (&spd_me);
 }
 
-/* A thread ends: its meter may have a file descriptor */
+/* Close the meter of a thread that ends: it may have a file descriptor */
 void
 spd_thread_ends(void *priv)
 {
@@ -55,7 +64,10 @@ spd_thread_ends(void *priv)
 	FINI_OBJ(me);
 }
 
-/* CPU since the last lap, ns; -1: not measured, the lap goes on */
+/*
+ * End the lap and return its CPU time, ns.  If reading the meter needs a
+ * system call and `wanted` is 0, return -1: the lap goes on.
+ */
 int64_t
 spd_lap(struct spd_worker *me, int wanted)
 {
@@ -67,8 +79,10 @@ spd_lap(struct spd_worker *me, int wanted)
 	return (lap);
 }
 
-/* xorshift64*: 1 with the chance of sandpaper_sample.  Nobody can foresee it
- * without our memory. */
+/*
+ * Draw: return 1 with the probability sandpaper_sample.  The generator is
+ * xorshift64*.  Clients do not know its state, so they cannot foresee a draw.
+ */
 int
 spd_drawn(struct spd_worker *me)
 {
@@ -84,12 +98,12 @@ spd_drawn(struct spd_worker *me)
  * The counter
  */
 
-#define SPD_NOTE	256
+#define SPD_NOTE	256		/* bytes */
 
 static char counter_note[SPD_NOTE];	/* locked */
 static int logged;			/* locked */
 
-/* Which counter is in use, and why not the one that was asked for */
+/* Log which counter is in use, and why it is not the one in the parameter */
 static void
 spd_log_counter(void)
 {
@@ -106,7 +120,10 @@ spd_log_counter(void)
 		VSL(SLT_Notice, NO_VXID, "Sandpaper: %s", note);
 }
 
-/* When the first VCL is used: before it, tests expect a quiet log */
+/*
+ * Log the counter and the security patches, when the first VCL is used.
+ * Before that, tests expect a quiet log.
+ */
 void
 spd_log_start(void)
 {
@@ -124,12 +141,16 @@ spd_log_start(void)
 	    NO_VXID, "Sandpaper: security patches: %s", SPD_SECURITY_PATCHES);
 }
 
+/*
+ * Use the counter of the parameter sandpaper_counter, if that has changed.
+ * SPD_Init() calls it, then only the keeper.
+ */
 void
 spd_counter(void)
 {
 	static char asked[SANDPAPER_COUNTER_MAX];
 	char now[SANDPAPER_COUNTER_MAX], note[SPD_NOTE] = "";
-	/* Workers may still use an older one: none is ever freed */
+	/* A meter may still use an older source: none is ever freed */
 	static struct source {
 		struct meter_source	src[1];
 		struct source		*older;
@@ -145,7 +166,8 @@ spd_counter(void)
 	s = calloc(1, sizeof *s);
 	AN(s);
 	if (METER_Choose(s->src, now, note, sizeof note)) {
-		/* METER_Check() in the manager let it pass */
+		/* Not expected: the manager's METER_Check() accepts names.
+		 * The last source stays in use. */
 		VSL(SLT_Error, NO_VXID, "Sandpaper: %s", note);
 		free(s);
 		return;
