@@ -1,19 +1,17 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Who pays for a worker's CPU time.
+ * Which tenant pays for a worker's CPU time.
  *
- * A request pays for what it takes from its parsing to its answer.  The rest
- * of a worker's time is for parts of requests, for junk, for clients that are
- * gone, and for closing and parking connections.  The tenant of the
- * connection pays for it: the worker's payer.  It is charged before the worker
- * turns to another tenant.  Nobody pays for a connection that never had a
- * request, nor for the looks at the epoll set: cpu_unowned_ns counts that.
+ * A request pays from its parsing to its answer.  For other work on a
+ * connection, such as closing it, its tenant pays: the worker's payer.  No
+ * tenant pays for looks at the epoll set, or for a connection that never had
+ * a request: cpu_unowned_ns counts these.
  *
- * A lap is the CPU time since the clock was last read.  A turn is the time that
- * a worker spends on parsing one connection.  Where reading the clock needs a
- * system call, a turn is measured with the probability sandpaper_sample, as
- * requests are, and what it took is divided by that.
+ * A lap is the CPU time since the meter was last read.  A turn is the parsing
+ * of one connection.  If reading the meter needs a system call, a turn is
+ * measured with probability sandpaper_sample, and its time is divided by
+ * that.  A worker's fields are its own.  All other state is under spd_lock().
  */
 
 #include "config.h"
@@ -23,15 +21,16 @@
 
 #include "spd.h"
 
-#define SPD_TICK	1000		/* ns, or it would be 0 */
+#define SPD_TICK	1000		/* ns: less could add 0 */
 #ifndef SPD_BURST			/* less in a fuzz target */
-#define SPD_BURST	10000000	/* ns of CPU, of nobody's work */
+#define SPD_BURST	10000000	/* ns of CPU: size of the bucket */
 #endif
 
 /*
- * Adds costs, ns, that belong to no request, or to a request that goes on.  A
- * tenant with waiting requests pays when the next one is done: if it paid now,
- * its waiting request could fall behind those of others.
+ * Add a cost that belongs to no request, or to a request that goes on.  cpu:
+ * ns of CPU time; net: ns of net.  A tenant with waiting requests pays when
+ * its next request is done.  If it paid now, its waiting requests could fall
+ * behind those of other tenants.  Caller holds spd_lock().
  */
 void
 spd_charge(struct spd_tenant *t, int64_t cpu, int64_t net, int64_t now)
@@ -46,8 +45,9 @@ spd_charge(struct spd_tenant *t, int64_t cpu, int64_t net, int64_t now)
 }
 
 /*
- * Charges what the tenant owes.  Called when one of its requests is done, or
- * when none waits.  With debug.sandpaper.cost only requests cost something.
+ * Charge what the tenant owes.  Call it when one of the tenant's requests is
+ * done, or when none waits.  With debug.sandpaper.cost only requests cost
+ * something.  Caller holds spd_lock().
  */
 void
 spd_pay(struct spd_tenant *t, int64_t now)
@@ -63,9 +63,11 @@ spd_pay(struct spd_tenant *t, int64_t now)
 }
 
 /*
- * To accept, to parse and to close connections without a tenant takes a quarter
- * of the cores' time at most, while a request waits that its tenant's limit does
- * not hold back, or parts of requests are many.  It is a token bucket.
+ * Take CPU time, ns, of work for no tenant from a token bucket.  Such work is
+ * to accept, to parse and to close connections without a tenant.  The bucket
+ * lets it have a quarter of the cores' time.  It is in force with Sandpaper
+ * on, while a request waits that no limit holds back, or while parts of
+ * requests are many.  Caller holds spd_lock().
  */
 static void
 spd_spend(int64_t ns)
@@ -76,7 +78,10 @@ spd_spend(int64_t ns)
 	spd.nobody = vmax_t(int64_t, spd.nobody - ns, -SPD_BURST);
 }
 
-/* Locked.  May a worker turn to a connection without a tenant? */
+/*
+ * Fill the bucket up to now (ns).  Return 1 if a worker may turn to a
+ * connection without a tenant.  Caller holds spd_lock().
+ */
 int
 spd_nobody_may(int64_t now)
 {
@@ -95,7 +100,10 @@ spd_nobody_may(int64_t now)
 	return (spd.nobody > 0);
 }
 
-/* What has been measured of this worker belongs to the sum of all */
+/*
+ * Add what this worker has measured to the sums of all workers.
+ * Caller holds spd_lock().
+ */
 void
 spd_sum_laps(struct spd_worker *me)
 {
@@ -107,8 +115,10 @@ spd_sum_laps(struct spd_worker *me)
 	me->unowned = 0;
 }
 
-/* The lap up to now is nobody's.  It is not taken from the bucket: looks and the
- * keeper work for all connections. */
+/*
+ * End the lap, if that needs no system call: no tenant pays for it.  The
+ * bucket stays as it is, since looks at the epoll set serve all connections.
+ */
 void
 spd_unowned(struct spd_worker *me)
 {
@@ -119,7 +129,10 @@ spd_unowned(struct spd_worker *me)
 		me->unowned += lap;
 }
 
-/* The same, of a thread that is no worker, now */
+/*
+ * The same for the keeper, which also serves all connections.  The meter is
+ * read whatever that costs, and the sums get the lap at once.
+ */
 void
 spd_unowned_now(struct spd_worker *me)
 {
@@ -130,7 +143,10 @@ spd_unowned_now(struct spd_worker *me)
 	spd_unlock();
 }
 
-/* The lap up to now is the payer's, or its next request's */
+/*
+ * End the lap, if that needs no system call, or if the turn was drawn.  The
+ * payer or its next request pays for it.
+ */
 void
 spd_owe(struct spd_worker *me)
 {
@@ -144,8 +160,11 @@ spd_owe(struct spd_worker *me)
 	me->owed += lap;
 }
 
-/* Returns what this worker's payer owes, ns, for its request to pay.  Not of a
- * turn that was drawn: that is scaled, for many turns, and paid apart. */
+/*
+ * Return what this worker's payer owes, ns, so that its request pays.  Return
+ * 0 if the turn was drawn: its time stands for many turns, and the payer
+ * settles that apart.
+ */
 int64_t
 spd_take_owed(struct spd_worker *me)
 {
@@ -157,7 +176,7 @@ spd_take_owed(struct spd_worker *me)
 	return (owed);
 }
 
-/* Locked.  From now on this tenant pays, or nobody (NULL) */
+/* Make a tenant the payer, or no tenant (NULL).  Caller holds spd_lock(). */
 void
 spd_pays(struct spd_worker *me, struct spd_tenant *t)
 {
@@ -167,7 +186,10 @@ spd_pays(struct spd_worker *me, struct spd_tenant *t)
 	me->payer_generation = t == NULL ? 0 : TEN_OfHost(t)->generation;
 }
 
-/* Locked.  The payer pays what it owes.  If it is forgotten, nobody pays. */
+/*
+ * Charge the payer.  If there is none, or if its record now belongs to another
+ * tenant, take the time from the bucket.  Caller holds spd_lock().
+ */
 static void
 spd_settle(struct spd_worker *me, int64_t now)
 {
@@ -184,8 +206,11 @@ spd_settle(struct spd_worker *me, int64_t now)
 	me->owed = 0;
 }
 
-/* Locked.  Says who pays from now on, or nobody (NULL).  The last payer settles
- * first, if it is another one, or if the turn was drawn. */
+/*
+ * Make a tenant the payer, or no tenant (NULL).  The last payer settles
+ * first, if it is another tenant, or if the turn was drawn.  Caller holds
+ * spd_lock().
+ */
 void
 spd_turn_to(struct spd_worker *me, struct spd_tenant *t, int64_t now)
 {
@@ -196,11 +221,12 @@ spd_turn_to(struct spd_worker *me, struct spd_tenant *t, int64_t now)
 }
 
 /*--------------------------------------------------------------------
- * What its next request will cost: the releaser wants to know.  The CPU is
- * divided by the cores, bytes by the rate that the link has now.  Which of the
- * two counts is account.c's.
+ * Estimates: what the next request of a tenant will cost.  CPU time is
+ * divided by the cores, and bytes by the present rate of net.  account.c says
+ * which of the two is dominant.
  */
 
+/* Give the releaser a tenant's estimate.  Caller holds spd_lock(). */
 void
 spd_estimate(struct spd_tenant *t)
 {
@@ -217,10 +243,14 @@ spd_estimate(struct spd_tenant *t)
 	REL_SetEstimate(spd.rel, t->rel, e);
 }
 
+/*
+ * Use the parameters of costs, and the estimator of a policy (its number).
+ * Caller holds spd_lock().
+ */
 void
 spd_costs(unsigned policy)
 {
-	static uint64_t bound;		/* SPD_Init() has set the first */
+	static uint64_t bound;		/* bits/s, at the last call */
 	const char *estimator;
 	uint32_t alpha;
 
@@ -240,10 +270,11 @@ spd_costs(unsigned policy)
 }
 
 /*
- * Locked.  A request that runs for long is charged what it has cost so far,
- * from the first look on (2DFQ's refresh charging, its section 5): else a
- * tenant whose requests have become dear has all slots before the first of
- * them completes.
+ * Charge a long request for the CPU time that it has used since the keeper's
+ * first look at it (2DFQ, section 5: refresh charging).  Otherwise a tenant
+ * with requests that became expensive has all slots before the first one
+ * completes.  w: the request's worker; cpu: the worker's CPU clock, ns, or
+ * -1.  Caller holds spd_lock().
  */
 void
 spd_refresh(const struct spd_worker *w, int64_t cpu, int64_t now)

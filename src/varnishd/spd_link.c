@@ -1,13 +1,17 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The client-side link: which interface it is, how fast, and who uses it.
+ * The link to the clients, `net`: its interface, its rate T and its users.
  *
- * The interface is the one that has the local address of the first client
- * connection from outside this machine.  Until there is one, loopback counts:
- * a health check often comes first.  When the address leaves the machine, the
- * next connection says which interface it is.  A link without one (a Unix
- * socket) is not known, and nothing is held for it.
+ * The interface is the one with the local address of the first client
+ * connection that is not on loopback.  Until then loopback counts, since a
+ * health check often comes first.  When the interface is gone, the next
+ * connection chooses again.  A Unix socket has no interface.  Then T is
+ * sandpaper_nic_rate.  Without that T is unknown, and Sandpaper holds no
+ * request for net.
+ *
+ * The NIC and the address are under spd_lock(); spd.rate, spd.address and
+ * spd.link_busy are also read without it.  Only the keeper measures.
  */
 
 #include "config.h"
@@ -23,16 +27,17 @@
 
 #include "spd.h"
 
-#define SPD_RATE_UNKNOWN	10000000000ULL	/* bits/s, for costs only */
-#define SPD_BUSY	.75	/* of T: the link is busy */
-#define SPD_ALONE	INT64_C(10000000000)	/* ns */
+#define SPD_RATE_UNKNOWN	10000000000ULL	/* bits/s: costs, T unknown */
+#define SPD_BUSY	.75	/* of T: net counts as busy */
+/* ns: a tenant counts as alone on net after this long */
+#define SPD_ALONE	INT64_C(10000000000)
 
 /*
- * The learned rate outlives the child: this page is the manager's, made
- * before main(), and shared with every child that it forks.
+ * T as it was learned last.  It survives a restart of the child: the manager
+ * maps this page before main(), and shares it with every child.
  */
 struct spd_kept {
-	uint64_t	rate;
+	uint64_t	rate;			/* bits/s, 0: none */
 	char		name[IF_NAMESIZE];	/* of the interface */
 };
 static struct spd_kept *kept;
@@ -58,7 +63,7 @@ spd_link_init(void)
 }
 
 /*--------------------------------------------------------------------
- * Its address
+ * The address of net
  */
 
 static int
@@ -72,7 +77,10 @@ is_loopback(const struct sockaddr_storage *ss)
 	return (IN6_IS_ADDR_LOOPBACK(&a6->sin6_addr));
 }
 
-/* A client has connected: which of our addresses is it? */
+/*
+ * Note the local address of a client connection, if it is the first one, or
+ * the first one that is not on loopback.
+ */
 void
 spd_link_seen(const struct sess *sp)
 {
@@ -96,10 +104,10 @@ spd_link_seen(const struct sess *sp)
 }
 
 /*--------------------------------------------------------------------
- * Its rate
+ * The rate of net
  */
 
-/* Locked: what a byte costs from now on */
+/* Set the rate by which bytes are charged.  Caller holds spd_lock(). */
 void
 spd_set_rate(void)
 {
@@ -108,6 +116,7 @@ spd_set_rate(void)
 	spd.rate = rate != 0 ? rate : SPD_RATE_UNKNOWN;
 }
 
+/* Copy the state of net to the counters.  Caller holds spd_lock(). */
 static void
 spd_nic_gauges(int64_t now)
 {
@@ -118,7 +127,10 @@ spd_nic_gauges(int64_t now)
 	spd.vsc->nic_closed_ns = (uint64_t)NIC_ClosedTime(spd.nic, now);
 }
 
-/* There is no link, or it is gone: the next client connection may say more */
+/*
+ * Note that net has no interface.  If it is gone, the next client connection
+ * chooses another one.
+ */
 static void
 spd_no_link(int gone, int64_t now)
 {
@@ -126,12 +138,15 @@ spd_no_link(int gone, int64_t now)
 	spd_lock();
 	if (gone)
 		spd.address = SPD_ADDRESS_NONE;
-	spd.link_busy = spd.nic->rate > 0;	/* for all we know */
+	spd.link_busy = spd.nic->rate > 0;	/* not measured: assume so */
 	spd_nic_gauges(now);
 	spd_unlock();
 }
 
-/* The link is another interface now.  0: its speed is not known. */
+/*
+ * Begin with another interface.  T is its nominal speed (bits/s, 0: unknown),
+ * or what an earlier measurement of the same interface has learned.
+ */
 static void
 spd_new_link(const char *name, uint64_t speed)
 {
@@ -148,6 +163,7 @@ spd_new_link(const char *name, uint64_t speed)
 	    "is %ju bits/s", name, (uintmax_t)rate);
 }
 
+/* Measure net and learn T.  The keeper calls it every NIC_EPOCH; now: ns. */
 void
 spd_learn(int64_t now)
 {
@@ -185,7 +201,7 @@ spd_learn(int64_t now)
 	last = now;
 	spd_lock();
 	if (paced)
-		NIC_Stop(spd.nic);
+		NIC_Stop(spd.nic);	/* see link_qdisc() */
 	else
 		learned = NIC_Learn(spd.nic, tx, backlog, now);
 	if (learned) {
@@ -203,12 +219,13 @@ spd_learn(int64_t now)
 }
 
 /*--------------------------------------------------------------------
- * Who uses it
+ * The users of net
  */
 
 /*
- * Nobody is held for the link's sake while one tenant alone has asked for
- * SPD_ALONE: that would cost it throughput and wake-ups for nothing.
+ * Note that a tenant enqueues a request now (ns).  If no other tenant has
+ * enqueued one for SPD_ALONE, net does not close: that would cost this tenant
+ * throughput and wake-ups, and help no other.  Caller holds spd_lock().
  */
 void
 spd_note_user(const struct spd_tenant *t, int64_t now)
@@ -223,7 +240,10 @@ spd_note_user(const struct spd_tenant *t, int64_t now)
 	NIC_SetAlone(spd.nic, now >= spd.shared, now);
 }
 
-/* In the last epoch, or by what has been released since */
+/*
+ * Return 1 if net is busy: it was in the last epoch, or what has been released
+ * fills it.  Takes spd_lock() in the second case.
+ */
 int
 spd_link_busy(int64_t now)
 {

@@ -1,15 +1,17 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Parts of requests: a connection waits for the rest of a request.
+ * Parts of requests: a connection waits for the rest of its request.
  *
- * A request with its workspace takes 33 kB of memory that is in use, and its
- * release writes all of it.  So when many connections wait, the part is kept in
- * memory of about its own size, and the request goes back to the pool.  What
- * comes is added to the part.  A new request gets it when it is complete.
+ * A request and its workspace use 33 kB of memory, and releasing the request
+ * writes all of it.  So when many connections wait, a part moves to memory of
+ * about its own size, and the request goes back to the pool.  New bytes are
+ * added to the part.  A new request gets a part that is complete.
  *
- * These connections have half of the process's descriptors at most.  Beyond
- * that, the one that has waited longest is closed.
+ * At most half of the process's descriptors may wait with a part.  Beyond
+ * that, the connection that was parked first is closed.  The list `parts` is
+ * under spd_lock().  The bytes of a part belong to the worker of the
+ * connection.
  */
 
 #include "config.h"
@@ -24,15 +26,16 @@
 #include "spd.h"
 
 #ifndef SPD_PARTS			/* less in a fuzz target */
-#define SPD_PARTS	2000U		/* connections: these are many */
+#define SPD_PARTS	2000U		/* connections: more is abuse */
 #endif
-#define SPD_PART	256U		/* bytes: a part's memory grows by */
-#define SPD_RED		sizeof(void *)	/* bytes: a workspace's end */
+#define SPD_PART	256U		/* bytes: memory grows by this */
+#define SPD_RED		sizeof(void *)	/* bytes: red zone of a workspace */
 
+/* Parked connections that wait for the rest of a request, by time of parking */
 static VTAILQ_HEAD(, spd_conn) parts = VTAILQ_HEAD_INITIALIZER(parts);
 static unsigned nparts, parts_max = UINT_MAX;	/* locked */
 
-/* Every second: the limit of descriptors may change */
+/* Set the limit of `parts`, every second: that of descriptors may change */
 void
 spd_part_limit(void)
 {
@@ -45,7 +48,10 @@ spd_part_limit(void)
 	spd_unlock();
 }
 
-/* Locked.  A connection with a part is parked (1), or no longer (0) */
+/*
+ * Add a connection to `parts` (parked = 1), or remove it (0).
+ * Caller holds spd_lock().
+ */
 void
 spd_part_parked(struct spd_conn *c, int parked)
 {
@@ -61,7 +67,10 @@ spd_part_parked(struct spd_conn *c, int parked)
 	spd.vsc->parts = nparts;
 }
 
-/* Locked.  Are there more than clients have without bad intent? */
+/*
+ * Return 1 if so many connections wait with a part, parked or READY, that some
+ * clients must have bad intent.  Caller holds spd_lock().
+ */
 int
 spd_many_parts(void)
 {
@@ -70,7 +79,10 @@ spd_many_parts(void)
 	return (nparts + spd.parts_ready >= SPD_PARTS);
 }
 
-/* Locked.  Returns the one to close, if there are too many, or NULL */
+/*
+ * Return the connection to close if `parts` is too long, or NULL.
+ * Caller holds spd_lock().
+ */
 struct spd_conn *
 spd_part_excess(void)
 {
@@ -82,8 +94,10 @@ spd_part_excess(void)
 	return (VTAILQ_FIRST(&parts));
 }
 
-/* Returns bytes that were read, 0 if there are none now, or -1: there won't be
- * any */
+/*
+ * Read from a connection without waiting.  Return the number of bytes, 0 if
+ * there are none now, or -1 if no more will come.
+ */
 ssize_t
 spd_recv(struct spd_conn *c, char *buf, size_t room)
 {
@@ -91,7 +105,8 @@ spd_recv(struct spd_conn *c, char *buf, size_t room)
 
 	n = recv(c->fd, buf, room, MSG_DONTWAIT);
 	if (n > 0) {
-		/* A FIN's edge may be used up already */
+		/* After a FIN no further event may come: read until the end of
+		 * the stream */
 		c->drained = (size_t)n < room && !c->fin;
 		return (n);
 	}
@@ -101,8 +116,11 @@ spd_recv(struct spd_conn *c, char *buf, size_t room)
 	return (0);
 }
 
-/* The request goes back to the pool, with what has been read so far kept.
- * Returns 0 if the request stays. */
+/*
+ * Keep the bytes of a request as a part, and give the request back to the
+ * pool.  Return 0 if the connection keeps its request: its transport has no
+ * unwait(), or there is no memory or workspace.
+ */
 int
 spd_part_keep(struct worker *wrk, struct spd_conn *c)
 {
@@ -122,7 +140,7 @@ spd_part_keep(struct worker *wrk, struct spd_conn *c)
 			return (0);
 		memcpy(c->part, htc->rxbuf_b, c->part_len);
 	}
-	/* Varnish's waiter reserves it, too, and unwait() releases it */
+	/* As Varnish's waiter does.  unwait() releases this reservation */
 	if (!WS_ReserveSize(c->sp->ws, sizeof(struct pool_task))) {
 		free(c->part);
 		c->part = NULL;
@@ -133,7 +151,10 @@ spd_part_keep(struct worker *wrk, struct spd_conn *c)
 	return (1);
 }
 
-/* Returns how many bytes more may be read */
+/*
+ * Return how many more bytes a part may get.  If its memory is full, make it
+ * larger.  0: the part has http_req_size bytes, or there is no memory.
+ */
 static size_t
 spd_part_room(struct spd_conn *c)
 {
@@ -151,7 +172,7 @@ spd_part_room(struct spd_conn *c)
 	return (most > c->part_len ? most - c->part_len : 0);
 }
 
-/* As Varnish says of a request's bytes in a workspace */
+/* Return Varnish's judgement of a part, as if it were in a workspace */
 static enum htc_status_e
 spd_part_status(const struct spd_conn *c)
 {
@@ -167,8 +188,11 @@ spd_part_status(const struct spd_conn *c)
 	return (c->complete(&htc));
 }
 
-/* Reads what is there into a part.  Returns 1 if more has to come.  0: only a
- * request can tell what is next. */
+/*
+ * Read all bytes that the socket has into the part.  Return 1 if the part is
+ * valid so far, and more bytes must come.  Return 0 if a request must go on
+ * with the part: it is complete, wrong, too long, or its stream has ended.
+ */
 int
 spd_part_grows(struct spd_conn *c)
 {
@@ -187,7 +211,7 @@ spd_part_grows(struct spd_conn *c)
 	return (spd_part_status(c) == HTC_S_MORE);
 }
 
-/* A new request has the part, and reads on */
+/* Make a new request for the connection, and give it the part to read on */
 void
 spd_part_again(struct worker *wrk, struct spd_conn *c)
 {
@@ -200,8 +224,8 @@ spd_part_again(struct worker *wrk, struct spd_conn *c)
 	if (c->part == NULL)
 		return;
 	htc = req->htc;
-	/* If the workspace is smaller by now, what fits fills it, and Varnish
-	 * refuses the request as too long */
+	/* The workspace may be smaller than the part by now.  Then the part
+	 * fills it, and Varnish refuses the request as too long */
 	l = vmin_t(size_t, c->part_len, WS_ReservationSize(htc->ws));
 	memcpy(htc->rxbuf_e, c->part, l);
 	htc->rxbuf_e += l;
