@@ -1,18 +1,18 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The host map: which hosts are which tenant.
+ * VCL's map: which Hosts belong to which tenant.
  *
- * A map belongs to a VCL, is filled in its vcl_init and never changes
- * after; the active VCL's map is in force, published before the VCL becomes
- * active.  If the active VCL is a label, that is the VCL behind the label.
- * Requests read it under a read lock; only `vcl.use`, `vcl.discard` and the
- * calls in a `vcl_init` ever take it for writing.
+ * A VCL fills its map in vcl_init.  The map of the active VCL is in force;
+ * for a label, that of the VCL behind the label.  It is published before that
+ * VCL becomes active.  `maplock` guards the list of maps and the map in
+ * force.  Requests only read.  Writers are vcl_init, and the commands
+ * vcl.use, vcl.label and vcl.discard.
  *
- * A group's tenant has the group's name in parentheses, which no Host is.
- *
- * Host names are kept sorted.  A name is looked up as it is, then, for
- * "*.domain", without its first label, its first two, and so on.
+ * The tenant of a group has the group's name in parentheses, which no Host
+ * has.  The patterns are sorted.  A lookup tries the whole Host, then "*."
+ * patterns: the Host without its first label, without its first two, and so
+ * on.
  */
 
 #include "config.h"
@@ -30,10 +30,11 @@
 static VTAILQ_HEAD(, spd_map) maps = VTAILQ_HEAD_INITIALIZER(maps);
 static struct spd_map *active;
 static _Atomic unsigned serial;		/* of the map in force */
-/* A writer is not kept waiting by readers that come later */
+/* A writer goes before readers that come later */
 static pthread_rwlock_t maplock =
     PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
+/* Compare a pattern of the map with a name: by name, then without "*." first */
 static int
 host_cmp(const struct map_host *h, const char *host, size_t len, int wild)
 {
@@ -47,7 +48,7 @@ host_cmp(const struct map_host *h, const char *host, size_t len, int wild)
 	return (h->wild - wild);
 }
 
-/* Index of the first that is not smaller */
+/* Return the index of the first pattern that is not smaller */
 static size_t
 host_find(const struct spd_map *m, const char *host, size_t len, int wild)
 {
@@ -63,6 +64,7 @@ host_find(const struct spd_map *m, const char *host, size_t len, int wild)
 	return (lo);
 }
 
+/* Return the tenant of exactly this pattern, or NULL */
 static struct map_tenant *
 host_tenant(const struct spd_map *m, const char *host, size_t len, int wild)
 {
@@ -75,9 +77,10 @@ host_tenant(const struct spd_map *m, const char *host, size_t len, int wild)
 }
 
 /*--------------------------------------------------------------------
- * The tenant's name of a host, in name: its length
+ * From Host to tenant
  */
 
+/* As spd_map_name(), for this map */
 static size_t
 map_name(const struct spd_map *m, const char *host, size_t len, char *name)
 {
@@ -101,6 +104,11 @@ map_name(const struct spd_map *m, const char *host, size_t len, char *name)
 	return (len);
 }
 
+/*
+ * Write the name of a Host's tenant, with its NUL, and return its length.
+ * name has room for TEN_NAME_MAX + 1 bytes; host ends in a NUL.  Without a
+ * map the tenant has the name of the Host.  Takes the map lock.
+ */
 size_t
 spd_map_name(const char *host, size_t len, char *name)
 {
@@ -118,9 +126,11 @@ spd_map_name(const char *host, size_t len, char *name)
 }
 
 /*--------------------------------------------------------------------
- * Filling it, in vcl_init
+ * Fill a map, in vcl_init.  It is not in force yet, so no lock guards its
+ * content.  The functions return NULL, or an error text.
  */
 
+/* Return the map of a VCL.  The first call makes it. */
 struct spd_map *
 SPD_MapOf(const struct vcl *vcl)
 {
@@ -153,6 +163,7 @@ map_tenant(const struct spd_map *m, const char *name)
 	return (NULL);
 }
 
+/* Find a group by its name without the parentheses */
 static struct map_tenant *
 map_group(const struct spd_map *m, const char *name)
 {
@@ -164,7 +175,7 @@ map_group(const struct spd_map *m, const char *name)
 	return (map_tenant(m, group));
 }
 
-/* A tenant, or a group of tenants */
+/* Add a tenant, or a group of tenants.  queue_limit: requests. */
 static const char *
 map_declare(struct spd_map *m, const char *name, double weight,
     unsigned queue_limit, int is_group)
@@ -251,6 +262,10 @@ SPD_MapMember(struct spd_map *m, const char *name, const char *group)
 	return (NULL);
 }
 
+/*
+ * Set the reservation and the limit of a tenant or group, as parts of its
+ * dominant resource.  A reservation of 0 is none, and a limit of 1 is none.
+ */
 const char *
 SPD_MapLimits(struct spd_map *m, const char *name, double reservation,
     double limit)
@@ -276,12 +291,13 @@ SPD_MapLimits(struct spd_map *m, const char *name, double reservation,
 	t->limit = limit < 1 ? limit : 0;
 	VSTAILQ_FOREACH(other, &m->tenants, list)
 		all += other->reservation;
-	if (all > 1 + 1e-9)		/* ten times 0.1 is not 1 */
+	if (all > 1 + 1e-9)		/* rounding: ten times 0.1 is not 1 */
 		return ("the sum of all reservations is above 1: lower one "
 		    "of them");
 	return (NULL);
 }
 
+/* Check a pattern without its "*.": return NULL, or an error text */
 static const char *
 host_check(const char *p)
 {
@@ -363,6 +379,7 @@ SPD_MapHost(struct spd_map *m, const char *name, const char *pattern)
 	return (NULL);
 }
 
+/* Set the tenant of other Hosts: (unknown), or (own) one for each Host */
 void
 SPD_MapUnknown(struct spd_map *m, int own)
 {
@@ -372,9 +389,10 @@ SPD_MapUnknown(struct spd_map *m, int own)
 }
 
 /*--------------------------------------------------------------------
- * Which one is in force: another number, another map
+ * The map in force
  */
 
+/* Return a number that changes when a map comes into force */
 unsigned
 spd_map_serial(void)
 {
@@ -382,6 +400,10 @@ spd_map_serial(void)
 	return (serial);
 }
 
+/*
+ * List the tenants of the map in force that have a record.  The caller frees
+ * the array.  Return the serial of the map.  Takes the map lock.
+ */
 unsigned
 spd_map_tenants(struct spd_mapped **tenant, unsigned *n)
 {
@@ -434,6 +456,7 @@ spd_map_publish(struct spd_map *m)
 	return (last);
 }
 
+/* Free the map of a VCL that is discarded, if it has one */
 void
 SPD_MapDrop(const struct vcl *vcl)
 {
@@ -446,7 +469,7 @@ SPD_MapDrop(const struct vcl *vcl)
 		if (m->vcl == vcl)
 			break;
 	if (m != NULL) {
-		assert(m != active);	/* such a VCL cannot be discarded */
+		assert(m != active);	/* an active VCL is not discarded */
 		VTAILQ_REMOVE(&maps, m, list);
 	}
 	PTOK(pthread_rwlock_unlock(&maplock));

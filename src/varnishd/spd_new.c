@@ -10,7 +10,7 @@
  * evidence has 32 times the weight of one without: clients that invent Hosts
  * and get errors do not keep a real site from being proven.
  *
- * All of it is under the lock, but for the log.
+ * All state here is under spd_lock().  Log records are written without it.
  */
 
 #include "config.h"
@@ -20,13 +20,14 @@
 
 #include "spd.h"
 
-#define SPD_NEWS	16		/* Hosts that change at a time */
+#define SPD_NEWS	16		/* Hosts in one hold of the lock */
 #define SPD_NEW_EVIDENT	(32U * REL_WEIGHT_ONE)	/* weight in (new) */
 
 static struct newhosts newhosts;
-static int started;			/* there was a new Host */
-static int64_t ahead;			/* ns, spd_new_age() */
+static int started;			/* a new Host has come */
+static int64_t ahead;			/* ns, see spd_new_age() */
 
+/* Move a tenant into a group, or out of its group (NULL) */
 static void
 spd_new_join(struct spd_tenant *t, struct spd_tenant *group)
 {
@@ -37,8 +38,10 @@ spd_new_join(struct spd_tenant *t, struct spd_tenant *group)
 	    METER_Now());
 }
 
-/* Is the name a Host's?  Names in parentheses are ours, one of them for
- * requests without a Host */
+/*
+ * Return 1 if the tenant can be a new Host.  Names in parentheses are
+ * Sandpaper's own.  (none) counts as a Host: its requests have no valid Host.
+ */
 static int
 spd_new_is_host(const struct spd_tenant *t)
 {
@@ -47,7 +50,11 @@ spd_new_is_host(const struct spd_tenant *t)
 	return (*name != '(' || !strcmp(name, SPD_NOHOST));
 }
 
-/* No map names it from now on, or it is seen for the first time */
+/*
+ * Make a tenant a new Host, if new Hosts are a group.  Call it for a tenant
+ * that is seen for the first time, or that no map names any longer.  Caller
+ * holds spd_lock().
+ */
 void
 spd_new_begin(struct spd_tenant *t)
 {
@@ -64,7 +71,10 @@ spd_new_begin(struct spd_tenant *t)
 	spd.vsc->new_hosts = newhosts.nnew;
 }
 
-/* It goes, or the map names it; its group is the caller's to change */
+/*
+ * End the state of a new or proven Host: its record goes, or the map names it.
+ * The caller changes the group.  Caller holds spd_lock().
+ */
 void
 spd_new_end(struct spd_tenant *t)
 {
@@ -74,6 +84,10 @@ spd_new_end(struct spd_tenant *t)
 	spd.vsc->new_hosts = newhosts.nnew;
 }
 
+/*
+ * Note an answer to a request of the tenant.  good: its status is from 200 to
+ * 399, which is evidence.  Caller holds spd_lock().
+ */
 void
 spd_new_answer(struct spd_tenant *t, int good, int64_t now)
 {
@@ -86,6 +100,10 @@ spd_new_answer(struct spd_tenant *t, int good, int64_t now)
 	    SPD_NEW_EVIDENT : REL_WEIGHT_ONE);
 }
 
+/*
+ * Return in how many of the last NEW_WINDOW seconds a new Host had evidence.
+ * Caller holds spd_lock().
+ */
 unsigned
 spd_new_seconds(const struct spd_tenant *t, int64_t now)
 {
@@ -94,7 +112,7 @@ spd_new_seconds(const struct spd_tenant *t, int64_t now)
 	return (NEW_Seconds(&t->newhost, now + ahead));
 }
 
-/* For tests: the clock of new Hosts alone */
+/* Advance the clock of new Hosts, for tests.  Caller holds spd_lock(). */
 void
 spd_new_age(int64_t ns)
 {
@@ -104,8 +122,9 @@ spd_new_age(int64_t ns)
 }
 
 /*
- * Must its record stay, however many Hosts are invented?  If it is proven, or
- * has evidence, unless many have: those would fill the table.
+ * Return 1 if the tenant's record must stay, however many Hosts clients
+ * invent.  A proven Host stays.  A Host with evidence stays, unless many
+ * Hosts have evidence: these would fill the table.  Caller holds spd_lock().
  */
 int
 spd_new_stays(const struct spd_tenant *t)
@@ -116,7 +135,10 @@ spd_new_stays(const struct spd_tenant *t)
 	    (t->newhost.state == NEW_EVIDENT && !NEW_Crowded(&newhosts)));
 }
 
-/* Whose limits count for the tenant: its own, or those of (new) */
+/*
+ * Return the tenant that must keep the limits: (new) for a member of (new),
+ * else the tenant itself.  Caller holds spd_lock().
+ */
 struct spd_tenant *
 spd_new_liable(struct spd_tenant *t)
 {
@@ -138,10 +160,14 @@ spd_new_stat(struct spd_new_stat *st)
 }
 
 /*--------------------------------------------------------------------
- * The parameters.  When the rule changes, it changes for all: Hosts that are
- * tenants are new, or new Hosts are tenants.
+ * The parameters.  When sandpaper_new_hosts changes, it changes for all Hosts
+ * that no map names.  They become new Hosts, or tenants of their own.
  */
 
+/*
+ * Apply the rule to each record: new Hosts are members of the group.  NULL:
+ * there are no new Hosts.  Caller holds spd_lock().
+ */
 static void
 spd_new_rule(struct spd_tenant *group)
 {
@@ -167,6 +193,7 @@ spd_new_rule(struct spd_tenant *group)
 	}
 }
 
+/* Use the parameters of new Hosts.  Caller holds spd_lock(). */
 void
 spd_new_params(void)
 {
@@ -179,7 +206,7 @@ spd_new_params(void)
 		NEW_Init(&newhosts, METER_Now() + ahead);
 		r = TEN_Reserve(spd.tenants, SPD_NEW);
 		if (r == NULL)
-			return;			/* no memory: try again */
+			return;			/* no memory: try later */
 		group = TEN_Host(r);
 	}
 	if (wanted)
@@ -190,7 +217,7 @@ spd_new_params(void)
 }
 
 /*--------------------------------------------------------------------
- * The keeper's part: who is proven now, and who is new again
+ * The keeper's part: Hosts that are proven now, or new again
  */
 
 struct spd_news {
@@ -198,6 +225,7 @@ struct spd_news {
 	int			proven;
 };
 
+/* Apply a Host's new state, and note it in *news.  Caller holds spd_lock(). */
 static void
 spd_new_change(struct newhost *h, struct spd_news *news)
 {
@@ -216,6 +244,7 @@ spd_new_change(struct newhost *h, struct spd_news *news)
 	spd_new_join(t, news->proven ? NULL : spd.new_group);
 }
 
+/* Let Hosts be proven, or new again.  Takes spd_lock(); now: ns. */
 void
 spd_new_keep(int64_t now)
 {

@@ -1,11 +1,13 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Whose request is this?  The Host header, as VCL will see it, in lower
- * case and without port and trailing dot, gives a name; the active VCL's
- * map (spd_hostmap.c) may say that it is another's; the table of names
- * (tenants/table.h) gives the tenant.  All of that happens before the
- * releaser's lock is taken; only a name that was never seen takes it.
+ * Find the tenant of a request.
+ *
+ * The Host header gives a name, in lower case, without port and final dot.
+ * VCL's map (spd_hostmap.c) may give another name for it.  The table of names
+ * (tenants/table.h) gives the tenant.  All this needs no spd_lock().  Under the
+ * lock the answer is checked, and an unknown name gets a record.
+ * The records are under spd_lock().
  */
 
 #include "config.h"
@@ -19,14 +21,15 @@
 #include "vrnd.h"
 
 /*--------------------------------------------------------------------
- * A tenant's record: ours, then the releaser's
+ * A tenant's record: struct spd_tenant, then the releaser's part
  */
 
 /*
- * Nothing waits, runs, is fetched or owed, and no connection waits to be
- * parsed.  A Host that is proven stays so, however many others are invented,
- * and a Host with evidence keeps it.
- * (Connections that only remember it look at its generation.)
+ * Return 1 if the record may go to another tenant.  It stays while a request
+ * waits or runs, a connection waits to be parsed, a fetch goes on, or a slow
+ * reader holds a worker.  It also stays with debt, with members, or by
+ * spd_new_stays().  A connection that only remembers the tenant compares the
+ * generation.  Caller holds spd_lock().
  */
 static int v_matchproto_(ten_idle_f)
 spd_tenant_idle(void *priv, struct ten_record *r)
@@ -39,6 +42,7 @@ spd_tenant_idle(void *priv, struct ten_record *r)
 	    t->writers == 0 && t->fetches == 0 && !spd_new_stays(t));
 }
 
+/* Begin a tenant in a record of zeros.  Caller holds spd_lock(). */
 static void v_matchproto_(ten_life_f)
 spd_tenant_born(void *priv, struct ten_record *r)
 {
@@ -54,6 +58,7 @@ spd_tenant_born(void *priv, struct ten_record *r)
 	spd.vsc->tenants_created++;
 }
 
+/* End a tenant: its record may go to another one.  Caller holds spd_lock(). */
 static void v_matchproto_(ten_life_f)
 spd_tenant_died(void *priv, struct ten_record *r)
 {
@@ -70,19 +75,20 @@ spd_tenant_died(void *priv, struct ten_record *r)
  * The name of a request's tenant
  */
 
+/* Write the Host of a request, or (none), and return its length */
 static size_t
 spd_host(const struct req *req, char *name)
 {
 	const char *h, *e, *p;
 	size_t l = 0;
 
-	/* Names in parentheses are ours */
+	/* Names in parentheses are Sandpaper's own */
 	if (!http_GetHdr(req->http, H_Host, &h) || *h == '\0' || *h == '(') {
 		memcpy(name, SPD_NOHOST, sizeof SPD_NOHOST);
 		return (sizeof SPD_NOHOST - 1);
 	}
-	/* Without a port, which is digits.  Some read a:80@b as a, some as b:
-	 * it is neither one's */
+	/* Remove the port: a colon and digits at the end.  Some programs read
+	 * a:80@b as a, others as b: here it is a Host of its own */
 	e = p = strchr(h, '\0');
 	while (p > h && isdigit((unsigned char)p[-1]))
 		p--;
@@ -100,6 +106,10 @@ spd_host(const struct req *req, char *name)
 	return (l);
 }
 
+/*
+ * Write the name of a request's tenant, at most TEN_NAME_MAX bytes and a NUL.
+ * Return its length.  Takes the map lock.
+ */
 size_t
 spd_tenant_name(const struct req *req, char *name)
 {
@@ -110,7 +120,10 @@ spd_tenant_name(const struct req *req, char *name)
 	return (spd_map_name(host, l, name));
 }
 
-/* Without the lock; NULL: never seen.  Look again under the lock. */
+/*
+ * Find a tenant without spd_lock().  NULL: it has no record.  The answer may
+ * be old: give it to spd_tenant_check().
+ */
 struct spd_tenant *
 spd_tenant_find(const char *name, size_t l)
 {
@@ -120,7 +133,11 @@ spd_tenant_find(const char *name, size_t l)
 	return (r == NULL ? NULL : TEN_Host(r));
 }
 
-/* With it: is this still that tenant?  If not, find or make it. */
+/*
+ * Return the tenant of a name.  t is the answer of spd_tenant_find().  If its
+ * record is now another tenant's, find or make the right one.  (other): there
+ * is no room.  Caller holds spd_lock().
+ */
 struct spd_tenant *
 spd_tenant_check(struct spd_tenant *t, const char *name, size_t l)
 {
