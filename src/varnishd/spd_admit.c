@@ -1,8 +1,11 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * May it enter?  The limits of a tenant: requests that wait, fetches, slow
- * readers.
+ * The limits of a tenant: on its requests, its fetches and its slow readers.
+ *
+ * These functions only say if a limit is reached.  Their callers refuse and
+ * log.  All new Hosts together have the limits of one tenant.  So the tenant
+ * (new) also counts what its members have.  The counts are under spd_lock().
  */
 
 #include "config.h"
@@ -13,12 +16,15 @@
 
 #include "spd.h"
 
-#define SPD_FETCHES	8U	/* a tenant may have, however few threads are */
-#define SPD_WRITERS	8U	/* the same */
-#define SPD_REFUSE_EVERY 5000000	/* ns, a tenant's streams */
-#define SPD_REFUSE_MOST	250000000	/* ns, that a session waits for it */
+#define SPD_FETCHES	8U	/* least limit, whatever the threads */
+#define SPD_WRITERS	8U	/* the same, for slow readers */
+#define SPD_REFUSE_EVERY 5000000	/* ns, between a tenant's refusals */
+#define SPD_REFUSE_MOST	250000000	/* ns, longest wait for a refusal */
 
-/* Has a tenant as many of these as it may?  If so, *e is for the log. */
+/*
+ * Return 1 if a value has reached its limit, and then fill *e for the log.
+ * Caller holds spd_lock().
+ */
 int
 spd_exceeds(struct spd_excess *e, const struct spd_tenant *t,
     const char *what, unsigned value, unsigned limit)
@@ -35,8 +41,10 @@ spd_exceeds(struct spd_excess *e, const struct spd_tenant *t,
 }
 
 /*
- * The same, where `all` is what (new) has: all new Hosts have the limit of one
- * tenant, and one of them has half of it, so that there is some for the others.
+ * The same for a tenant that has `own`.  If the tenant is a member of (new),
+ * all members together have `all`, and the limit of one tenant.  One member
+ * has half of that limit, so that the others get something.
+ * Caller holds spd_lock().
  */
 int
 spd_exceeds_new(struct spd_excess *e, struct spd_tenant *t, const char *what,
@@ -56,7 +64,7 @@ spd_exceeds_new(struct spd_excess *e, struct spd_tenant *t, const char *what,
 
 #define SPD_WAITING	"waiting requests (see sandpaper_queue_limit)"
 
-/* Requests */
+/* Return how many requests of the tenant may wait */
 unsigned
 spd_queue_limit(const struct spd_tenant *t)
 {
@@ -66,8 +74,10 @@ spd_queue_limit(const struct spd_tenant *t)
 }
 
 /*
- * Locked.  All new Hosts have one queue limit.  Past it, a new Host may have its
- * part of that many waiting; past twice the limit, none.
+ * Return 1 if too many requests of (new) wait for one more of its member t.
+ * Up to the queue limit of (new), each may enter.  Above the limit, a member
+ * may have its part of that number, by weight.  Above twice the limit, none
+ * may enter.  Caller holds spd_lock().
  */
 static int
 spd_new_full(const struct spd_tenant *t, const struct spd_tenant *group,
@@ -82,10 +92,19 @@ spd_new_full(const struct spd_tenant *t, const struct spd_tenant *group,
 }
 
 /*
- * By its own limit, or since too many wait in all and it has a part of them:
- * of a common buffer, each who waits can have as much as every other, and a
- * group as much as a tenant without.  And of those that were released, so many
- * may wait on: for origins, and on waiting lists.
+ * Return 1 if the tenant may not have one more request, and then fill *e.
+ * These are the limits:
+ *
+ *	(new)		spd_new_full(), for its members
+ *	waiting		the queue limit of the tenant
+ *	running		sandpaper_queue_total, by spd_exceeds_new().  Released
+ *			requests may wait, too: for origins, on waiting lists
+ *	all waiting	sandpaper_queue_total.  When all tenants reach it, each
+ *			backlogged tenant or group may have an equal part.  A
+ *			tenant without waiting requests may enter; a member of
+ *			(new) may not, if (new) has its part
+ *
+ * Caller holds spd_lock().
  */
 int
 spd_queue_full(struct spd_tenant *t, struct spd_excess *e)
@@ -109,9 +128,10 @@ spd_queue_full(struct spd_tenant *t, struct spd_excess *e)
 }
 
 /*
- * Locked.  A refused stream costs its client next to nothing, and us its
- * parsing and a frame, which is nobody's share.  So a tenant's are so far apart,
- * and the session reads nothing meanwhile.  Returns how long, ns.
+ * Return how long the session of a refused HTTP/2 stream must wait, ns, and
+ * read nothing.  A refused stream costs its client next to nothing.  It costs
+ * varnishd the parsing and a frame, which no queue holds back.  So the
+ * refusals of a tenant are SPD_REFUSE_EVERY apart.  Caller holds spd_lock().
  */
 int64_t
 spd_refusal(struct spd_tenant *t, int64_t now)
@@ -129,7 +149,11 @@ spd_refusal(struct spd_tenant *t, int64_t now)
  * Fetches
  */
 
-/* A fetch and who waits for it are two threads: a quarter is half of them */
+/*
+ * Return how many fetches a tenant may have.  By default it is a quarter of
+ * all threads.  For each fetch one more thread may wait, so that is half of
+ * them.
+ */
 unsigned
 spd_fetch_limit(void)
 {
@@ -142,12 +166,16 @@ spd_fetch_limit(void)
 }
 
 /*--------------------------------------------------------------------
- * Slow readers hold a worker each: who does not take what is sent, or does
- * not open an HTTP/2 window.  Once they have half of all threads, a tenant
- * may have an eighth.
+ * Slow readers.  A client that does not read, or does not open an HTTP/2
+ * window, holds a worker.  When slow readers have half of all threads, a
+ * tenant may have slow readers for an eighth of all threads.
  */
 
-/* 1: there are as many as there may be */
+/*
+ * Count a slow reader: the client of the request that runs here.  Return 1 if
+ * the tenant is at its limit; then the reader is not counted.  Takes
+ * spd_lock().
+ */
 int
 spd_writer_begins(struct spd_tenant *t)
 {
@@ -177,6 +205,7 @@ spd_writer_begins(struct spd_tenant *t)
 	return (shed);
 }
 
+/* Count the slow reader no longer.  Takes spd_lock(). */
 void
 spd_writer_ends(struct spd_tenant *t)
 {

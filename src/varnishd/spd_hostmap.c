@@ -4,8 +4,8 @@
  * VCL's map: which Hosts belong to which tenant.
  *
  * A VCL fills its map in vcl_init.  The map of the active VCL is in force;
- * for a label, that of the VCL behind the label.  It is published before that
- * VCL becomes active.  `maplock` guards the list of maps and the map in
+ * for a label, that of the VCL behind the label.  The map is published before
+ * that VCL becomes active.  `maplock` guards the list of maps and the map in
  * force.  Requests only read.  Writers are vcl_init, and the commands
  * vcl.use, vcl.label and vcl.discard.
  *
@@ -379,7 +379,7 @@ SPD_MapHost(struct spd_map *m, const char *name, const char *pattern)
 	return (NULL);
 }
 
-/* Set the tenant of other Hosts: (unknown), or (own) one for each Host */
+/* Set the tenant of Hosts without a pattern: (unknown); own = 1: the Host */
 void
 SPD_MapUnknown(struct spd_map *m, int own)
 {

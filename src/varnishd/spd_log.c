@@ -1,10 +1,11 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Records of the log.
+ * Write log records without printf.
  *
- * Ten numbers a request, two digits at a time: printf("%.6f") costs a
- * microsecond.
+ * A request logs ten values with six decimals.  printf("%.6f") takes 1 us for
+ * each.  So these functions write two digits at a time, from a table.  They
+ * keep no state and need no lock: the caller owns the request and its log.
  */
 
 #include "config.h"
@@ -20,7 +21,7 @@ static const char digits[] =
     "60616263646566676869" "70717273747576777879"
     "80818283848586878889" "90919293949596979899";
 
-/* The last n digits of u; n is even */
+/* Write the last n digits of u, and return the end.  n is even. */
 static char *
 spd_digits(char *p, uint64_t u, unsigned n)
 {
@@ -33,6 +34,7 @@ spd_digits(char *p, uint64_t u, unsigned n)
 	return (p + n);
 }
 
+/* Write u in decimal, and return the end */
 static char *
 spd_uint(char *p, uint64_t u)
 {
@@ -49,6 +51,7 @@ spd_uint(char *p, uint64_t u)
 	return (spd_digits(p, u, n));
 }
 
+/* Write d seconds with six decimals, and return the end.  d < 0 becomes 0. */
 static char *
 spd_sec(char *p, double d)
 {
@@ -59,6 +62,7 @@ spd_sec(char *p, double d)
 	return (spd_digits(p, us % 1000000, 6));
 }
 
+/* Log a Timestamp record, as VSLb_ts_req() does.  now: s. */
 void
 spd_timestamp(struct req *req, const char *event, vtim_real now)
 {
@@ -78,6 +82,11 @@ spd_timestamp(struct req *req, const char *event, vtim_real now)
 	req->t_prev = now;
 }
 
+/*
+ * Log what a request has cost.  v: ns: the wait, CPU time, time of net, and
+ * the charge at its release.  bytes: sent.  measured: 0 if the CPU time is
+ * estimated.
+ */
 void
 spd_log(struct req *req, struct spd_tenant *t, const int64_t v[4],
     uint64_t bytes, int measured)
@@ -100,6 +109,7 @@ spd_log(struct req *req, struct spd_tenant *t, const int64_t v[4],
 	VSLbs(req->vsl, SLT_Sandpaper, TOSTRAND(b));
 }
 
+/* Log the limit that a tenant has reached */
 void
 spd_log_excess(struct vsl_log *vsl, const struct spd_excess *e)
 {

@@ -27,7 +27,7 @@ static struct newhosts newhosts;
 static int started;			/* a new Host has come */
 static int64_t ahead;			/* ns, see spd_new_age() */
 
-/* Move a tenant into a group, or out of its group (NULL) */
+/* Move a tenant into a group, or out (NULL).  Caller holds spd_lock(). */
 static void
 spd_new_join(struct spd_tenant *t, struct spd_tenant *group)
 {
