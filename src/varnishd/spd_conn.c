@@ -1,12 +1,16 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * A connection between two requests, by file descriptor.
+ * A connection between two requests, in a table by file descriptor.
  *
- * It is parked: in an epoll set of ours, edge triggered and entered once, so that
- * a keep-alive request costs neither a poll nor a wake-up; and in a heap, the
- * earliest deadline at its root.  Clients choose when their bytes come, and so the
- * order of deadlines: nothing is walked here.
+ * A parked connection is in Sandpaper's epoll set, edge-triggered and entered
+ * once.  So a keep-alive request costs neither a poll nor a wake-up.  The
+ * connection is also in a heap, with the earliest deadline at the root.
+ * Clients can choose the order of deadlines.  So no function here walks a
+ * list.
+ *
+ * The table only grows, without a lock.  Its owner and spd_lock() guard a
+ * record: doc/internals/locking.md.  The heap is under spd_lock().
  */
 
 #include "config.h"
@@ -22,16 +26,20 @@
 
 #include "vtim.h"
 
-#define SPD_CHUNK	1024		/* connections */
+#define SPD_CHUNK	1024		/* connections, allocated at once */
 #define SPD_FDS_MAX	(1 << 22)
 #ifndef SPD_IDLE_MAX			/* less in a fuzz target */
-#define SPD_IDLE_MAX	2000		/* connections that keep a request */
+#define SPD_IDLE_MAX	2000		/* idle connections with a request */
 #endif
-#define SPD_YEAR	3e7		/* s: longer is not parked */
+#define SPD_YEAR	3e7		/* s: no connection is parked longer */
 
 static struct spd_conn *_Atomic chunks[SPD_FDS_MAX / SPD_CHUNK];
-static struct vbh *deadlines;		/* of parked connections, locked */
+static struct vbh *deadlines;		/* of parked connections; locked */
 
+/*
+ * Return the record of a file descriptor.  NULL: there is no memory, or the
+ * number is SPD_FDS_MAX or more.  No lock is needed.
+ */
 struct spd_conn *
 spd_conn_fd(int fd)
 {
@@ -54,6 +62,11 @@ spd_conn_fd(int fd)
 	return (&c[fd % SPD_CHUNK]);
 }
 
+/*
+ * Return 1 if the record is that of the session, and 0 if the file descriptor
+ * had another session.  Only the owner of the descriptor may call it.  The
+ * load pairs with spd_conn_leave().
+ */
 int
 spd_conn_of(struct spd_conn *c, const struct sess *sp)
 {
@@ -62,7 +75,12 @@ spd_conn_of(struct spd_conn *c, const struct sess *sp)
 	return (c->sp == sp && c->vxid == VXID(sp->vxid));
 }
 
-/* NULL: no memory or no room for that descriptor, it is served as in stock */
+/*
+ * Return the record of a session, and begin it if the file descriptor had
+ * another session.  NULL: there is none, and the session is served as in
+ * stock.  Only the owner of the descriptor may call it.  Takes spd_lock() to
+ * begin.
+ */
 struct spd_conn *
 spd_conn(const struct sess *sp)
 {
@@ -85,10 +103,11 @@ spd_conn(const struct sess *sp)
 }
 
 /*
- * This thread is done with a session's record, for now or for good.  Who has
- * the descriptor next has it from the kernel, after the session closed it: an
- * order that C knows nothing of.  Not for who hands it on under the lock, as
- * when it parks: by now it may be another's.
+ * End the use of a record by this thread, for now or for good.  The next user
+ * gets the descriptor from the kernel, after the session closed it.  C does
+ * not know this order: `left` adds it.  Do not call this after the connection
+ * was given away under the lock, for example parked: another worker may have
+ * it by now.
  */
 void
 spd_conn_leave(struct spd_conn *c)
@@ -97,7 +116,7 @@ spd_conn_leave(struct spd_conn *c)
 	atomic_store_explicit(&c->left, 1, memory_order_release);
 }
 
-/* 1: it is in the epoll set */
+/* Enter the connection into the epoll set.  Return 1 if it is there. */
 int
 spd_arm(struct spd_conn *c)
 {
@@ -113,6 +132,10 @@ spd_arm(struct spd_conn *c)
 	return (c->armed);
 }
 
+/*
+ * Take the connection out of the epoll set, forget its events, and leave its
+ * record.  Takes spd_lock().
+ */
 void
 spd_disarm(struct spd_conn *c)
 {
@@ -129,7 +152,7 @@ spd_disarm(struct spd_conn *c)
 }
 
 /*--------------------------------------------------------------------
- * Parked
+ * Park a connection
  */
 
 static int v_matchproto_(vbh_cmp_t)
@@ -150,7 +173,11 @@ spd_deadline_update(void *priv, void *a, unsigned newidx)
 	c->idx = newidx;
 }
 
-/* 1: parked.  0: bytes came meanwhile */
+/*
+ * Park a connection until bytes come, or until its deadline (ns).  partial: a
+ * part of a request is here.  Return 0, and do not park it, if an event came
+ * meanwhile.  Caller holds spd_lock().
+ */
 int
 spd_park_locked(struct spd_conn *c, int64_t deadline, int partial)
 {
@@ -173,6 +200,7 @@ spd_park_locked(struct spd_conn *c, int64_t deadline, int partial)
 	return (1);
 }
 
+/* Give a parked connection to the caller.  Caller holds spd_lock(). */
 void
 spd_unpark_locked(struct spd_conn *c)
 {
@@ -188,7 +216,10 @@ spd_unpark_locked(struct spd_conn *c)
 	spd.vsc->lingering = spd.nparked;
 }
 
-/* Locked: the next one whose deadline has passed, no longer parked, or NULL */
+/*
+ * Return the parked connection with the earliest deadline, if that has passed,
+ * or NULL.  The connection is no longer parked.  Caller holds spd_lock().
+ */
 struct spd_conn *
 spd_expired(int64_t now)
 {
@@ -203,8 +234,8 @@ spd_expired(int64_t now)
 }
 
 /*
- * Do enough connections linger, or wait to be parsed?  Those beyond have no
- * request meanwhile.
+ * Return 1 if so many connections are parked, or wait to be parsed, that
+ * further ones must wait without a request.
  */
 int
 spd_many_idle(void)
@@ -214,9 +245,10 @@ spd_many_idle(void)
 }
 
 /*--------------------------------------------------------------------
- * For how long
+ * For how long a connection is parked
  */
 
+/* Return a timeout (s) in ns, at most SPD_YEAR */
 int64_t
 spd_ns(double timeout)
 {
@@ -224,7 +256,7 @@ spd_ns(double timeout)
 	return ((int64_t)(vmin(timeout, SPD_YEAR) * 1e9));
 }
 
-/* How long a connection without a part of a request is parked, s */
+/* Return how long a connection without a part of a request is parked, s */
 double
 spd_linger(const struct sess *sp)
 {
@@ -232,7 +264,7 @@ spd_linger(const struct sess *sp)
 	return (vmin(SPD_LINGER(sp), SESS_TMO(sp, timeout_idle)));
 }
 
-/* What is left of a timeout, that the last request began, s */
+/* Return the rest of a timeout, s, which began when the session became idle */
 double
 spd_left(const struct sess *sp, double timeout)
 {

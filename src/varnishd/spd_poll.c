@@ -1,7 +1,12 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The epoll set and its timer.
+ * The epoll set of connections, and the timer in it.
+ *
+ * An event makes a parked connection READY.  For another connection it only
+ * sets flags, or cancels a waiting request that the client has reset.  The
+ * timer wakes the leader, for example when net opens.  The connections and
+ * spd.timer_at are under spd_lock(); epoll_wait() is called without it.
  */
 
 #include "config.h"
@@ -14,9 +19,10 @@
 
 #include "spd.h"
 
-#define SPD_EVENTS	64
-#define SPD_LOOKS	16		/* at the events that are there, at most */
+#define SPD_EVENTS	64		/* of one epoll_wait(), at most */
+#define SPD_LOOKS	16		/* calls in one harvest, at most */
 
+/* Handle the events of one connection.  Caller holds spd_lock(). */
 static void
 spd_event(struct spd_conn *c, uint32_t events)
 {
@@ -39,7 +45,7 @@ spd_event(struct spd_conn *c, uint32_t events)
 		c->pending = 1;
 		if (!hup)
 			break;
-		/* Nobody waits for the answer any more */
+		/* The client does not wait for the answer any longer */
 		CAST_OBJ_NOTNULL(req, c->priv, REQ_MAGIC);
 		n = SPD_NODE(req);
 		if (!REL_Waits(n))
@@ -55,7 +61,7 @@ spd_event(struct spd_conn *c, uint32_t events)
 	}
 }
 
-/* Returns how many events there were */
+/* Call epoll_wait() once.  Return the number of events.  Takes spd_lock(). */
 static int
 spd_harvest_some(int timeout_ms)
 {
@@ -68,11 +74,12 @@ spd_harvest_some(int timeout_ms)
 	spd.vsc->harvests++;
 	for (i = 0; i < n; i++) {
 		if (ev[i].data.u64 == UINT64_MAX) {
-			spd.timer_at = 0;
+			spd.timer_at = 0;	/* it was the timer */
 			continue;
 		}
 		c = spd_conn_fd((int)(uint32_t)ev[i].data.u64);
 		AN(c);
+		/* Else the event is of an earlier use of the descriptor */
 		if (c->serial == ev[i].data.u64 >> 32)
 			spd_event(c, ev[i].events);
 	}
@@ -80,8 +87,11 @@ spd_harvest_some(int timeout_ms)
 	return (n);
 }
 
-/* The kernel's list is in order of arrival: whoever comes behind a thousand
- * others is not to wait for as many looks */
+/*
+ * Take all events, after a wait of timeout_ms for the first one (-1: no
+ * limit).  The kernel lists them in order of arrival.  With one epoll_wait(),
+ * an event behind a thousand others would come late.  Takes spd_lock().
+ */
 void
 spd_harvest(int timeout_ms)
 {
@@ -92,7 +102,10 @@ spd_harvest(int timeout_ms)
 			break;
 }
 
-/* Somebody must look again at this time, ns */
+/*
+ * Set the timer: a worker must look again at this time, ns.  If an earlier
+ * time is set, that stays.  INT64_MAX sets no time.  Caller holds spd_lock().
+ */
 void
 spd_timer(int64_t when)
 {

@@ -1,11 +1,13 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The releaser in varnishd: a request waits in it, and is released for a slot.
+ * The releaser in varnishd: a request waits there, and is released for a slot.
  *
- * On the request's way there are three decisions under the lock: enqueue,
- * release and settle.  Nothing there allocates, calls the kernel or wakes a
- * thread but to run a request; the exceptions are in doc/internals/locking.md.
+ * A request needs three decisions under spd_lock(): enqueue and release,
+ * here, and settle, in hook_request.c.  Under the lock no thread allocates,
+ * calls the kernel or wakes a thread.  doc/internals/locking.md has the
+ * exceptions.  The releaser spd.rel is under spd_lock(), and so is each
+ * request that waits there.
  */
 
 #include "config.h"
@@ -15,11 +17,17 @@
 
 #include "spd.h"
 
-/* ns, before a closed NIC is looked at again: late, as each look costs
- * wake-ups, and what is then sent in a burst takes fewer interrupts */
+/* ns, until the next look at a closed net.  This is long, since each look costs
+ * wake-ups, and a burst of answers takes fewer interrupts. */
 #define SPD_COALESCE	(NIC_BACKLOG / 4 * 3)
 
-/* Refused: why; *wait: how long a stream's client waits to be told so, ns */
+/*
+ * Let a request wait in the releaser, or refuse it.  conn: its connection, or
+ * NULL for an HTTP/2 stream; flags: SPD_F_*.  If it returns SPD_IN_FULL, *e
+ * has the limit, and *wait (if not NULL) how long the session must wait, ns.
+ * After SPD_IN_QUEUED the caller must not touch the request.  Takes
+ * spd_lock().
+ */
 enum spd_in
 spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
     unsigned flags, struct spd_excess *e, int64_t *wait)
@@ -65,7 +73,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	}
 	spd_note_user(t, now);
 	SPD_FLAGS(n) = flags;
-	/* From here on somebody else may run it */
+	/* After the unlock another worker may run, end and free the request */
 	REL_Enqueue(spd.rel, t->rel, n, now);
 	spd.vsc->enqueued++;
 	spd.vsc->waiting = REL_Waiting(spd.rel);
@@ -80,7 +88,10 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	return (SPD_IN_QUEUED);
 }
 
-/* NULL: nothing may go, before *when (ns; INT64_MAX: who knows) */
+/*
+ * Release the next request for this slot.  NULL: no request may go before
+ * *when, ns; INT64_MAX: that time is not known.  Caller holds spd_lock().
+ */
 struct req *
 spd_release(int64_t now, int slot, int64_t *when)
 {
@@ -94,21 +105,21 @@ spd_release(int64_t now, int slot, int64_t *when)
 	*when = INT64_MAX;
 	if (REL_Waiting(spd.rel) == 0)
 		return (NULL);
-	if (spd.frozen) {
+	if (spd.frozen) {		/* one at a time, one a step */
 		if (spd.steps == 0 || spd.running + spd.lent > 1)
 			return (NULL);
 	}
 	if (spd.mode == SPD_ON && NIC_Closed(spd.nic, now, &opens))
 		closed = REL_MASK(REL_NET);
-	/* The policy's slots are 0 to W - 1, ours may be above W: after a
-	 * rejoin, or when W shrank */
+	/* The policy's slots are 0 to W - 1.  This one may be above: after a
+	 * retake, or when W is smaller than before */
 	switch (REL_Dequeue(spd.rel, now, (unsigned)slot % spd.limit, closed,
 	    &node, when)) {
 	case REL_RELEASED:
 		break;
 	case REL_NOT_YET:
-		/* Several releases a wake-up: the link has NIC_BACKLOG, it
-		 * does not run dry meanwhile */
+		/* Let one wake-up release several requests.  net has work for
+		 * NIC_BACKLOG, so it does not become idle meanwhile */
 		if (closed != 0 && opens < *when)
 			*when = vmax(opens, now + SPD_COALESCE);
 		return (NULL);
@@ -129,8 +140,10 @@ spd_release(int64_t now, int slot, int64_t *when)
 	return (spd_req_of(node));
 }
 
-/* It waits, but its client is gone, or it has waited for too long.  What its
- * parsing took is charged. */
+/*
+ * Cancel a waiting request, since its client is gone, or since it has waited
+ * for too long.  Charge what its parsing took.  Caller holds spd_lock().
+ */
 void
 spd_take_out(struct rel_node *n, int64_t now)
 {
@@ -144,9 +157,11 @@ spd_take_out(struct rel_node *n, int64_t now)
 }
 
 /*
- * Every core runs a request, and no request has waited for long.  These workers
- * will take the waiting requests: another thread would only take CPU time from
- * them.  Who holds requests back summons a deputy, if there is none.
+ * Return 1 if waiting requests are left to the workers that run.  Sandpaper is
+ * on then, each core has a running request, and no request has waited for
+ * SPD_NAP.  Another thread would only take CPU time from these workers.  A
+ * caller that leaves requests to them summons a deputy, if there is none.
+ * Caller holds spd_lock().
  */
 int
 spd_hold(int64_t now)

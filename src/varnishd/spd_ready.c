@@ -1,9 +1,12 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Connections with bytes wait to be parsed, in turn by the tenant of their last
- * request, and in order of arrival within one: one tenant's flood of connections
- * does not take parsing over.
+ * READY connections: they have bytes, and wait for a worker that parses them.
+ *
+ * A connection belongs to the tenant of its last request.  Tenants have turns,
+ * and a turn is one connection: the first one of the tenant's list.  So a
+ * tenant with very many connections does not take over all parsing.  All
+ * lists and counters are under spd_lock().
  */
 
 #include "config.h"
@@ -12,9 +15,10 @@
 
 #include "spd.h"
 
-/* Connections without a tenant yet: with a part of a request, or nothing */
+/* Instead of a tenant: connections without one, with and without a part */
 static struct spd_tenant spd_parts, spd_new;
 
+/* Return 1 if t stands for connections without a tenant */
 static int
 spd_of_nobody(const struct spd_tenant *t)
 {
@@ -22,6 +26,11 @@ spd_of_nobody(const struct spd_tenant *t)
 	return (t == &spd_new || t == &spd_parts);
 }
 
+/*
+ * Make a connection READY, the last one of its tenant.  If the tenant's
+ * record now belongs to another tenant, the connection has none.  Caller
+ * holds spd_lock().
+ */
 void
 spd_ready_push(struct spd_conn *c)
 {
@@ -42,7 +51,10 @@ spd_ready_push(struct spd_conn *c)
 	spd.vsc->ready = spd.nready;
 }
 
-/* Locked.  Nobody's time is used up, and only nobody's connections are ready */
+/*
+ * Return 1 if all READY connections are without a tenant, and the CPU time for
+ * such connections is used up (spd_nobody_may()).  Caller holds spd_lock().
+ */
 int
 spd_held_back(int64_t now)
 {
@@ -51,7 +63,7 @@ spd_held_back(int64_t now)
 	    !spd_nobody_may(now));
 }
 
-/* Locked.  Is there a connection that may be parsed? */
+/* Return 1 if a connection may be parsed now.  Caller holds spd_lock(). */
 int
 spd_may_parse(void)
 {
@@ -59,6 +71,11 @@ spd_may_parse(void)
 	return (spd.nready > 0 && !spd_held_back(METER_Now()));
 }
 
+/*
+ * Return the next connection to parse, which the caller then owns, or NULL.
+ * Those without a tenant lose their turn while their CPU time is used up.
+ * Caller holds spd_lock().
+ */
 struct spd_conn *
 spd_ready_pop(int64_t now)
 {
