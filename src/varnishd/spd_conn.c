@@ -105,9 +105,8 @@ spd_conn(const struct sess *sp)
 /*
  * End the use of a record by this thread, for now or for good.  The next user
  * gets the descriptor from the kernel, after the session closed it.  C does
- * not know this order: `left` adds it.  Do not call this after the connection
- * was given away under the lock, for example parked: another worker may have
- * it by now.
+ * not know this order: `left` adds it.  Do not call this for a connection that
+ * was parked, queued or made READY: another worker may have it by now.
  */
 void
 spd_conn_leave(struct spd_conn *c)
@@ -234,8 +233,8 @@ spd_expired(int64_t now)
 }
 
 /*
- * Return 1 if so many connections are parked, or wait to be parsed, that
- * further ones must wait without a request.
+ * Return 1 if SPD_IDLE_MAX connections are parked, or wait to be parsed.
+ * Further ones then wait without a request.
  */
 int
 spd_many_idle(void)

@@ -5,13 +5,13 @@
  *
  * A request pays from its parsing to its answer.  For other work on a
  * connection, such as closing it, its tenant pays: the worker's payer.  No
- * tenant pays for looks at the epoll set, or for a connection that never had
- * a request: cpu_unowned_ns counts these.
+ * tenant pays for a connection that never had a request, or for looks at the
+ * epoll set.  The counter cpu_unowned_ns has that time.
  *
  * A lap is the CPU time since the meter was last read.  A turn is the parsing
- * of one connection.  If reading the meter needs a system call, a turn is
- * measured with probability sandpaper_sample, and its time is divided by
- * that.  A worker's fields are its own.  All other state is under spd_lock().
+ * of one connection.  If reading the meter needs a system call, only a sample
+ * of turns is drawn.  Their time is divided by sandpaper_sample.
+ * A worker's fields are its own.  All other state is under spd_lock().
  */
 
 #include "config.h"
@@ -65,9 +65,9 @@ spd_pay(struct spd_tenant *t, int64_t now)
 /*
  * Take CPU time, ns, of work for no tenant from a token bucket.  Such work is
  * to accept, to parse and to close connections without a tenant.  The bucket
- * lets it have a quarter of the cores' time.  It is in force with Sandpaper
- * on, while a request waits that no limit holds back, or while parts of
- * requests are many.  Caller holds spd_lock().
+ * lets it have a quarter of the cores' time.  That is so if Sandpaper is on,
+ * and either a request waits that no limit holds back, or parts of requests
+ * are many.  Caller holds spd_lock().
  */
 static void
 spd_spend(int64_t ns)
@@ -270,11 +270,11 @@ spd_costs(unsigned policy)
 }
 
 /*
- * Charge a long request for the CPU time that it has used since the keeper's
- * first look at it (2DFQ, section 5: refresh charging).  Otherwise a tenant
- * with requests that became expensive has all slots before the first one
- * completes.  w: the request's worker; cpu: the worker's CPU clock, ns, or
- * -1.  Caller holds spd_lock().
+ * Charge a long request for its CPU time since the keeper's first look at it.
+ * This is refresh charging (2DFQ, section 5).  Otherwise a tenant with requests
+ * that became expensive has all slots before the first one completes.
+ * w: the request's worker; cpu: the CPU clock of that worker, ns, or -1.
+ * Caller holds spd_lock().
  */
 void
 spd_refresh(const struct spd_worker *w, int64_t cpu, int64_t now)

@@ -10,9 +10,9 @@
  * vcl.use, vcl.label and vcl.discard.
  *
  * The tenant of a group has the group's name in parentheses, which no Host
- * has.  The patterns are sorted.  A lookup tries the whole Host, then "*."
- * patterns: the Host without its first label, without its first two, and so
- * on.
+ * has.  The patterns are sorted.  A lookup tries the whole Host first.  Then
+ * it tries "*." patterns for the Host without its first label, without its
+ * first two, and so on.
  */
 
 #include "config.h"

@@ -78,8 +78,8 @@ is_loopback(const struct sockaddr_storage *ss)
 }
 
 /*
- * Note the local address of a client connection, if it is the first one, or
- * the first one that is not on loopback.
+ * Note the local address of a client connection, if net has no address yet.
+ * An address that is not on loopback replaces one on loopback.
  */
 void
 spd_link_seen(const struct sess *sp)
@@ -224,8 +224,9 @@ spd_learn(int64_t now)
 
 /*
  * Note that a tenant enqueues a request now (ns).  If no other tenant has
- * enqueued one for SPD_ALONE, net does not close: that would cost this tenant
- * throughput and wake-ups, and help no other.  Caller holds spd_lock().
+ * enqueued one for SPD_ALONE, net does not close.  To close it would cost this
+ * tenant throughput and wake-ups, and help no other tenant.
+ * Caller holds spd_lock().
  */
 void
 spd_note_user(const struct spd_tenant *t, int64_t now)

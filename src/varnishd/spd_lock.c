@@ -179,8 +179,8 @@ hold_time(int on)
 }
 
 /*
- * Return an upper bound of the quantile q, us: the bound of its bucket, or the
- * longest hold if that is shorter.
+ * Return an upper bound of the quantile q, us.  It is the bound of the bucket,
+ * or the longest hold if that is shorter.
  */
 static double
 hold_quantile(const struct hold_times *h, double q)

@@ -4,11 +4,11 @@
  * New Hosts in varnishd (tenants/newhosts.h says which Host is new).
  *
  * With sandpaper_new_hosts=group, a Host that no map names is a member of the
- * group (new) until it is proven.  The tenant (other) is a member, too, since
- * it has the Hosts that found no room in the table of tenants.  A limit of
- * one tenant is a limit of all members of (new) together.  A member with
- * evidence has 32 times the weight of one without: clients that invent Hosts
- * and get errors do not keep a real site from being proven.
+ * group (new) until it is proven.  The tenant (other) is a member, too: it has
+ * the Hosts that found no room in the table of tenants.  A limit of one tenant
+ * is a limit of all members of (new) together.  A member with evidence has 32
+ * times the weight of one without.  So clients that invent Hosts and get errors
+ * do not keep a real site from being proven.
  *
  * All state here is under spd_lock().  Log records are written without it.
  */
@@ -148,6 +148,7 @@ spd_new_liable(struct spd_tenant *t)
 	    t->group : t);
 }
 
+/* Write the numbers of new and proven Hosts.  Caller holds spd_lock(). */
 void
 spd_new_stat(struct spd_new_stat *st)
 {

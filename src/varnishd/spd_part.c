@@ -4,8 +4,8 @@
  * Parts of requests: a connection waits for the rest of its request.
  *
  * A request and its workspace use 33 kB of memory, and releasing the request
- * writes all of it.  So when many connections wait, a part moves to memory of
- * about its own size, and the request goes back to the pool.  New bytes are
+ * writes all of it.  So when many connections wait, a request goes back to the
+ * pool, and its part moves to memory of about the part's size.  New bytes are
  * added to the part.  A new request gets a part that is complete.
  *
  * At most half of the process's descriptors may wait with a part.  Beyond
@@ -191,7 +191,8 @@ spd_part_status(const struct spd_conn *c)
 /*
  * Read all bytes that the socket has into the part.  Return 1 if the part is
  * valid so far, and more bytes must come.  Return 0 if a request must go on
- * with the part: it is complete, wrong, too long, or its stream has ended.
+ * with the part.  The part is complete, wrong or too long, there is no memory,
+ * or the stream has ended.
  */
 int
 spd_part_grows(struct spd_conn *c)

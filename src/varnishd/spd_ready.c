@@ -52,8 +52,8 @@ spd_ready_push(struct spd_conn *c)
 }
 
 /*
- * Return 1 if all READY connections are without a tenant, and the CPU time for
- * such connections is used up (spd_nobody_may()).  Caller holds spd_lock().
+ * Return 1 if no READY connection has a tenant, and the CPU time for such
+ * connections is used up (spd_nobody_may()).  Caller holds spd_lock().
  */
 int
 spd_held_back(int64_t now)

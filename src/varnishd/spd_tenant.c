@@ -25,11 +25,11 @@
  */
 
 /*
- * Return 1 if the record may go to another tenant.  It stays while a request
- * waits or runs, a connection waits to be parsed, a fetch goes on, or a slow
- * reader holds a worker.  It also stays with debt, with members, or by
- * spd_new_stays().  A connection that only remembers the tenant compares the
- * generation.  Caller holds spd_lock().
+ * Return 1 if the record may go to another tenant.  The record stays while a
+ * request waits or runs, or a fetch goes on.  It stays while a connection
+ * waits to be parsed, or a slow reader holds a worker.  It also stays with
+ * debt, with members, or by spd_new_stays().  A connection that only
+ * remembers the tenant compares the generation.  Caller holds spd_lock().
  */
 static int v_matchproto_(ten_idle_f)
 spd_tenant_idle(void *priv, struct ten_record *r)
