@@ -1,22 +1,21 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Tenants in groups (a reseller and its sites), under any policy.
+ * Groups of tenants (a reseller and its sites), on top of any policy.
  *
- * To the policy a group is one tenant, which has one request at a time to be
- * released: that of the member whose turn it is.  Members have turns by
- * self-clocked fair queueing (Golestani, INFOCOM 1994): a member has a tag S,
- * virtual ns.  The least goes, and v is its S; a request that costs k moves S
- * by k/w.  A member that had no request starts at v + k/w at least.  If it
- * started at v, members that come with one request each, and never again, would
- * keep v where it is, and a member that asks again would never have a turn.
- * What a member does not use is its siblings', before it is another group's.
+ * To the policy a group is one tenant that has one request at a time: the first
+ * request of the member that has the turn.  Members have turns by self-clocked
+ * fair queueing (Golestani, INFOCOM 1994).  Each member has a tag S, virtual
+ * ns.  The member with the least S has the turn, and v becomes its S.  A request
+ * of cost k and weight w adds k/w to S.  Settlement adds the rest.
  *
- * A member waits in the heap of its dominant resource.  While that is closed,
- * others have the turns and v grows.  Then the heap's tags grow too, so that the
- * least of them is at most GROUP_MISSED less than v.
+ * A member that becomes backlogged starts at v + k/w or later.  Starting at v
+ * would be unfair: new members with one request each would keep v constant, and
+ * a member that returns would never have a turn.
  *
- * Costs are settled: S moves by what a request cost more or less.
+ * A backlogged member is in the heap of its dominant resource.  While that
+ * resource is closed, other members have the turns and v grows.  Then the tags
+ * of this heap grow too: the least is at most GROUP_MISSED less than v.
  */
 
 #ifndef GROUP_H_INCLUDED
@@ -28,49 +27,49 @@
 #include "virtual.h"
 
 #define GROUP_MISSED	INT64_C(4000000)	/* virtual ns */
-#define GROUP_V_MAX	(INT64_C(1) << 60)	/* then tags begin anew */
+#define GROUP_V_MAX	(INT64_C(1) << 60)	/* above it, rebase */
 
-struct member {				/* one a tenant */
-	struct heap_node	heap;		/* by S, while its pool has any */
-	struct rel_link		pool;		/* of rel_node.queue: its turn
-						 * has to come */
+struct member {				/* one for each tenant */
+	struct heap_node	heap;		/* by S, if pool is not empty */
+	struct rel_link		pool;		/* of rel_node.queue: waiting
+						 * for the member's turn */
 	int64_t			start;		/* S, virtual ns, less the
 						 * offset of its resource */
 	struct rest		rest;		/* of S */
-	unsigned		resource;	/* whose heap it is in */
+	unsigned		resource;	/* its heap's */
 };
 
-struct group_heap {			/* one a resource */
+struct group_heap {			/* one for each resource */
 	struct heap_node	*root;
-	int64_t			offset;		/* to be added to its tags */
+	int64_t			offset;		/* virtual ns: S is key + offset */
 };
 
-struct group {				/* one a tenant that has members */
+struct group {				/* one for each group */
 	struct group_heap	heap[REL__RESOURCES];	/* by dominant */
 	int64_t			v;		/* virtual ns */
 	struct rel_link		members;	/* of rel_tenant.all */
-	uint64_t		waiting_weight;	/* of those that wait */
-	unsigned		pooled;		/* requests */
-	struct rel_link		stuck;		/* in rel->stuck, or alone */
-	struct rel_link		passed;		/* in rel->passed, or alone */
+	uint64_t		waiting_weight;	/* of backlogged members */
+	unsigned		pooled;		/* requests in pools */
+	struct rel_link		stuck;		/* in rel->stuck, or empty */
+	struct rel_link		passed;		/* in rel->passed, or empty */
 };
 
-/* A new member: S = v */
+/* Start a new member at S = v */
 void group_join(const struct group *, struct member *);
-/* S - v */
+/* Return S - v, virtual ns */
 int64_t group_ahead(const struct group *, const struct member *);
-/* Its pool, its tag or its dominant resource have changed */
+/* Update the member's heap after a change of its pool, S or dominant resource */
 void group_place(struct group *, struct member *, enum rel_resource dominant);
-/* A member that had no request has one, which costs so many virtual ns */
+/* A member becomes backlogged; ns is k/w of its first request, virtual ns */
 void group_begin(const struct group *, struct member *, int64_t ns);
-/* Its request costs so many virtual ns, or so many more or less */
+/* Add ns to S, virtual ns.  A settlement may be negative. */
 void group_charge(const struct group *, struct member *, int64_t ns);
-/* The member uses its turn.  closed: the resources that are closed now */
+/* Let the member use its turn: v = max(v, S).  closed: REL_MASK()s. */
 void group_turn(struct group *, const struct member *, unsigned closed);
-/* S of this one is less */
+/* Is S of the first member less than S of the second? */
 int group_before(const struct group *, const struct member *,
     const struct member *);
-/* Whose turn it is, of those whose dominant resource is open; NULL: nobody's */
+/* Return the member with the least S whose dominant resource is open, or NULL */
 struct member *group_next(const struct group *, unsigned closed);
 
 #endif

@@ -1,8 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * What the files of the releaser share, beside what a policy sees: checks,
- * questions, and the moves of waiting.c.
+ * What the files of the releaser share and a policy does not see: checks,
+ * predicates, and the moves of requests in waiting.c.
  */
 
 #ifndef INTERNAL_H_INCLUDED
@@ -51,7 +51,7 @@ clamp(int64_t ns, int64_t lo)
 	return (ns > REL_COST_MAX ? REL_COST_MAX : ns);
 }
 
-/* Has it a request that the policy sees, waiting or running? */
+/* Does the tenant have a request that the policy sees, waiting or running? */
 static inline int
 is_busy(const struct rel_tenant *t)
 {
@@ -60,7 +60,7 @@ is_busy(const struct rel_tenant *t)
 
 #define EACH_LEVEL(x, t)	for (x = t; x != NULL; x = x->group)
 
-/* Have its members turns? */
+/* Do the tenant's members have turns? */
 static inline int
 has_turns(const struct rel *rel, const struct rel_tenant *t)
 {
@@ -78,46 +78,51 @@ has_limit(const struct rel *rel, const struct rel_tenant *t)
  * policies.c
  */
 
-/* NULL: there are not so many */
+/* Return the policy of this index; NULL: no such policy */
 const struct rel_policy *rel_policy(unsigned);
-/* Bytes of the policy that needs most: in all, and a tenant */
+/* Return the largest state_size and the largest tenant_size of all policies */
 void rel_largest(size_t *state, size_t *tenant);
 
 /*--------------------------------------------------------------------
  * waiting.c
  */
 
-#define REL_STEPS	16	/* limits that end, or groups whose turn is
-				 * passed on: at most so many in one decision */
+#define REL_STEPS	16	/* limits that end, or groups whose turn
+				 * passes: at most so many in one decision */
 
-/* The tenant is new to the policy */
+/* Start the tenant's account in the policy at zero */
 void rel_start_tenant(struct rel *, struct rel_tenant *);
-/* Its queues, tags or limits have changed */
+/* Update the tenant's place in the heaps of mclock, after a change of its
+ * queues, tags or limits */
 void rel_index_limits(struct rel *, struct rel_tenant *);
-/* Its queues, tags or estimate have changed; not while a policy decides */
+/* Update all that follows from the tenant's queues, tags or estimate.  Do not
+ * call this while a policy decides: it may call the policy's estimate(). */
 void rel_update(struct rel *, struct rel_tenant *);
-/* To where it has to wait */
+/* Put the node where it has to wait: throttled, in a pool, or in a queue */
 void rel_enter(struct rel *, struct rel_node *);
-/* It waits no longer, and is not released */
+/* Take out a waiting node that is not released, and tell the policy */
 void rel_withdraw(struct rel *, struct rel_node *);
-/* The valve opens for one request */
+/* Unthrottle one request of the tenant */
 void rel_open_valve(struct rel *, struct rel_tenant *);
-/* The member has the turn of its group */
+/* Give the turn of the group to this member */
 void rel_pass_turn(struct rel *, struct rel_tenant *);
-/* Turns of members whose resource is closed go to others */
+/* Pass turns on from members whose dominant resource is closed */
 void rel_pass_closed(struct rel *, unsigned closed);
-/* And back to them, when all is open */
+/* Pass turns back to the members with the least S.  All resources are open. */
 void rel_pass_back(struct rel *);
-/* The node leaves its queue, and runs: in its turn, or by a reservation (0) */
+/* Release the node: take it out of its queue, charge it, mark it RUNNING.
+ * in_turn: 0 if a reservation releases it. */
 void rel_release_as(struct rel *, struct rel_node *, unsigned slot,
     int in_turn);
-/* All waiting requests anew, to a policy at its start */
+/* Restart the policy, and queue all waiting requests again */
 void rel_restart(struct rel *);
-/* It runs, and these ns are charged; reserved: by whose reservation */
+/* Count ns as charged to the tenant and its group, and move their mclock tags.
+ * reserved: whose reservation released the request. */
 void rel_pay(struct rel *, struct rel_tenant *, int64_t ns, enum rel_reserved);
-/* So many ns more are charged to what runs */
+/* Add ns to the charges of running requests */
 void rel_book(struct rel *, struct rel_tenant *, int64_t ns);
-/* What a request was charged is settled while this is the same */
+/* Return the epoch of a release now.  A request is settled only if the epoch at
+ * its completion is the one at its release. */
 uint16_t rel_epoch_of(const struct rel *, const struct rel_tenant *);
 
 #endif

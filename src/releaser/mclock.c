@@ -1,9 +1,11 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * A tag is in a heap only while it can make something happen: a limit's while
- * all that waits is behind the valve, a reservation's while something can be
- * released.
+ * The arithmetic and the heaps of mclock.h.
+ *
+ * A tag is in a heap only while it matters.  The tag of a limit matters while
+ * all waiting requests of the tenant are throttled.  The tag of a reservation
+ * matters while the reservation could release a request.
  */
 
 #include <assert.h>
@@ -11,7 +13,7 @@
 #include "mclock.h"
 #include "list.h"
 
-#define TAG_MAX		(INT64_C(1) << 58)	/* ns, from now */
+#define TAG_MAX		(INT64_C(1) << 58)	/* ns: bound of |tag - now| */
 
 static void
 set(struct limit *l, uint32_t part, int64_t now)

@@ -4,21 +4,19 @@
  * Reservations and limits, on top of any policy (mClock: Gulati, Merchant and
  * Varman, OSDI 2010, section 3).
  *
- * Each is a part of what the tenant's dominant resource can do, and has a
- * tag, a time: what costs k moves it by k/part.
+ * Both are parts of the tenant's dominant resource.  Each has a tag, a time in
+ * ns.  A request of cost k moves the tag by k/part, and settlement by the rest.
  *
- *	limit		no request is released before it
- *	reservation	from then on a request is owed: it goes before whom
- *			the policy would choose.  Only requests that are
- *			released so move it, so that what a tenant has by its
- *			weight is no reason to be without later.
+ *	limit		No request is released before the tag.
+ *	reservation	From the tag on, the tenant's first request goes before
+ *			the policy's choice.  Only requests released so move
+ *			the tag: service by weight is not counted against a
+ *			reservation.
  *
- * The policy charges both kinds of releases: a tenant has the larger of its
- * reservation and its share, not the sum.  A tag is never more than
- * MCLOCK_BURST behind the clock when it moves, and a reservation's begins at
- * the clock when a tenant comes back: what was not used is lent, not saved.
- *
- * Costs are settled: a tag moves by what a request cost more or less.
+ * The policy charges both kinds of release.  So a tenant has the larger of its
+ * reservation and its share, not the sum.  Unused capacity is lent, not saved:
+ * a charge first moves the tag to now - MCLOCK_BURST or later, and the tag of
+ * a reservation is not before now when an idle tenant returns.
  */
 
 #ifndef MCLOCK_H_INCLUDED
@@ -32,50 +30,53 @@
 #define MCLOCK_BURST	INT64_C(10000000)	/* ns */
 
 struct limit {
-	struct heap_node	heap;		/* by tag, while it matters */
-	int64_t			tag;		/* ns of now */
+	struct heap_node	heap;		/* by tag: see mclock_place() */
+	int64_t			tag;		/* ns */
 	uint32_t		part;		/* of REL_PART_ONE; 0: none */
 };
 
-struct mclock {				/* one a tenant */
+struct mclock {				/* one for each tenant */
 	struct limit		limit;
 	struct limit		reservation;
-	unsigned		resource;	/* whose heap the latter is in */
+	unsigned		resource;	/* the reservation's heap */
 };
 
-struct mclock_index {			/* one a releaser */
-	struct heap_node	*limit;		/* who only waits for its tag */
-	struct heap_node	*reservation[REL__RESOURCES];	/* who waits */
+struct mclock_index {			/* one for each releaser */
+	struct heap_node	*limit;		/* of throttled tenants */
+	struct heap_node	*reservation[REL__RESOURCES];
 };
 
-/* Parts of REL_PART_ONE, 0: none; a part that changes begins now */
+/* Set both parts, of REL_PART_ONE; 0: none.  The tag of a changed part is now. */
 void mclock_set(struct mclock *, uint32_t reservation, uint32_t limit,
     int64_t now);
-/* A tenant that had no request has one */
+/* An idle tenant gets a request */
 void mclock_begin(struct mclock *, int64_t now);
-/* It costs so much, or so much more or less than was said */
+/* Charge ns to the limit, or to the reservation if `reserved` is true.  A
+ * settlement may be negative. */
 void mclock_charge(struct mclock *, int64_t ns, int reserved, int64_t now);
-/* Its tags, its dominant resource or what waits have changed.  owed: a request
- * waits that its reservation could release; shut: all wait behind the valve */
+/* Update the heaps after a change of tags, dominant resource or queues.
+ * owed: a request waits that the reservation could release.
+ * shut: all waiting requests are throttled. */
 void mclock_place(struct mclock_index *, struct mclock *,
     enum rel_resource dominant, int owed, int shut);
 
-/* Whose valve is to be opened, or NULL */
+/* Return a throttled tenant whose limit's tag has come, or NULL */
 struct mclock *mclock_due(const struct mclock_index *, int64_t now);
-/* Whose request is owed, of those whose dominant resource is open, or NULL */
+/* Return the tenant with the least reservation tag that has come and whose
+ * dominant resource is open, or NULL.  closed: REL_MASK()s. */
 struct mclock *mclock_owed(const struct mclock_index *, unsigned closed,
     int64_t now);
-/* The next time that mclock_due() has somebody, if that is before `when` */
+/* Return the least limit tag of the throttled tenants, but at most `when`, ns */
 int64_t mclock_next(const struct mclock_index *, int64_t when);
 
-/* Has it either of the two? */
+/* Does the tenant have a reservation or a limit? */
 static inline int
 mclock_any(const struct mclock *lim)
 {
 	return ((lim->limit.part | lim->reservation.part) != 0);
 }
 
-/* May a request be released? */
+/* Does the limit admit a request now? */
 static inline int
 mclock_open(const struct mclock *lim, int64_t now)
 {

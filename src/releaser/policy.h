@@ -1,15 +1,16 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * What a release policy is: one file with one `struct rel_policy`, and one
- * line in the table of policies.c.
+ * The interface of a release policy: one file with one `struct rel_policy`,
+ * and one line in the table of policies.c.
  *
- * The host (the other files) keeps the requests, in one queue a tenant and all
- * of them by arrival, and what is the same for every policy: states,
- * estimates, counts, groups, reservations and limits: a policy does not see
- * what is behind a limit, and a group is a tenant to it.  A policy keeps
- * accounts, and says who goes next.  Its memory is the host's, zeroed:
- * `state_size` bytes a releaser and `tenant_size` bytes a tenant.
+ * The host is the rest of the releaser.  It keeps the requests: one queue for
+ * each tenant, and one list of all, by arrival.  It also does what is the same
+ * for every policy: states, estimates, counts, groups, reservations, limits.
+ * A policy does not see throttled requests, and sees a group as one tenant.
+ * A policy keeps accounts and picks the next request.  Its memory is the
+ * host's, zeroed: `state_size` bytes for each releaser, and `tenant_size`
+ * bytes for each tenant.
  */
 
 #ifndef POLICY_H_INCLUDED
@@ -20,15 +21,16 @@
 #include "mclock.h"
 #include "releaser.h"
 
-#define REL_SLOT_MAX	0x3fff	/* of rel_node.slot */
+#define REL_SLOT_MAX	0x3fff	/* largest rel_node.slot */
 
-enum rel_reserved {			/* rel_node.reserved */
+enum rel_reserved {			/* rel_node.reserved: released by the
+					 * reservation of */
 	REL_NOT_RESERVED = 0,
 	REL_BY_TENANT,
 	REL_BY_GROUP
 };
 
-/* No single cost or charge counts for more, ns (73 minutes) */
+/* Upper bound of one cost or charge, ns (73 minutes) */
 #define REL_COST_MAX		(INT64_C(1) << 42)
 
 struct rel_policy {
@@ -36,41 +38,45 @@ struct rel_policy {
 	const char		*summary;
 	size_t			state_size;
 	size_t			tenant_size;
-	/* How costs are estimated for it (cost.h), and its alpha, Q16; NULL:
-	 * as the host does */
+	/* Name of the estimator that the policy needs (cost.h), and its alpha,
+	 * Q16.  NULL: any. */
 	const char		*estimator;
 	uint32_t		alpha;
-	int			ungrouped;	/* heeds no groups */
+	int			ungrouped;	/* ignores groups */
 
-	/* The rest may be NULL, but for dequeue */
+	/* Except dequeue, each of these may be NULL */
 	void (*init)(struct rel *);
 	void (*tenant_init)(struct rel *, struct rel_tenant *);
 	void (*tenant_fini)(struct rel *, struct rel_tenant *);
 
-	/* The node has been put into its queue; of a group also within
-	 * rel_release(), so that its queue does not become empty */
+	/* A node has entered the tenant's queue.  For a group the host also
+	 * calls this within rel_release(), so that to the policy the group
+	 * stays backlogged. */
 	void (*enqueue)(struct rel *, struct rel_tenant *, struct rel_node *);
-	/* Something waits; a node that goes was given to rel_release().
-	 * closed: 0 if it need not be heeded; *when is INT64_MAX */
+	/* Pick the next node, and give it to rel_release().  At least one
+	 * request waits.  closed: REL_MASK()s, 0 if REL_OPT_CLOSED is off.
+	 * *when is INT64_MAX on entry. */
 	enum rel_answer (*dequeue)(struct rel *, int64_t now, unsigned slot,
 	    unsigned closed, struct rel_node **, int64_t *when);
-	/* The node has left its queue */
+	/* A node has left the tenant's queue without a turn: it was cancelled,
+	 * moved, or released by a reservation */
 	void (*cancel)(struct rel *, struct rel_tenant *, struct rel_node *);
-	/* ns x scale / REL_SCALE_ONE / weight more, or less, to be paid: of
-	 * this request, or of none (NULL).  The weight is the tenant's now:
-	 * weight() has rescaled what was charged before */
+	/* Add ns x scale / REL_SCALE_ONE / weight to the account; ns may be
+	 * negative.  The node is the request that pays, NULL: none.  The weight
+	 * is the present one: weight() has rescaled earlier charges. */
 	void (*charge)(struct rel *, struct rel_tenant *,
 	    const struct rel_node *, int64_t ns, uint32_t scale);
-	/* A request of the tenant's ends: settled, and still counted.  NULL:
-	 * all those of a member that leaves its group, or of a tenant that
-	 * joins one */
+	/* A request completes: its cost is settled, and t->running still
+	 * counts it.  NULL node: the tenant's running requests move to another
+	 * group, or to none; t->running counts them as one. */
 	void (*complete)(struct rel *, struct rel_tenant *, struct rel_node *);
-	/* Began service on a resource; of REL_NET also when it completes */
+	/* A request began service on a resource.  The host also calls this
+	 * with REL_NET when a request completes. */
 	void (*progress)(struct rel *, struct rel_node *, enum rel_resource);
-	/* Estimate or weight of the tenant have changed */
+	/* The tenant's estimate, or its weight, has changed */
 	void (*estimate)(struct rel *, struct rel_tenant *);
 	void (*weight)(struct rel *, struct rel_tenant *, uint32_t before);
-	/* Virtual ns: what is owed, or a credit below zero */
+	/* Return the account, virtual ns: debt if > 0, credit if < 0 */
 	int64_t (*account)(const struct rel *, const struct rel_tenant *);
 };
 
@@ -78,26 +84,29 @@ struct rel_tenant {
 	uint32_t		magic;
 #define REL_TENANT_MAGIC	0x7e4a47b3
 	uint32_t		weight;
-	struct rel_link		all;		/* in rel->tenants, or members */
+	struct rel_link		all;		/* in rel->tenants, or
+						 * in the group's members */
 	struct rel_link		queue;		/* of rel_node.queue */
-	struct rel_link		shut;		/* the same, behind its limit */
-	unsigned		waits;		/* requests, wherever */
-	unsigned		waiting;	/* of these, in queue; a member's
-						 * are in pool or its group's */
+	struct rel_link		shut;		/* the same: throttled */
+	unsigned		waits;		/* requests that wait, in all */
+	unsigned		waiting;	/* top-level tenant: in queue.
+						 * Member: in its pool, or in
+						 * the group's queue */
 	unsigned		running;
 	int64_t			estimate[REL__RESOURCES];
 	int64_t			cost;		/* ns, k: 1 to REL_COST_MAX */
 	enum rel_resource	dominant;
 	uint64_t		enqueued, released, cancelled, completed;
 	int64_t			charged;
-	int64_t			booked;		/* ns, charges of what runs */
+	int64_t			booked;		/* ns, charges of running */
 	struct mclock		mclock;
-	struct rel_tenant	*group;		/* whose member it is, or NULL */
-	uint16_t		moves;		/* of it, while requests ran */
-	struct member		member;		/* as such */
+	struct rel_tenant	*group;		/* NULL: in no group */
+	uint16_t		moves;		/* changes of group while
+						 * requests ran */
+	struct member		member;		/* if group is not NULL */
 	int			is_group;
-	struct group		of;		/* its members */
-	_Alignas(64) char	policy[];	/* the policy's */
+	struct group		of;		/* if it is a group */
+	_Alignas(64) char	policy[];	/* the policy's account */
 };
 
 struct rel {
@@ -108,33 +117,34 @@ struct rel {
 	size_t			tenant_size;
 	unsigned		nslots;
 	unsigned		options;
-	int64_t			round;		/* ns, at least */
-	unsigned		flows;		/* alpha */
+	int64_t			round;		/* ns, REL_SetRound() */
+	unsigned		flows;		/* REL_SetFlows() */
 	int64_t			now;		/* ns, of the last call */
-	int64_t			booked;		/* ns, charges of what runs */
-	uint16_t		epoch:REL_EPOCH_BITS;	/* starts of a policy */
-	uint8_t			restart;	/* before the next decision */
-	unsigned		waits;		/* requests, wherever */
-	unsigned		waiting;	/* of these, where the policy sees
-						 * them */
-	unsigned		nshut;		/* of these, behind limits */
+	int64_t			booked;		/* ns, charges of running */
+	uint16_t		epoch:REL_EPOCH_BITS;	/* restarts of policy */
+	uint8_t			restart;	/* at the next REL_Dequeue() */
+	unsigned		waits;		/* requests that wait, in all */
+	unsigned		waiting;	/* of these, those that the
+						 * policy sees */
+	unsigned		nshut;		/* of these, throttled */
 	unsigned		running;
-	unsigned		backlogged;	/* groups, and tenants without */
+	unsigned		backlogged;	/* top-level tenants */
 	uint64_t		backlogged_weight;
-	uint64_t		busy_weight;	/* who has a request at all */
+	uint64_t		busy_weight;	/* of top-level tenants that
+						 * are busy: is_busy() */
 	struct rel_link		tenants;	/* of rel_tenant.all */
 	struct rel_link		order;		/* of rel_node.order */
-	unsigned		closed;		/* of the last dequeue */
-	/* Groups by the resource of whose turn it is, if a member that uses
-	 * another one could have it instead */
+	unsigned		closed;		/* of the last REL_Dequeue() */
+	/* Groups by dominant resource, if a member with another dominant
+	 * resource could have the turn instead (head-of-line blocking) */
 	struct rel_link		stuck[REL__RESOURCES];
-	/* Groups whose turn would be another member's, but that its resource
-	 * was closed */
+	/* Groups whose turn passed to another member, because the dominant
+	 * resource of the member with the least S was closed */
 	struct rel_link		passed;
 	struct mclock_index	mclock;
 	rel_assert_f		*held;
 	void			*priv;
-	_Alignas(16) char	state[];	/* the policy's */
+	_Alignas(16) char	state[];	/* the policy's own */
 };
 
 extern const struct rel_policy rel_policy_mr3rs;
@@ -151,28 +161,29 @@ extern const struct rel_policy rel_policy_drfq;
 extern const struct rel_policy rel_policy_msf2q;
 extern const struct rel_policy rel_policy_mr3vf;
 
-/* REL_New() with a policy that need not be in the table (tests) */
+/* As REL_New(), with a policy that need not be in the table (tests) */
 struct rel *rel_new(const struct rel_policy *, unsigned nslots,
     unsigned options, rel_assert_f *, void *priv);
 
-/* For dequeue: the node leaves its queue, and runs */
+/* Release the node: take it out of its queue, charge the host's accounts, and
+ * mark it RUNNING.  For dequeue(). */
 void rel_release(struct rel *, struct rel_node *, unsigned slot);
 
-/* The tenant of the policy that this one is, or is a member of */
+/* Return the tenant that the policy sees: the group, or the tenant itself */
 static inline struct rel_tenant *
 top_of(struct rel_tenant *t)
 {
 	return (t->group != NULL ? t->group : t);
 }
 
-/* The tenant of the policy whose node it is */
+/* Return the tenant that the policy sees for this node */
 static inline struct rel_tenant *
 rel_top(const struct rel_node *n)
 {
 	return (top_of(n->tenant));
 }
 
-/* The tenant's first node */
+/* Return the first node of the tenant's queue, which must not be empty */
 static inline struct rel_node *
 rel_first(const struct rel_tenant *t)
 {

@@ -1,21 +1,19 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Where a waiting request is, and how it moves on.
+ * Where a request waits, and how it moves to the policy's queue.
  *
- * Each waiting request is in two lists: its tenant's queue, from whose head
- * alone policies release, and the list of all by order of arrival, which is
- * fifo's queue and lets another policy start from where the last one ended.
- * Both are doubly linked, so that a cancel is as cheap as a release.
+ * Each waiting request is in two lists.  One is a queue of its tenant.  The
+ * other is the list of all, by arrival: fifo's queue, and the order in which
+ * REL_SetPolicy() queues requests again.  Both are doubly linked, so a cancel
+ * is as cheap as a release.
  *
- * A tenant with a limit has a valve before its queue: while a request of it
- * is in the queue, or its limit says not yet, others are shut behind the
- * valve.
- *
- * A member of a group has its requests in a pool; that of the member whose
- * turn it is goes on into the group's queue, before the last one leaves it.
- * So a request passes its tenant's valve, the pool and its group's valve, and
- * the policy sees it.
+ * The way of a request has three steps: its tenant's limit, the pool of its
+ * group's member, its group's limit.  Then it is in a queue that the policy
+ * sees.  A tenant with a limit has one admitted request at a time, and none
+ * before the limit's tag; its other requests are throttled (SHUT).  Of a group
+ * only the member that has the turn has a request in the group's queue.  If
+ * the group has no limit, the next turn is given before that request leaves.
  */
 
 #include <assert.h>
@@ -32,14 +30,13 @@ rel_start_tenant(struct rel *rel, struct rel_tenant *t)
 }
 
 /*--------------------------------------------------------------------
- * What follows from a tenant's queues, tags and estimate when they have
- * changed
+ * What follows from a change of a tenant's queues, tags or estimate
  */
 
 void
 rel_index_limits(struct rel *rel, struct rel_tenant *t)
 {
-	/* A policy that heeds no groups owes a member nothing */
+	/* Without turns a member's reservation cannot release a request */
 	int owed = t->waiting > 0 &&
 	    (t->group == NULL || has_turns(rel, t->group));
 	int shut = t->waiting == 0 &&
@@ -48,7 +45,7 @@ rel_index_limits(struct rel *rel, struct rel_tenant *t)
 	mclock_place(&rel->mclock, &t->mclock, t->dominant, owed, shut);
 }
 
-/* A group's estimate is that of the member whose turn it is */
+/* Copy the estimate of the member that has the turn to the group */
 static void
 take_estimate(struct rel *rel, struct rel_tenant *g)
 {
@@ -84,7 +81,6 @@ index_stuck(struct rel *rel, struct rel_tenant *g)
 		list_append(&rel->passed, &g->of.passed);
 }
 
-/* Not while a policy decides: its estimate() may be called */
 void
 rel_update(struct rel *rel, struct rel_tenant *t)
 {
@@ -130,7 +126,7 @@ shut(struct rel *rel, struct rel_node *n)
 	rel->nshut++;
 }
 
-/* Before the one at `at` in its tenant's pool */
+/* Put the node into its member's pool, before the link `at` */
 static void
 pool(struct rel *rel, struct rel_node *n, struct rel_link *at)
 {
@@ -155,7 +151,7 @@ unpool(struct rel *rel, struct rel_node *n)
 		rel->nshut--;
 }
 
-/* The policy sees it from now on */
+/* Put the node into the policy's queue, and tell the policy */
 static void
 join(struct rel *rel, struct rel_node *n)
 {
@@ -171,7 +167,7 @@ join(struct rel *rel, struct rel_node *n)
 		rel->policy->enqueue(rel, t, n);
 }
 
-/* The policy sees it no longer */
+/* Take the node out of the policy's queue */
 static void
 quit(struct rel *rel, struct rel_node *n)
 {
@@ -185,7 +181,7 @@ quit(struct rel *rel, struct rel_node *n)
 		rel->busy_weight -= t->weight;
 }
 
-/* Tags begin at zero again, long before they could overflow */
+/* Subtract v from all tags, long before they could overflow */
 static void
 rebase(struct group *g)
 {
@@ -205,7 +201,7 @@ rebase(struct group *g)
 	g->v = 0;
 }
 
-/* The member's first one leaves the pool */
+/* Move the member's first request from its pool to the group's queue */
 static void
 take_turn(struct rel *rel, struct rel_tenant *t)
 {
@@ -220,7 +216,8 @@ take_turn(struct rel *rel, struct rel_tenant *t)
 	join(rel, n);
 }
 
-/* Somebody of the group, whose dominant resource is open if there is one */
+/* Give the turn to the member with the least S among those whose dominant
+ * resource is open.  If all are closed: among all. */
 static void
 give_turn(struct rel *rel, struct rel_tenant *g)
 {
@@ -232,8 +229,8 @@ give_turn(struct rel *rel, struct rel_tenant *g)
 		take_turn(rel, LIST_OF(m, struct rel_tenant, member));
 }
 
-/* The member has the turn, instead of whoever has it: to the policy the
- * queue does not become empty */
+/* The new member's request enters the queue before the old one's leaves it, so
+ * that to the policy the group stays backlogged */
 void
 rel_pass_turn(struct rel *rel, struct rel_tenant *t)
 {
@@ -253,7 +250,7 @@ rel_pass_turn(struct rel *rel, struct rel_tenant *t)
 	rel_update(rel, t);
 }
 
-/* It is past its tenant's valve */
+/* Let the node pass its tenant's limit */
 static void
 admit(struct rel *rel, struct rel_node *n)
 {
@@ -277,7 +274,6 @@ admit(struct rel *rel, struct rel_node *n)
 		give_turn(rel, g);
 }
 
-/* To where it has to wait */
 void
 rel_enter(struct rel *rel, struct rel_node *n)
 {
@@ -292,7 +288,6 @@ rel_enter(struct rel *rel, struct rel_node *n)
 	rel_update(rel, t);
 }
 
-/* The valve opens for one request */
 void
 rel_open_valve(struct rel *rel, struct rel_tenant *t)
 {
@@ -309,8 +304,8 @@ rel_open_valve(struct rel *rel, struct rel_tenant *t)
 	rel_update(rel, t);
 }
 
-/* It waits no longer.  Another one of its group's has the turn before, so
- * that to the policy the queue does not become empty. */
+/* Take out a waiting node.  In a group without a limit another member gets the
+ * turn first, so that to the policy the group stays backlogged. */
 static void
 depart(struct rel *rel, struct rel_node *n)
 {
@@ -339,7 +334,6 @@ depart(struct rel *rel, struct rel_node *n)
 	}
 }
 
-/* It waits no longer, and is not released: the policy takes note of it */
 void
 rel_withdraw(struct rel *rel, struct rel_node *n)
 {
@@ -350,8 +344,7 @@ rel_withdraw(struct rel *rel, struct rel_node *n)
 		rel->policy->cancel(rel, top_of(n->tenant), n);
 }
 
-/* Where the turn is that of a member whose dominant resource is closed, and
- * another one's is open.  Some groups: others follow with the next decision */
+/* At most REL_STEPS groups in one decision; the next one does the others */
 void
 rel_pass_closed(struct rel *rel, unsigned closed)
 {
@@ -371,7 +364,7 @@ rel_pass_closed(struct rel *rel, unsigned closed)
 		}
 }
 
-/* All is open: who would have had the turn gets it.  Some groups, as above */
+/* At most REL_STEPS groups in one decision; the next one does the others */
 void
 rel_pass_back(struct rel *rel)
 {
@@ -390,10 +383,9 @@ rel_pass_back(struct rel *rel)
 }
 
 /*--------------------------------------------------------------------
- * It is released, or all wait anew
+ * Release, and restart
  */
 
-/* It runs, and these are charged; reserved: by whose reservation */
 void
 rel_pay(struct rel *rel, struct rel_tenant *t, int64_t ns,
     enum rel_reserved reserved)
@@ -420,15 +412,14 @@ rel_book(struct rel *rel, struct rel_tenant *t, int64_t ns)
 	rel->booked += ns;
 }
 
-/* What a request was charged is settled while this is the same: to the same
- * account, of the same policy */
 uint16_t
 rel_epoch_of(const struct rel *rel, const struct rel_tenant *t)
 {
 	return ((rel->epoch + t->moves) & ((1U << REL_EPOCH_BITS) - 1));
 }
 
-/* in_turn: not by a reservation, so the group's v is the member's S */
+/* In turn, v of the group becomes the member's S.  A reservation leaves v as it
+ * is: the member's S may be far from v. */
 void
 rel_release_as(struct rel *rel, struct rel_node *n, unsigned slot, int in_turn)
 {
@@ -468,7 +459,7 @@ rel_release(struct rel *rel, struct rel_node *n, unsigned slot)
 	rel_release_as(rel, n, slot, 1);
 }
 
-/* All its members owe nothing */
+/* Set the tags of all members to v */
 static void
 start_group(struct group *g)
 {
@@ -485,7 +476,7 @@ start_group(struct group *g)
 	}
 }
 
-/* Nothing waits of it */
+/* Empty the tenant's queues; the nodes are in another list */
 static void
 clear(struct rel *rel, struct rel_tenant *t)
 {
@@ -498,7 +489,7 @@ clear(struct rel *rel, struct rel_tenant *t)
 	rel_update(rel, t);
 }
 
-/* All waiting requests anew, in order of arrival, to a policy at its start */
+/* Waiting requests enter in order of arrival */
 void
 rel_restart(struct rel *rel)
 {
