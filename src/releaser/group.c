@@ -1,8 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The arithmetic of group.h.  S is kept as a distance from v, at most AHEAD_MAX,
- * so that no sum of charges overflows.  v only grows to the tag of a member.
+ * The arithmetic of the tags of group.h.  A charge keeps S within AHEAD_MAX of
+ * v, so that no sum of charges overflows.  v only grows to the tag of a member.
  */
 
 #include <assert.h>
@@ -10,7 +10,7 @@
 #include "group.h"
 #include "list.h"
 
-#define AHEAD_MAX	(INT64_C(1) << 58)	/* virtual ns: bound of |S - v| */
+#define AHEAD_MAX	(INT64_C(1) << 58)	/* virtual ns, of S from v */
 
 static int64_t
 start_of(const struct group *g, const struct member *m)

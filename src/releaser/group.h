@@ -6,8 +6,8 @@
  * To the policy a group is one tenant that has one request at a time: the first
  * request of the member that has the turn.  Members have turns by self-clocked
  * fair queueing (Golestani, INFOCOM 1994).  Each member has a tag S, virtual
- * ns.  The member with the least S has the turn, and v becomes its S.  A request
- * of cost k and weight w adds k/w to S.  Settlement adds the rest.
+ * ns.  The member with the least S has the turn, and v becomes its S.  A
+ * request of cost k and weight w adds k/w to S.  Settlement adds the rest.
  *
  * A member that becomes backlogged starts at v + k/w or later.  Starting at v
  * would be unfair: new members with one request each would keep v constant, and
@@ -41,7 +41,7 @@ struct member {				/* one for each tenant */
 
 struct group_heap {			/* one for each resource */
 	struct heap_node	*root;
-	int64_t			offset;		/* virtual ns: S is key + offset */
+	int64_t			offset;		/* S less the heap's tag */
 };
 
 struct group {				/* one for each group */
@@ -58,9 +58,9 @@ struct group {				/* one for each group */
 void group_join(const struct group *, struct member *);
 /* Return S - v, virtual ns */
 int64_t group_ahead(const struct group *, const struct member *);
-/* Update the member's heap after a change of its pool, S or dominant resource */
+/* Update the heaps after a change of the member's pool, S, dominant resource */
 void group_place(struct group *, struct member *, enum rel_resource dominant);
-/* A member becomes backlogged; ns is k/w of its first request, virtual ns */
+/* A member becomes backlogged.  ns: k/w of its first request, virtual ns. */
 void group_begin(const struct group *, struct member *, int64_t ns);
 /* Add ns to S, virtual ns.  A settlement may be negative. */
 void group_charge(const struct group *, struct member *, int64_t ns);
@@ -69,7 +69,7 @@ void group_turn(struct group *, const struct member *, unsigned closed);
 /* Is S of the first member less than S of the second? */
 int group_before(const struct group *, const struct member *,
     const struct member *);
-/* Return the member with the least S whose dominant resource is open, or NULL */
+/* Return the member with the least S and an open dominant resource, or NULL */
 struct member *group_next(const struct group *, unsigned closed);
 
 #endif

@@ -46,7 +46,7 @@ struct mclock_index {			/* one for each releaser */
 	struct heap_node	*reservation[REL__RESOURCES];
 };
 
-/* Set both parts, of REL_PART_ONE; 0: none.  The tag of a changed part is now. */
+/* Set both parts, of REL_PART_ONE; 0: none.  A changed part starts at now. */
 void mclock_set(struct mclock *, uint32_t reservation, uint32_t limit,
     int64_t now);
 /* An idle tenant gets a request */
@@ -66,7 +66,7 @@ struct mclock *mclock_due(const struct mclock_index *, int64_t now);
  * dominant resource is open, or NULL.  closed: REL_MASK()s. */
 struct mclock *mclock_owed(const struct mclock_index *, unsigned closed,
     int64_t now);
-/* Return the least limit tag of the throttled tenants, but at most `when`, ns */
+/* Return the least limit tag of throttled tenants, ns, but at most `when` */
 int64_t mclock_next(const struct mclock_index *, int64_t when);
 
 /* Does the tenant have a reservation or a limit? */

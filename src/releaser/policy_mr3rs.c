@@ -1,25 +1,20 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * MR3 without synchronisation (paper, Figure 8), with repairs; and `mr3`,
- * the same with it, to compare.
+ * `mr3-rs`: MR3 without synchronisation (paper, Figure 8), with repairs.
+ * `mr3`: the same with end-to-end synchronisation (section 4.3), to compare.
  *
- * A tenant has an account A, all have a level G, in virtual ns (ns over
- * weight); Figure 8's excess is s = A - G.  A round raises G by u + 1, a
- * turn releases while A < G.  `this` and `next` are Figure 8's Q_ac, cut
- * where its R says.  The repairs are the bits of `options`: costs are
- * settled, debt is kept, u is at most U and whoever owes more waits in a
- * wheel, closed resources are heeded, and who comes back with credit goes
- * first.
+ * A tenant has an account A, and all have a level G, in virtual ns.  Figure 8's
+ * excess is s = A - G.  A round raises G by u + 1; a turn releases while A < G.
+ * The lists `this` and `next` are Figure 8's Q_ac, cut at its R.
  *
- * Closed resources: tenants that use the same resources share a level.
- * While one of them is held with its turn, the levels that use the closed
- * resource stand still, and the rounds go on for the others (progressive
- * filling).  What a level missed is made up for, up to U.
+ * The repairs are bits of `options`.  Costs are settled, and debt is kept.  u is
+ * at most U, and a tenant that owes U or more waits in a timing wheel.  Closed
+ * resources are respected.  A tenant that returns with credit goes first.
  *
- * End-to-end synchronisation (`mr3`; paper, section 4.3): a tenant's turn
- * begins only when one of the requests of its turn before has begun service
- * on the link, and nobody goes before it.  Cores idle meanwhile.
+ * Tenants that use the same resources share a level.  While a resource is
+ * closed and a tenant is held, the levels that use it stand still, and rounds
+ * go on for the others (progressive filling).  They catch up later, up to U.
  */
 
 #include <assert.h>
@@ -29,15 +24,16 @@
 
 #define QUANTUM_MAX	INT64_C(4000000)	/* U, virtual ns */
 #define BUCKETS		64			/* bits of A / U */
-#define LEVELS		(1U << REL__RESOURCES)	/* by mask of resources */
+#define LEVELS		(1U << REL__RESOURCES)	/* masks of resources */
 #define EXCESS_MAX	(INT64_C(1) << 58)	/* virtual ns */
 #define LEVEL_MAX	(INT64_C(1) << 60)
 
-/* The level G of those who use the same resources, and who owe it >= U */
+/* The level G of the tenants that use the same resources, and the wheel of those
+ * tenants that owe it U or more */
 struct level {
 	int64_t			g;
-	int64_t			began;		/* g when the busy period did */
-	int64_t			missed;		/* 0 to U */
+	int64_t			began;		/* g at the busy period's start */
+	int64_t			missed;		/* to catch up, 0 to U */
 	int64_t			base;		/* g / U */
 	unsigned		backlogged;	/* tenants */
 	unsigned		indebted;	/* of these, in the wheel */
@@ -47,14 +43,14 @@ struct level {
 
 struct mr3 {
 	int64_t			s_max;
-	int64_t			s_before;	/* s_max of the round before */
+	int64_t			s_before;	/* s_max of the last round */
 	uint64_t		period;		/* busy period */
 	unsigned		closed;
-	struct rel_link		back;		/* came back: go first */
-	struct rel_link		this;		/* in this round, to come */
+	struct rel_link		back;		/* returned: these go first */
+	struct rel_link		this;		/* to come in this round */
 	struct rel_link		next;		/* in the next round */
-	struct rel_link		held;		/* in this, dominant closed */
-	struct rel_link		parked;		/* in the next, level stands */
+	struct rel_link		held;		/* like this, dominant closed */
+	struct rel_link		parked;		/* like next, level stands */
 	struct level		level[LEVELS];
 };
 
@@ -69,9 +65,9 @@ struct mr3_tenant {
 	uint8_t			dominant;
 	uint8_t			backlogged;
 	uint8_t			indebted;	/* in the wheel */
-	uint8_t			in_turn;	/* has released in this turn */
-	uint32_t		turn;		/* the last one that released */
-	uint32_t		sent;		/* the last one seen on the link */
+	uint8_t			in_turn;	/* released in this turn */
+	uint32_t		turn;		/* the last that released */
+	uint32_t		sent;		/* the last that reached net */
 };
 
 static struct mr3 *
@@ -92,7 +88,7 @@ level_of(struct mr3 *p, const struct mr3_tenant *mt)
 	return (&p->level[mt->group]);
 }
 
-/* s = A - G: what the tenant has had beyond its level */
+/* Return s = A - G, virtual ns: what the tenant had beyond its level */
 static int64_t
 excess(struct mr3 *p, const struct mr3_tenant *mt)
 {
@@ -106,10 +102,11 @@ set_excess(struct mr3 *p, struct mr3_tenant *mt, int64_t s)
 }
 
 /*--------------------------------------------------------------------
- * The wheel of the deeply indebted, hierarchical, in powers of two.  Its
- * hand is at base = G / U; bucket b has those whose A / U differs from it
- * in bit b and in none above.  When the hand reaches a bucket's start, its
- * tenants come back or go further down: at most once a bit of their debt.
+ * The timing wheel of tenants that owe U or more.  It is hierarchical, in
+ * powers of two.  Its hand is at base = G / U.  Bucket b has the tenants whose
+ * A / U differs from base in bit b and in no higher bit.  When the hand reaches
+ * the start of a bucket, its tenants go to the next round or to a lower bucket:
+ * at most one move for each bit of the debt.
  */
 
 static void
@@ -135,7 +132,7 @@ wheel_remove(struct level *lv, struct mr3_tenant *mt)
 		lv->map &= ~(UINT64_C(1) << mt->bucket);
 }
 
-/* The lowest bucket, and where it starts, as a multiple of U */
+/* Return the lowest bucket.  *start: where it begins, in units of U. */
 static struct rel_link *
 wheel_lowest(struct level *lv, int64_t *start)
 {
@@ -147,7 +144,7 @@ wheel_lowest(struct level *lv, int64_t *start)
 	return (&lv->wheel[b]);
 }
 
-/* Out of the wheel, whose start is not above `base` */
+/* Move all tenants of buckets that start at `base` or below to `due` */
 static void
 wheel_due(struct level *lv, int64_t base, struct rel_link *due)
 {
@@ -165,7 +162,7 @@ wheel_due(struct level *lv, int64_t base, struct rel_link *due)
 	}
 }
 
-/* Where a backlogged tenant waits that has no turn in this round */
+/* Put a backlogged tenant without a turn in this round where it has to wait */
 static void
 place(struct rel *rel, struct mr3_tenant *mt)
 {
@@ -177,7 +174,7 @@ place(struct rel *rel, struct mr3_tenant *mt)
 		list_append(&p->next, &mt->link);
 }
 
-/* An account in the wheel has changed, or is about to be of another level */
+/* Put a tenant of the wheel in its new place, after a change of its account */
 static void
 replace(struct rel *rel, struct mr3_tenant *mt)
 {
@@ -187,7 +184,7 @@ replace(struct rel *rel, struct mr3_tenant *mt)
 	place(rel, mt);
 }
 
-/* G starts at zero again, long before it could overflow */
+/* Subtract G from all accounts of the level, long before they could overflow */
 static void
 rebase(struct rel *rel, struct level *lv)
 {
@@ -204,7 +201,7 @@ rebase(struct rel *rel, struct level *lv)
 	lv->g = 0;
 }
 
-/* Raise a level; those whose debt is no longer deep join the next round */
+/* Raise the level.  Tenants that owe less than U now join the next round. */
 static void
 raise_level(struct rel *rel, struct level *lv, int64_t ns)
 {
@@ -231,7 +228,7 @@ raise_level(struct rel *rel, struct level *lv, int64_t ns)
  * Rounds
  */
 
-/* All that stood still move again, in the places that they had */
+/* Put all held and blocked tenants back, in the order that they had */
 static void
 thaw(struct mr3 *p)
 {
@@ -239,7 +236,8 @@ thaw(struct mr3 *p)
 	list_splice(p->next.next, &p->parked);
 }
 
-/* How far up the lowest bucket is, over the levels that move; -1: none */
+/* Return how far the moving levels have to rise until one of them reaches its
+ * lowest bucket, virtual ns; -1: no tenant of them is in a wheel */
 static int64_t
 jump(struct mr3 *p, unsigned still)
 {
@@ -259,7 +257,7 @@ jump(struct mr3 *p, unsigned still)
 	return (least_up);
 }
 
-/* Does anyone whose level moves wait for the next round? */
+/* Does a backlogged tenant, whose level moves, wait outside of the wheel? */
 static int
 some_next(const struct mr3 *p, unsigned still)
 {
@@ -272,8 +270,8 @@ some_next(const struct mr3 *p, unsigned still)
 	return (0);
 }
 
-/* Where somebody uses the link, short rounds let it and the cores work at the
- * same time */
+/* Do rounds have to be short?  Short rounds let net and the cores work at the
+ * same time, so they matter while a backlogged tenant uses net. */
 static int
 short_rounds(const struct mr3 *p)
 {
@@ -285,7 +283,7 @@ short_rounds(const struct mr3 *p)
 	return (0);
 }
 
-/* u + 1 of a round that begins now, or would have */
+/* Return u + 1, virtual ns, of a round that begins now */
 static int64_t
 quantum(const struct rel *rel, const struct mr3 *p, int is_short)
 {
@@ -299,7 +297,7 @@ quantum(const struct rel *rel, const struct mr3 *p, int is_short)
 	return (u + 1);
 }
 
-/* Start a round, for those that nothing holds.  0: there is nobody */
+/* Start a round for all tenants whose levels move.  0: there are none. */
 static int
 start_round(struct rel *rel, struct mr3 *p)
 {
@@ -346,7 +344,7 @@ leave(struct mr3 *p, struct mr3_tenant *mt)
 	level_of(p, mt)->backlogged--;
 }
 
-/* Figure 8, lines 27 to 31 */
+/* End the tenant's turn: Figure 8, lines 27 to 31 */
 static void
 end_turn(struct rel *rel, struct mr3 *p, struct rel_tenant *t)
 {
@@ -376,7 +374,7 @@ move(struct rel_link *to, struct mr3_tenant *mt)
 	list_append(to, &mt->link);
 }
 
-/* The tenant that has the turn and may release, or NULL */
+/* Return the tenant that has the turn and may release, or NULL */
 static struct rel_tenant *
 next_turn(struct rel *rel, struct mr3 *p)
 {
@@ -414,7 +412,7 @@ add_cost(struct mr3 *p, struct mr3_tenant *mt, int64_t ns, uint32_t weight)
 	    within(virtual_ns(&mt->rest, ns, weight), EXCESS_MAX));
 }
 
-/* Nothing waited or ran: nobody owes anything, or has credit */
+/* Start a busy period: nothing waited or ran, so nobody has debt or credit */
 static void
 new_period(struct mr3 *p)
 {
@@ -425,7 +423,7 @@ new_period(struct mr3 *p)
 		p->level[g].began = p->level[g].g;
 }
 
-/* Debt and credit do not outlive the busy period in which they were made */
+/* Forget debt and credit of an earlier busy period */
 static void
 freshen(struct mr3 *p, struct mr3_tenant *mt)
 {
@@ -450,10 +448,12 @@ group(const struct rel *rel, const struct rel_tenant *t)
 }
 
 /*--------------------------------------------------------------------
- * Synchronisation
+ * Synchronisation (paper, section 4.3).  A turn begins only after a request of
+ * the tenant's turn before has begun service on net.  Nobody overtakes the
+ * tenant meanwhile, so cores idle.
  */
 
-/* The turn may not begin: nothing of the one before is on the link */
+/* Must the tenant's turn wait, because no request of its last turn is on net? */
 static int
 unsent(const struct rel *rel, const struct mr3_tenant *mt)
 {
@@ -514,10 +514,12 @@ mr3_tenant_init(struct rel *rel, struct rel_tenant *t)
 }
 
 /*
- * Who comes back has what it left of the last rounds, as far as one round of
- * those who are here now would give it, and goes first: who asks for less than
- * its share does not wait for the turns of those who want more.  Not with
- * synchronisation, where who goes first and may not holds all up.
+ * Let a tenant that returns with credit go first; 0: it has none.
+ *
+ * The tenant keeps at most the credit of one round of the busy tenants.  So a
+ * tenant that asks for less than its share does not wait for the turns of
+ * tenants that ask for more.  Not with synchronisation: there a tenant that
+ * goes first but may not begin its turn would stop all others.
  */
 static int
 rejoin(struct rel *rel, struct mr3 *p, struct mr3_tenant *mt)
@@ -612,9 +614,10 @@ mr3_estimate(struct rel *rel, struct rel_tenant *t)
 		return;
 	if (indebted)
 		wheel_remove(level_of(p, mt), mt);
-	/* What its level missed is still to come.  A group changes its level with
-	 * each opening and closing: for it that must not come twice.  A tenant
-	 * changes with its requests, where gains and losses are equal. */
+	/* The level still has to catch up by its missed ns.  A group changes its
+	 * level whenever a resource opens or closes, so the missed ns must not
+	 * count twice.  A tenant changes its level with its own requests: there
+	 * gains and losses are equal. */
 	s = excess(p, mt) - (t->is_group ? level_of(p, mt)->missed : 0);
 	level_of(p, mt)->backlogged -= mt->backlogged;
 	mt->group = (uint8_t)g;
@@ -639,7 +642,6 @@ mr3_weight(struct rel *rel, struct rel_tenant *t, uint32_t before)
 	replace(rel, mt);
 }
 
-/* A whole busy period is over when nothing waits or runs: nobody owes */
 static int64_t
 mr3_account(const struct rel *rel, const struct rel_tenant *t)
 {

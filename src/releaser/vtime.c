@@ -1,10 +1,13 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Each tree is a treap: in order of tag, ties in order of time, and a heap by
- * a number drawn for each tenant, so that it stays shallow whoever comes and
- * goes.  A node knows the least S and the least S - (F - S) below it, and so
- * whether anyone there can be eligible in whichever slot.
+ * The trees and the virtual clock of vtime.h.
+ *
+ * Each tree is a treap (Seidel and Aragon, 1996): ordered by tag, then arrival,
+ * then number, and a heap by a pseudo-random rank.  So the expected depth is
+ * O(log n) in any order of arrivals.  Each node knows the least S and the least
+ * S - (F - S) of its subtree.  From these two follows whether a tenant in the
+ * subtree can be eligible, in any slot.
  */
 
 #include <assert.h>
@@ -36,7 +39,6 @@ tag(enum vt_order order, const struct vt_tenant *n)
 	return (order == VT_BY_START ? n->s : n->s + n->d);
 }
 
-/* Ties break by arrival */
 static int
 earlier(const struct vt_tenant *a, int64_t ta, const struct vt_tenant *b,
     int64_t tb)
@@ -85,7 +87,7 @@ merge(struct vt_tenant *a, struct vt_tenant *b)
 	return (summed(b));
 }
 
-/* Those before `at`, and those after it */
+/* Split the tree n into the nodes before `at`, *a, and the rest, *b */
 static void
 split(enum vt_order order, struct vt_tenant *n,
     const struct vt_tenant *at, struct vt_tenant **a, struct vt_tenant **b)
@@ -155,7 +157,8 @@ set_start(struct vt *p, struct vt_tenant *n, __int128 s)
 	n->s = p->v + within(s - p->v, TAG_MAX) - tree_of(p, n)->offset;
 }
 
-/* Out of its tree, if it is in one; its tags may change then */
+/* Take the tenant out of its tree, if it is in one.  Its tags, weight and
+ * dominant resource may change only outside of a tree. */
 static void
 leave(struct vt *p, struct vt_tenant *n)
 {
@@ -170,7 +173,8 @@ leave(struct vt *p, struct vt_tenant *n)
 	set_start(p, n, s);
 }
 
-/* Where it belongs: who has no request is still busy under GPS until S */
+/* Put the tenant into its tree, if there is one for it.  Under GPS an idle
+ * tenant stays busy until S, the finish tag of its last request. */
 static void
 join(struct vt *p, struct vt_tenant *n, unsigned running)
 {
@@ -214,23 +218,24 @@ move_all(struct vt_tenant *n, int64_t by)
 }
 
 /*--------------------------------------------------------------------
- * Who goes next.  In slot i of n a request is eligible if
- * n (v - S) + i (F - S) >= 0, which is a sum of two terms, each of which has
- * a bound below a node.
+ * The choice.  In slot i of n a request is eligible if
+ * n (v - S) + i (F - S) >= 0, that is n v >= (n - i) S + i (S - (F - S)).
+ * Each node has a lower bound of both terms for its subtree.
  */
 
 struct choice {
 	unsigned		i, n;
 };
 
-/* n S - i (F - S): n v has to be as much */
+/* Return n S - i (F - S): the least n v at which the request is eligible.
+ * e is S - (F - S). */
 static __int128
 lack(const struct choice *c, int64_t s, int64_t e)
 {
 	return ((__int128)(c->n - c->i) * s + (__int128)c->i * e);
 }
 
-/* The first that is eligible at v, or NULL */
+/* Return the first tenant of the tree that is eligible at v, or NULL */
 static struct vt_tenant *
 first_eligible(const struct choice *c, struct vt_tenant *n, int64_t v)
 {
@@ -246,7 +251,7 @@ first_eligible(const struct choice *c, struct vt_tenant *n, int64_t v)
 	return (first_eligible(c, n->right, v));
 }
 
-/* The least n v at which one is */
+/* Lower *nv to the least n v at which a tenant of the tree is eligible */
 static void
 soonest(const struct choice *c, const struct vt_tenant *n, __int128 offset,
     __int128 *nv)
@@ -271,7 +276,7 @@ soonest(const struct choice *c, const struct vt_tenant *n, __int128 offset,
 	soonest(c, b, offset, nv);
 }
 
-/* Of two trees' */
+/* Compare the heads of two trees; NULL goes last */
 static int
 goes_before(struct vt *p, const struct vt_tenant *a, const struct vt_tenant *b)
 {
@@ -282,11 +287,12 @@ goes_before(struct vt *p, const struct vt_tenant *a, const struct vt_tenant *b)
 }
 
 /*
- * Under VT_SERVED who runs may go before S, as some of what S counts has not
- * been served.  That changes with time, so no tree has them: each is looked at.
+ * Under VT_SERVED a tenant with running requests may be eligible before S,
+ * because S counts work that is not served yet.  This changes with time, so no
+ * tree can have it: first_served() looks at each such tenant.
  */
 
-/* r is of now: each request that runs is served as fast as the clock */
+/* Bring r up to now: each running request is served as fast as the clock */
 static void
 serve(const struct vt *p, struct vt_tenant *n)
 {
@@ -298,7 +304,6 @@ serve(const struct vt *p, struct vt_tenant *n)
 		    n->tenant->running, VIRTUAL_NS_MAX));
 }
 
-/* S - r/w, rounded down */
 static int64_t
 served_tag(const struct vt *p, struct vt_tenant *n)
 {
@@ -315,7 +320,8 @@ may_go(const struct vt *p, const struct vt_tenant *n)
 	return (n->place == VT_WAITS && !(p->closed & REL_MASK(n->dominant)));
 }
 
-/* It, or one of these that goes before it; of who is served S says all */
+/* Return the first of `best` and the eligible tenants with r > 0.  A tenant
+ * with r = 0 leaves the list: its tree suffices. */
 static struct vt_tenant *
 first_served(struct vt *p, struct vt_tenant *best)
 {
@@ -335,7 +341,7 @@ first_served(struct vt *p, struct vt_tenant *best)
 	return (best);
 }
 
-/* The least v at which one may go, or `most` */
+/* Return the least v at which a tenant of p->runs is eligible, or `most` */
 static int64_t
 soonest_served(struct vt *p, int64_t most)
 {
@@ -359,7 +365,7 @@ note_release(struct vt *p, struct vt_tenant *n)
 	n->ahead = within(n->ahead + n->tenant->cost, VIRTUAL_NS_MAX);
 }
 
-/* What is known to be done is served: all but what is charged for the rest */
+/* All work except the charges of running requests is served */
 static void
 note_end(struct vt *p, struct vt_tenant *n)
 {
@@ -369,7 +375,7 @@ note_end(struct vt *p, struct vt_tenant *n)
 		list_remove(&n->runs);
 }
 
-/* It cost less: there is less to be served */
+/* The request cost less than its charge, so less is left to be served */
 static void
 note_charge(struct vt *p, struct vt_tenant *n, int64_t ns)
 {
@@ -378,7 +384,7 @@ note_charge(struct vt *p, struct vt_tenant *n, int64_t ns)
 		n->ahead -= least(n->ahead, -ns);
 }
 
-/* Whose request goes in this slot, at v */
+/* Return the tenant that goes in this slot at v, or NULL */
 static struct vt_tenant *
 first(struct vt *p, const struct choice *c)
 {
@@ -398,7 +404,8 @@ first(struct vt *p, const struct choice *c)
 	return (first_served(p, best));
 }
 
-/* v is not before the first that is eligible in this slot; 0: nobody is */
+/* Move v on to the first eligible tenant in this slot, if v is less.  0: no
+ * tenant waits whose dominant resource is open. */
 static int
 follow(struct vt *p, const struct choice *c)
 {
@@ -419,8 +426,8 @@ follow(struct vt *p, const struct choice *c)
 	return ((int)some);
 }
 
-/* The tenant whose request goes in this slot, or NULL: all is closed.  No
- * slot idles: where nobody should have begun yet, the machine is faster */
+/* Return the tenant that goes in this slot, or NULL if all is closed.  No slot
+ * idles: if no tenant is eligible, the machine is faster than v, so v moves. */
 static struct vt_tenant *
 choose(const struct rel *rel, struct vt *p, unsigned slot)
 {
@@ -441,7 +448,7 @@ choose(const struct rel *rel, struct vt *p, unsigned slot)
  * Virtual time
  */
 
-/* v += ns / weight, at most up to `most`; returns what ns are left */
+/* v += ns / weight, up to `most`.  Returns the ns that did not fit. */
 static int64_t
 grow_to(struct vt *p, int64_t ns, uint64_t weight, int64_t most)
 {
@@ -459,8 +466,8 @@ grow_to(struct vt *p, int64_t ns, uint64_t weight, int64_t most)
 	return ((int64_t)((n - need) / REL_WEIGHT_ONE));
 }
 
-/* So much work was done: for those who have requests, and those with whom
- * GPS would not be done */
+/* Advance v by ns of work, shared by the busy tenants and by the tenants that
+ * are still backlogged under GPS */
 static void
 grow(const struct rel *rel, struct vt *p, int64_t ns)
 {
@@ -482,7 +489,7 @@ grow(const struct rel *rel, struct vt *p, int64_t ns)
 	}
 }
 
-/* v starts at zero again, long before it could overflow */
+/* Subtract v from all tags, long before they could overflow */
 static void
 rebase(struct rel *rel, struct vt *p)
 {
@@ -519,7 +526,8 @@ advance(struct rel *rel, struct vt *p)
 		rebase(rel, p);
 }
 
-/* v has grown: those whose resource was closed are not too far behind it */
+/* Note which resources are closed from now on.  While one is closed, the tags of
+ * its tree grow, but not by more than v has grown. */
 static void
 heed(struct vt *p, unsigned closed)
 {
@@ -547,7 +555,7 @@ add_cost(struct vt *p, struct vt_tenant *n, int64_t ns, uint32_t weight)
 	    virtual_ns(&n->rest, ns, weight));
 }
 
-/* Nothing waited or ran: nobody owes anything */
+/* Start a busy period: nothing waited or ran, so nobody has debt or credit */
 static void
 new_period(struct vt *p)
 {
@@ -584,7 +592,7 @@ vt_init(struct rel *rel, const struct vt_rules *rules)
 	list_init(&p->runs);
 }
 
-/* As good as random: SplitMix64 (Steele and others, OOPSLA 2014) */
+/* Return a pseudo-random number: SplitMix64 (Steele and others, OOPSLA 2014) */
 static uint64_t
 mixed(uint64_t n)
 {
@@ -667,7 +675,7 @@ vt_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	return (REL_RELEASED);
 }
 
-/* What it was charged and did not take is no work; the rest is done */
+/* Work that was charged and not done does not count, the rest is done */
 void
 vt_complete(struct rel *rel, struct rel_tenant *t, struct rel_node *node)
 {
@@ -675,7 +683,8 @@ vt_complete(struct rel *rel, struct rel_tenant *t, struct rel_node *node)
 	struct vt_tenant *n = account_of(t);
 
 	(void)node;
-	/* A group may have been given requests that run, and not know it */
+	/* A group's running requests may be those of a new member.  Then the
+	 * group may not have entered this busy period yet. */
 	freshen(p, n);
 	advance(rel, p);
 	if (p->rules->eligible == VT_SERVED)

@@ -1,26 +1,25 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * What policies by virtual time have in common: start and finish tags
- * (2DFQ, section 2), the virtual clock, and an index of the tenants that
- * wait.  A policy is a line of `struct vt_rules`.
+ * What the policies by virtual time share (2DFQ, section 2): tags, the virtual
+ * clock, an index of the backlogged tenants.  Each policy is one vt_rules.
  *
- *	S	the start tag of a tenant's next request
- *	F	its finish tag, S + l/w; l is the estimate
- *	v	virtual time, at which generalised processor sharing would
- *		begin the next request of who has just come
+ *	S	start tag of the tenant's next request
+ *	F	its finish tag, S + l/w.  l is the estimate, w the weight
+ *	v	virtual time: the start tag of a tenant that arrives now under
+ *		generalised processor sharing (GPS)
  *
- * All three in virtual ns, ns over weight.  v grows with the work that is
- * done, over the weight of who has requests: as fast as the clock for each
- * request that runs, but not beyond what was released, and not behind what
- * has completed.  So nobody has to know how fast the machine is.
+ * All are in virtual ns.  v grows by the work done over the weight of the busy
+ * tenants.  The rate of the machine is not known, so each running request
+ * counts as fast as the clock.  Their sum is at most the work that was released,
+ * and at least the work that has completed.
  *
- * Costs are settled: a request that cost more or less than l moves its
- * tenant's S (2DFQ's retroactive and refresh charging, section 5).
+ * Settlement moves S by the real cost minus l (2DFQ, section 5: retroactive and
+ * refresh charging).
  *
- * A tenant waits in the tree of its dominant resource.  While that is closed,
- * the tree is passed over and v grows.  Then the tree's tags grow too, so that
- * the least of them is at most VT_MISSED less than v.
+ * A backlogged tenant is in the tree of its dominant resource.  While that
+ * resource is closed, the tree is skipped and v grows.  Then the tags of the
+ * tree grow too: the least is at most VT_MISSED less than v.
  */
 
 #ifndef VTIME_H_INCLUDED
@@ -32,63 +31,64 @@
 #define VT_MISSED	INT64_C(4000000)	/* virtual ns */
 
 struct vt_rules {
-	/* Who goes first: the smallest start tag, or finish tag */
+	/* Which eligible tenant goes first: least start or finish tag */
 	enum vt_order {
 		VT_BY_START,
 		VT_BY_FINISH
 	}			order;
-	/* Who may go: all; S <= v; S - i/n x (F - S) <= v in slot i of n;
-	 * S - r/w <= v, with r ns of its requests released and not served */
+	/* Which tenants are eligible.  VT_ALL: all.  VT_STARTED: S <= v.
+	 * VT_STAGGERED: S - i/n x (F - S) <= v in slot i of n.  VT_SERVED:
+	 * S - r/w <= v, r: ns that were released and are not served yet. */
 	enum vt_eligible {
 		VT_ALL,
 		VT_STARTED,
 		VT_STAGGERED,
 		VT_SERVED
 	}			eligible;
-	/* v is the start tag of what was released last (SFQ) */
+	/* v is the start tag of the last release (SFQ) */
 	unsigned		self_clocked;
 };
 
 struct vt_tenant {
-	/* What a walk down a tree looks at, a cache line */
+	/* Read by each walk down a tree: one cache line */
 	struct vt_tenant	*left, *right;
-	uint64_t		rank;		/* in the heap */
+	uint64_t		rank;		/* of the treap */
 	int64_t			s;		/* S, less the tree's offset */
 	int64_t			d;		/* F - S */
-	int64_t			least_s;	/* of this and those below */
-	int64_t			least_e;	/* of s - d */
-	int64_t			arrival;	/* of its first request */
+	int64_t			least_s;	/* of s, this node and below */
+	int64_t			least_e;	/* of s - d, the same */
+	int64_t			arrival;	/* ns, of the first request */
 
 	struct rel_tenant	*tenant;
-	uint64_t		number;		/* of the tenant */
+	uint64_t		number;		/* order of vt_tenant_init() */
 	uint64_t		period;
 	struct rest		rest;		/* of S */
-	/* VT_SERVED */
-	struct rel_link		runs;		/* in the list of r > 0 */
-	int64_t			ahead;		/* r, ns, */
-	int64_t			since;		/* of that time */
-	uint8_t			dominant;	/* its tree */
+	/* If eligible is VT_SERVED: */
+	struct rel_link		runs;		/* in vt.runs while r > 0 */
+	int64_t			ahead;		/* r, ns, at time `since` */
+	int64_t			since;		/* ns, of ahead */
+	uint8_t			dominant;	/* resource of its tree */
 	uint8_t			place;
 #define VT_NOWHERE		0
 #define VT_WAITS		1
-#define VT_GONE			2		/* busy under GPS alone */
+#define VT_GONE			2		/* backlogged under GPS only */
 };
 
 struct vt_tree {
 	struct vt_tenant	*root;
 	uint64_t		weight;
-	int64_t			offset;		/* to be added to its tags */
+	int64_t			offset;		/* S less the tree's tag */
 };
 
 struct vt {
 	const struct vt_rules	*rules;
 	int64_t			v;
 	int64_t			rest;		/* of v, ns x REL_WEIGHT_ONE */
-	int64_t			now;		/* of v */
-	int64_t			ahead;		/* ns released, not in v yet */
+	int64_t			now;		/* ns, time of v */
+	int64_t			ahead;		/* ns released, not yet in v */
 	int64_t			seen;		/* v of the last dequeue */
 	uint64_t		period;		/* busy period */
-	uint64_t		tenants;	/* so far */
+	uint64_t		tenants;	/* number of the next one */
 	unsigned		closed;
 	struct vt_tree		tree[REL__RESOURCES];
 	struct vt_tree		gone;
@@ -109,7 +109,7 @@ void vt_estimate(struct rel *, struct rel_tenant *);
 void vt_weight(struct rel *, struct rel_tenant *, uint32_t before);
 int64_t vt_account(const struct rel *, const struct rel_tenant *);
 
-/* All of a policy but its name, its summary and .init */
+/* All fields of a policy except .name, .summary and .init */
 #define VT_CALLS						\
 	.state_size =	sizeof(struct vt),			\
 	.tenant_size =	sizeof(struct vt_tenant),		\
