@@ -1,9 +1,9 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * A pairing heap (Fredman, Sedgewick, Sleator and Tarjan, 1986) of nodes in
- * the caller's memory: the least key is at the root.  Insert is O(1), remove
- * O(log n) amortised; equal keys leave in any order that is always the same.
+ * A pairing heap (Fredman, Sedgewick, Sleator and Tarjan, 1986) of nodes in the
+ * caller's memory.  The root has the least key.  Insert is O(1), and remove is
+ * O(log n) amortised.  The order of equal keys is deterministic, no more.
  */
 
 #ifndef HEAP_H_INCLUDED
@@ -15,13 +15,13 @@
 
 struct heap_node {
 	int64_t			key;
-	struct heap_node	*child;		/* the first */
-	struct heap_node	*next;		/* sibling */
-	struct heap_node	**link;		/* what points here; NULL: in
-						 * no heap */
+	struct heap_node	*child;		/* the first child */
+	struct heap_node	*next;		/* the next sibling */
+	struct heap_node	**link;		/* the pointer to this node;
+						 * NULL: in no heap */
 };
 
-/* Is it in a heap? */
+/* Is the node in a heap? */
 static inline int
 heap_has(const struct heap_node *n)
 {
@@ -67,7 +67,7 @@ heap_insert(struct heap_node **heap, struct heap_node *n, int64_t key)
 	heap_set_root(heap, heap_meld(*heap, n));
 }
 
-/* Siblings in pairs, then all into one */
+/* Meld a list of siblings: first in pairs, then all pairs into one heap */
 static inline struct heap_node *
 heap_pairs(struct heap_node *n)
 {

@@ -1,9 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Circular doubly linked lists with a sentinel: a member leaves whichever
- * list it is in without knowing which, and one list joins another, in
- * constant time.
+ * Circular doubly linked lists with a sentinel.  Every operation is O(1).  An
+ * element leaves its list without a pointer to that list.
  */
 
 #ifndef LIST_H_INCLUDED
@@ -13,7 +12,7 @@
 
 #include "releaser.h"
 
-/* The struct of this type whose field this link is */
+/* Return the struct of this type that has the link in this field */
 #define LIST_OF(link, type, field)					\
 	((type *)(void *)((char *)(link) - offsetof(type, field)))
 
@@ -46,7 +45,7 @@ list_remove(struct rel_link *m)
 	list_init(m);
 }
 
-/* All of `from` goes in before the member (or the sentinel) `at` */
+/* Move all of `from` to the place before `at`, an element or the sentinel */
 static inline void
 list_splice(struct rel_link *at, struct rel_link *from)
 {

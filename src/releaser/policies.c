@@ -1,7 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The table of policies.  A new one is a file and a line here.
+ * The table of policies.  A new policy is one file, its extern in policy.h, and
+ * one line here.
  */
 
 #include <assert.h>

@@ -1,14 +1,14 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Two-dimensional fair queueing (2DFQ, section 4): as wf2q, but on worker i of
- * n a request may begin early by i/n of its length.  So small requests are
- * taken by the workers of high index, large ones by those of low index, and
- * never all workers are busy with large ones while small ones wait.
+ * Two-dimensional fair queueing (2DFQ, section 4).  As wf2q, but on worker i of
+ * n a request is eligible earlier, by i/n of its length.  So workers of high
+ * index take small requests, and workers of low index take large ones.  Large
+ * requests never hold all workers while small ones wait.
  *
- * At most N L behind generalised processor sharing (2DFQ, Theorem 1).
- * Eligible is n (v - S) + i l >= 0, in integers: with Figure 7's < instead
- * of <=, the second requests of Figure 6 would come too late.
+ * A tenant is at most N L behind generalised processor sharing (2DFQ, Theorem
+ * 1).  Eligible is n (v - S) + i l >= 0, in integers.  With Figure 7's <
+ * instead of <=, the second requests of Figure 6 would come too late.
  */
 
 #include "vtime.h"
@@ -33,8 +33,9 @@ const struct rel_policy rel_policy_2dfq = {
 };
 
 /*
- * 2DFQ^E (section 5): the same with pessimistic estimates, so that who is
- * unpredictable counts as large: the largest cost so far, which decays.
+ * 2DFQ^E (section 5): 2dfq with pessimistic estimates.  The estimate of a
+ * tenant is its largest cost, which decays by alpha with each request.  So a
+ * tenant of unpredictable cost counts as large.
  */
 const struct rel_policy rel_policy_2dfqe = {
 	.name =		"2dfqe",
@@ -42,6 +43,6 @@ const struct rel_policy rel_policy_2dfqe = {
 			"much",
 	.init =		twodfq_init,
 	.estimator =	"decaying-max",
-	.alpha =	64880,			/* 0.99 */
+	.alpha =	64880,			/* 0.99, Q16 */
 	VT_CALLS
 };

@@ -2,31 +2,30 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * Dominant resource fair queueing (DRFQ; Ghodsi, Sekar, Zaharia and Stoica,
- * SIGCOMM 2012): start-time fair queueing on several resources.  A tenant's
- * next request p has a tag for each resource j, after its last one q:
+ * SIGCOMM 2012): start-time fair queueing on several resources.  Request p of a
+ * tenant follows request q.  For each resource j:
  *
  *	S(p, j) = max(V(j), B(q, j))
  *	F(p, j) = S(p, j) + s(j) / w		s: the tenant's estimates
  *	B(p, j) = max(F(p, j), max F(p, .) - D / w)
  *	V(j)	= the largest S(., j) that was released
  *
- * and the least max S(p, .) goes first.  So who needs now one resource, now
- * the other, pays for what it used most in all, as far back as D goes
- * (dove-tailing).  With D = 0 (memoryless) a tenant's tags are all the same:
- * that is `sfq`, request by request, and no policy of its own.
+ * The least max S(p, .) goes first.  So a tenant that alternates between
+ * resources pays for the one that it used most, as far back as D
+ * (dove-tailing).  With D = 0 (memoryless) the policy is `sfq`, request by
+ * request.
  *
- * While two tenants wait, and neither's dominant resource changes, what is
- * released of these to them is at most M + M' + D / w apart, M a tenant's
- * largest s / w (costs known).
+ * Two tenants are backlogged, their dominant resources do not change, and costs
+ * are known.  Then their released work differs by at most M + M' + D / w.  M is
+ * a tenant's largest s / w.
  *
- * Written from memory of the paper.  Other than there, V counts when a tenant
- * begins to wait, not for each request, and is that of all that was released
- * in the busy period, not only of what runs.  What is settled is the dominant
- * cost alone: it moves all of a tenant's tags, so that they stay as far apart
- * as the estimates say.
+ * Written from memory of the paper, with three differences.  V is applied when
+ * a tenant becomes backlogged, not for each request.  V counts all releases of
+ * the busy period, not only running requests.  Settlement moves all tags of a
+ * tenant by the dominant cost, so their distances are those of the estimates.
  *
- * vtime.c keeps max S, and the trees; here is by how much the others are behind
- * it.
+ * vtime.c keeps max S and the trees.  This file keeps how far the other tags
+ * are behind max S.
  */
 
 #include <string.h>
@@ -42,8 +41,8 @@ struct drfq {
 
 struct drfq_tenant {
 	struct vt_tenant	vt;
-	int64_t			lag[REL__RESOURCES];	/* ns, max S - S */
-	uint64_t		period;		/* vt's, of lag */
+	int64_t			lag[REL__RESOURCES];	/* ns, w (max S - S) */
+	uint64_t		period;		/* vt.period of lag */
 };
 
 static const struct vt_rules drfq_rules = {
@@ -64,14 +63,14 @@ account_of(struct rel_tenant *t)
 	return ((struct drfq_tenant *)(void *)t->policy);
 }
 
-/* From virtual ns, at most D from zero */
+/* Convert virtual ns to ns, at most D from zero */
 static int64_t
 real_ns(int64_t virt, uint32_t weight)
 {
 	return (within((__int128)virt * weight / REL_WEIGHT_ONE, DELTA));
 }
 
-/* Each tag grows by so many ns; returned is by how many the largest does */
+/* Add ns[r] to each tag.  Returns how much the largest tag grows, ns. */
 static int64_t
 grow(struct drfq_tenant *dt, const int64_t ns[REL__RESOURCES])
 {
@@ -86,7 +85,7 @@ grow(struct drfq_tenant *dt, const int64_t ns[REL__RESOURCES])
 	return (up);
 }
 
-/* Who had nothing in this busy period begins where V is */
+/* A tenant's first tags in a busy period are V */
 static void
 freshen(const struct drfq *p, struct drfq_tenant *dt, uint32_t weight)
 {
@@ -99,7 +98,8 @@ freshen(const struct drfq *p, struct drfq_tenant *dt, uint32_t weight)
 		dt->lag[r] = real_ns(p->behind[r], weight);
 }
 
-/* S = max(V, S); the largest was so many ns beyond v, and is not before it */
+/* S = max(V, S).  beyond: the tenant's max S - v before vt_enqueue(), ns.  Now
+ * max S >= v. */
 static void
 catch_up(const struct drfq *p, struct drfq_tenant *dt, int64_t beyond,
     uint32_t weight)
@@ -112,7 +112,8 @@ catch_up(const struct drfq *p, struct drfq_tenant *dt, int64_t beyond,
 		    beyond + past + real_ns(p->behind[r], weight));
 }
 
-/* V = max(V, S); v, and the largest S up to so much before it, are of now */
+/* V = max(V, S) for the request just released.  before: v - max S of that
+ * request, virtual ns, >= 0. */
 static void
 note_start(struct drfq *p, const struct drfq_tenant *dt, int64_t before,
     uint32_t weight)
@@ -154,7 +155,8 @@ drfq_enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
 	catch_up(p, dt, beyond, t->weight);
 }
 
-/* vt_dequeue() takes the dominant cost, which is too much for who dove-tails */
+/* vt_dequeue() charges the dominant cost.  This is too much if the tenant
+ * dove-tails, so the rest is paid back. */
 static enum rel_answer
 drfq_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
     struct rel_node **node, int64_t *when)

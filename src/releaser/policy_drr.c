@@ -2,14 +2,14 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995; named in 2DFQ,
- * section 2): in its turn a tenant gets a quantum, times its weight, and
- * releases while its deficit has room for the next request; what is left it
- * keeps for its next turn, unless nothing of it waits then.
+ * section 2).  A turn adds a quantum times the weight to the tenant's deficit,
+ * and releases while the deficit covers the next request.  A tenant that stays
+ * backlogged keeps the rest.
  *
- * The quantum of a round is the largest estimate that was met in the round
- * before, so that with known costs each turn releases something: O(1).  What
- * settlement takes may leave a tenant in debt for many turns; a round in
- * which all were gives the next one as many quanta as the first of them needs.
+ * The quantum of a round is the largest k/w met in the round before.  So with
+ * known costs each turn releases a request: O(1).  Settlement may leave a
+ * tenant in debt.  After a round that released nothing, the quantum is the
+ * least amount that a tenant lacked.
  */
 
 #include <assert.h>
@@ -20,13 +20,14 @@
 #define DEFICIT_MAX	(INT64_C(1) << 58)	/* virtual ns */
 
 struct drr {
-	struct rel_link		this;		/* in this round, to come */
+	struct rel_link		this;		/* to come in this round */
 	struct rel_link		next;		/* in the next round */
-	struct rel_link		held;		/* in this, dominant closed */
+	struct rel_link		held;		/* like this, dominant closed */
 	int64_t			quantum;	/* virtual ns, at least 1 */
-	int64_t			largest;	/* of this round so far */
-	int64_t			lacking;	/* the least; 0: one released;
-						 * INT64_MAX: no turn yet */
+	int64_t			largest;	/* k/w met in this round */
+	int64_t			lacking;	/* least k/w - deficit met;
+						 * 0: a turn released;
+						 * INT64_MAX: no turn */
 	uint64_t		period;		/* busy period */
 	unsigned		closed;
 };
@@ -37,8 +38,8 @@ struct drr_tenant {
 	enum rel_resource	dominant;
 	int64_t			deficit;	/* virtual ns */
 	uint64_t		period;
-	struct rest		rest;		/* of it */
-	uint8_t			in_turn;	/* has its quantum */
+	struct rest		rest;		/* of deficit */
+	uint8_t			in_turn;	/* got its quantum */
 };
 
 static struct drr *
@@ -53,7 +54,7 @@ account_of(struct rel_tenant *t)
 	return ((struct drr_tenant *)(void *)t->policy);
 }
 
-/* deficit -= ns / w */
+/* deficit -= ns / w.  A settlement may be negative. */
 static void
 pay(struct drr_tenant *dt, int64_t ns, uint32_t weight)
 {
@@ -61,14 +62,14 @@ pay(struct drr_tenant *dt, int64_t ns, uint32_t weight)
 	    virtual_ns(&dt->rest, ns, weight), DEFICIT_MAX);
 }
 
-/* What the tenant's next request takes from its deficit */
+/* Return k/w of the tenant's next request, virtual ns */
 static int64_t
 next_cost(const struct rel_tenant *t)
 {
 	return (t->cost * REL_WEIGHT_ONE / t->weight);
 }
 
-/* Nobody owes anything once nothing waits or runs */
+/* Forget debt and deficit of an earlier busy period */
 static void
 freshen(const struct drr *p, struct drr_tenant *dt)
 {
@@ -123,13 +124,14 @@ thaw(struct drr *p)
 	list_splice(p->this.next, &p->held);
 }
 
-/* 0: there is nobody */
+/* Start a round.  0: no tenant waits for it. */
 static int
 start_round(struct drr *p)
 {
 	if (list_empty(&p->next))
 		return (0);
-	/* Whoever was held for the link says nothing of what is lacking */
+	/* INT64_MAX: all tenants were held, so nothing is known of their
+	 * lack */
 	p->quantum = p->lacking > 0 && p->lacking < INT64_MAX ?
 	    p->lacking : p->largest;
 	p->largest = 1;
@@ -149,7 +151,7 @@ end_turn(struct drr *p, struct drr_tenant *dt)
 		dt->deficit = 0;
 }
 
-/* The tenant that has the turn and may release, or NULL */
+/* Return the tenant that has the turn and may release, or NULL */
 static struct drr_tenant *
 next_turn(struct drr *p)
 {

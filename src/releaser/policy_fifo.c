@@ -1,10 +1,11 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * First in, first out, over all tenants: what stock Varnish does.
+ * First in, first out, over all tenants, as stock Varnish does.
  *
- * For `observe`, and as the baseline.  Nothing is accounted, and closed
- * resources hold nothing up.  O(1), but for what is behind limits.
+ * For `observe`, and as the baseline.  The policy has no accounts, and ignores
+ * groups and closed resources.  O(1), and O(n) in the throttled requests that
+ * arrived before the one that goes.
  */
 
 #include <assert.h>

@@ -8,7 +8,7 @@
  * excess is s = A - G.  A round raises G by u + 1; a turn releases while A < G.
  * The lists `this` and `next` are Figure 8's Q_ac, cut at its R.
  *
- * The repairs are bits of `options`.  Costs are settled, and debt is kept.  u is
+ * The repairs are bits of `options`.  Costs are settled.  Debt is kept.  u is
  * at most U, and a tenant that owes U or more waits in a timing wheel.  Closed
  * resources are respected.  A tenant that returns with credit goes first.
  *
@@ -28,11 +28,11 @@
 #define EXCESS_MAX	(INT64_C(1) << 58)	/* virtual ns */
 #define LEVEL_MAX	(INT64_C(1) << 60)
 
-/* The level G of the tenants that use the same resources, and the wheel of those
- * tenants that owe it U or more */
+/* The level G of the tenants that use the same resources, and the wheel of
+ * those that owe U or more */
 struct level {
 	int64_t			g;
-	int64_t			began;		/* g at the busy period's start */
+	int64_t			began;		/* g when the busy period did */
 	int64_t			missed;		/* to catch up, 0 to U */
 	int64_t			base;		/* g / U */
 	unsigned		backlogged;	/* tenants */
@@ -453,7 +453,7 @@ group(const struct rel *rel, const struct rel_tenant *t)
  * tenant meanwhile, so cores idle.
  */
 
-/* Must the tenant's turn wait, because no request of its last turn is on net? */
+/* Must the tenant's turn wait?  No request of its last turn has reached net. */
 static int
 unsent(const struct rel *rel, const struct mr3_tenant *mt)
 {
@@ -514,7 +514,8 @@ mr3_tenant_init(struct rel *rel, struct rel_tenant *t)
 }
 
 /*
- * Let a tenant that returns with credit go first; 0: it has none.
+ * Let a tenant that returns with credit go first.  0: the tenant has no credit,
+ * or the policy is `mr3`.
  *
  * The tenant keeps at most the credit of one round of the busy tenants.  So a
  * tenant that asks for less than its share does not wait for the turns of

@@ -1,25 +1,22 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * MR3 with virtual flows (paper, section 6.3), the paper's alternative to
- * removing the synchronisation: a tenant is alpha customers, its flows, and
- * MR3 with end-to-end synchronisation (section 4.3) shares fairly among the
- * first flows of all tenants, among the second ones, and so on.  So of each
- * tenant alpha turns may be on their way to the link, not one.
+ * MR3 with virtual flows (paper, section 6.3), the paper's alternative to MR3
+ * without synchronisation.
  *
- * The groups have their rounds in turn.  Flow f of a tenant has an excess s, as
- * in Figure 8, and in the round of its group
+ * A tenant has alpha flows.  Group f has flow f of each tenant.  The groups
+ * have rounds in turn, each with MR3's end-to-end synchronisation (section
+ * 4.3).  So alpha turns of a tenant may be on their way to net, not one.  Each
+ * flow has an excess s, as in Figure 8.  In a round of its group
  *
- *	s -= u + 1, u the largest s at the end of the group's last round
+ *	s -= u + 1, u: the largest s at the end of the group's last round
  *	while s < 0 and a request waits: release it, s += k / w
  *
- * but its turn begins only when a request of its turn before has begun service
- * on the link, and nobody goes before it.  Before it is released a request is of
- * no flow: it goes with the one whose turn it is.
- *
- * Within a group MR3's bound holds, so between two tenants alpha times that.
- * O(1), but O(alpha) when a tenant begins to wait.  With alpha = 1 it is `mr3`
- * without U, without long rounds, and with one level (all as in Figure 8).
+ * A turn begins only after a request of the flow's turn before has begun
+ * service on net.  No tenant overtakes it meanwhile.  A request belongs to the
+ * flow that releases it.  MR3's bound holds within a group, so the bound
+ * between two tenants is alpha times that.  O(1), and O(alpha) when a tenant
+ * becomes backlogged.  alpha = 1 is `mr3` without U, long rounds and levels.
  */
 
 #include <string.h>
@@ -30,10 +27,10 @@
 #define EXCESS_MAX	(INT64_C(1) << 58)	/* virtual ns */
 
 struct vf {
-	struct rel_link		this;		/* in this round, to come */
-	struct rel_link		next;		/* in the next group's */
-	struct rel_link		held;		/* in this, dominant closed */
-	unsigned		group;		/* whose round it is */
+	struct rel_link		this;		/* to come in this round */
+	struct rel_link		next;		/* in the next group's round */
+	struct rel_link		held;		/* like this, dominant closed */
+	unsigned		group;		/* of this round */
 	int64_t			quantum;	/* u + 1 of this round */
 	int64_t			s_max[REL_FLOWS_MAX];	/* by group */
 	uint64_t		period;		/* busy period */
@@ -45,12 +42,12 @@ struct vf_tenant {
 	struct rel_tenant	*tenant;
 	enum rel_resource	dominant;
 	int64_t			s[REL_FLOWS_MAX];	/* virtual ns */
-	uint32_t		unsent[REL_FLOWS_MAX];	/* turn, or 0 */
+	uint32_t		unsent[REL_FLOWS_MAX];	/* turn not on net; 0 */
 	uint32_t		turns;
 	uint64_t		period;
 	struct rest		rest;		/* of s */
-	uint8_t			flow;		/* whose turn it is, or was */
-	uint8_t			in_turn;	/* has its quantum */
+	uint8_t			flow;		/* of this or last turn */
+	uint8_t			in_turn;	/* got its quantum */
 };
 
 static struct vf *
@@ -71,7 +68,7 @@ add(struct vf_tenant *ft, unsigned flow, __int128 s)
 	ft->s[flow] = within(ft->s[flow] + s, EXCESS_MAX);
 }
 
-/* Nobody owes anything once nothing waits or runs */
+/* Forget debt of an earlier busy period */
 static void
 freshen(const struct vf *p, struct vf_tenant *ft)
 {
@@ -82,7 +79,7 @@ freshen(const struct vf *p, struct vf_tenant *ft)
 }
 
 /*--------------------------------------------------------------------
- * A turn has a number, from which its flow follows
+ * Turns.  The number of a turn contains its flow.
  */
 
 static uint32_t
@@ -103,7 +100,7 @@ thaw(struct vf *p)
 	list_splice(p->this.next, &p->held);
 }
 
-/* The next group's.  0: there is nobody */
+/* Start the round of the next group.  0: no tenant waits for it. */
 static int
 start_round(const struct rel *rel, struct vf *p)
 {
@@ -131,7 +128,8 @@ end_turn(const struct rel *rel, struct vf *p, struct vf_tenant *ft)
 		p->s_max[ft->flow] = *s;
 }
 
-/* Its quantum, unless it may release and has to wait: 0 */
+/* Begin the tenant's turn with its quantum.  0: the turn has to wait, because
+ * the flow's last turn is not on net and this one would release. */
 static int
 begin_turn(struct vf *p, struct vf_tenant *ft)
 {
@@ -147,7 +145,7 @@ begin_turn(struct vf *p, struct vf_tenant *ft)
 	return (1);
 }
 
-/* The tenant that has the turn and may release, or NULL */
+/* Return the tenant that has the turn and may release, or NULL */
 static struct vf_tenant *
 next_turn(const struct rel *rel, struct vf *p)
 {
@@ -199,7 +197,7 @@ vf_tenant_init(struct rel *rel, struct rel_tenant *t)
 	list_init(&ft->link);
 }
 
-/* Debt is kept, by the option; credit is not */
+/* With REL_OPT_KEEP_DEBT a returning tenant keeps its debt, and never credit */
 static void
 vf_enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
 {
@@ -266,7 +264,8 @@ vf_cancel(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
 	account_of(t)->in_turn = 0;
 }
 
-/* The flow pays that released it; else the one whose turn it is */
+/* Return the flow that pays: the one that released the request, or the flow of
+ * the present or last turn if a reservation did, or if there is no request */
 static unsigned
 payer(const struct vf_tenant *ft, const struct rel_node *n)
 {
@@ -307,7 +306,7 @@ vf_weight(struct rel *rel, struct rel_tenant *t, uint32_t before)
 	rest_of_weight(&ft->rest, before, t->weight);
 }
 
-/* Of all flows */
+/* Return the sum over all flows */
 static int64_t
 vf_account(const struct rel *rel, const struct rel_tenant *t)
 {

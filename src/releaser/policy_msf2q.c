@@ -2,23 +2,22 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * MSF2Q: worst-case fair weighted fair queueing over N workers (Blanquer and
- * Oezden, SIGCOMM 2001; named in 2DFQ, sections 2, 6 and 8): the least finish
- * tag of those tenants that have been served no more than under generalised
- * processor sharing,
+ * Oezden, SIGCOMM 2001; named in 2DFQ, sections 2, 6 and 8).  The least finish
+ * tag goes, of the tenants served no more than under GPS:
  *
  *	W(0, t) <= W_GPS(0, t), that is S - r / w <= v
  *
- * with r what has been released of the tenant and is not served yet.  wf2q
- * takes the whole of a request as served when it is released, S <= v.  On one
- * worker that is the same, as nothing runs when one is chosen.  On many it is
- * not if a tenant may have several at once: one of great weight, or of few.
+ * r is what was released of the tenant and is not served yet.  wf2q has S <= v:
+ * to it a request is served when it is released.  On one worker both are the
+ * same.  On many workers they differ for a tenant that has several requests
+ * running: one of large weight, or one of few tenants.
  *
- * A request may go at or before its start under GPS, so nobody is more than
- * N L behind (2DFQ, Theorem 1 and its proof), and as each release was due by
- * what had been served, nobody is more than N L ahead, L its largest request.
+ * L is a tenant's largest request.  No tenant is more than N L behind GPS
+ * (2DFQ, Theorem 1 and its proof): a request may go at or before its start
+ * under GPS. No tenant is more than N L ahead: each release was due by the work
+ * served.
  *
- * The condition is from memory of the paper; what 2DFQ says of it (a direct
- * extension of WF2Q, for a great weight or few tenants on many links) agrees.
+ * The condition is from memory of the paper.  What 2DFQ says of it agrees.
  */
 
 #include "vtime.h"

@@ -1,12 +1,11 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Round robin: one request of each tenant that waits, in turn, whatever it
- * costs and whatever the tenant's weight.
+ * Round robin: one request of each backlogged tenant in turn.
  *
- * The baseline that knows no costs: a tenant has as much more than others as
- * its requests cost more.  O(1), but that those whose dominant resource
- * has just closed are put aside one by one.
+ * The baseline that ignores costs and weights: a tenant's part of the machine
+ * is in proportion to the cost of its requests.  O(1), and O(1) for each tenant
+ * whose dominant resource has just closed.
  */
 
 #include <assert.h>
@@ -14,8 +13,8 @@
 #include "policy.h"
 
 struct rr {
-	struct rel_link		ring;		/* whose turn is next is first */
-	struct rel_link		held;		/* dominant closed */
+	struct rel_link		ring;		/* the next turn is first */
+	struct rel_link		held;		/* dominant resource closed */
 	unsigned		closed;
 };
 
@@ -82,7 +81,8 @@ rr_estimate(struct rel *rel, struct rel_tenant *t)
 	list_splice(p->ring.next, &p->held);
 }
 
-/* The first whose dominant resource is open, or NULL */
+/* Return the next tenant whose dominant resource is open, or NULL.  The tenant
+ * leaves the ring. */
 static struct rel_tenant *
 next_turn(struct rr *p)
 {

@@ -1,9 +1,9 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Start-time fair queueing (2DFQ, section 2): the request that would begin
- * first; virtual time is the start tag of what was released last, so that no
- * rate has to be known.
+ * Start-time fair queueing (2DFQ, section 2).  The least start tag goes. 
+ * Virtual time is the start tag of the last release, so no rate has to be
+ * known.
  */
 
 #include "vtime.h"

@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * Worst-case fair weighted fair queueing, work conserving on many workers
- * (2DFQ, section 2): as wfq, of those requests that would have begun by now
- * under generalised processor sharing.
+ * (2DFQ, section 2).  The least finish tag goes, of the requests that would
+ * have begun by now under generalised processor sharing: S <= v.
  *
- * Nobody gets far ahead; but when all small requests are early, all workers
- * take large ones (2DFQ, Figure 5d).
+ * So no tenant gets far ahead.  But if no small request is eligible, all
+ * workers take large ones (2DFQ, Figure 5d).
  */
 
 #include "vtime.h"

@@ -1,12 +1,12 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Weighted fair queueing, on many workers MSFQ (2DFQ, section 2): of the first
- * requests of all tenants the one that would end first under generalised
- * processor sharing.
+ * Weighted fair queueing, on many workers MSFQ (2DFQ, section 2).  The least
+ * finish tag goes: the head-of-line request that would end first under
+ * generalised processor sharing.
  *
- * No tenant is further behind it than one largest request a worker; one with
- * small requests may be far ahead, and then waits for as long.
+ * No tenant is further behind it than one largest request for each worker.  A
+ * tenant with small requests may be far ahead, and then waits for as long.
  */
 
 #include "vtime.h"

@@ -1,11 +1,11 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Who goes next: requests are enqueued, released by the policy, and complete.
+ * The life of a request: enqueue, release, charge, complete, cancel.
  *
- * Where a request waits is waiting.c's, who goes next the policy's.  Who is
- * owed a reservation goes before whom the policy would choose, which is told,
- * and charges it.
+ * waiting.c knows where a request waits.  The policy picks the next one.  A
+ * request that is owed by a reservation goes before the policy's choice.  The
+ * policy hears of that release and charges it.
  */
 
 #include <assert.h>
@@ -211,7 +211,8 @@ REL_Enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n,
 	rel_enter(rel, n);
 }
 
-/* Who is owed a reservation goes, and the policy charges it; 0: nobody is */
+/* Release the request that is owed by a reservation, if there is one.  0:
+ * none */
 static int
 release_reserved(struct rel *rel, unsigned slot, unsigned closed,
     struct rel_node **node)
@@ -225,7 +226,7 @@ release_reserved(struct rel *rel, unsigned slot, unsigned closed,
 	if (lim == NULL)
 		return (0);
 	t = LIST_OF(lim, struct rel_tenant, mclock);
-	/* Not its turn among its siblings, which may be far from its tag */
+	/* Outside of its turn: S of the member may be far from v */
 	if (t->group != NULL)
 		rel_pass_turn(rel, t);
 	top = top_of(t);
@@ -262,7 +263,7 @@ REL_Dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	rel->closed = closed;
 	if (rel->restart)
 		rel_restart(rel);
-	/* Others that are due follow with the next decision */
+	/* At most REL_STEPS now; the next decision does the others */
 	for (n = 0; n < REL_STEPS &&
 	    (lim = mclock_due(&rel->mclock, now)) != NULL; n++)
 		rel_open_valve(rel, LIST_OF(lim, struct rel_tenant, mclock));

@@ -1,8 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * A tenant of the releaser: its weight, group, limits, estimate, and what can
- * be asked of it.
+ * A tenant of the releaser: its weight, group, limits and estimate, the reads
+ * of its state, and the move of a tenant to another group.
  */
 
 #include <assert.h>
@@ -119,7 +119,7 @@ REL_Group(const struct rel_tenant *t)
 	return (t->group);
 }
 
-/* The tenant's first one in a list of rel_node.queue, or NULL */
+/* Return the tenant's first node in a list of rel_node.queue, or NULL */
 static const struct rel_node *
 first_in(const struct rel_link *queue, const struct rel_tenant *t)
 {
@@ -244,14 +244,14 @@ REL_SetLimits(struct rel *rel, struct rel_tenant *t, uint32_t reservation,
 	while (limit == 0 && (t->is_group ?
 	    t->waiting == 0 && t->of.pooled > 0 : !list_empty(&t->shut)))
 		rel_open_valve(rel, t);
-	/* Out of the heaps, too, if it has neither any more */
+	/* A tenant without reservation and limit leaves both heaps */
 	rel_index_limits(rel, t);
 }
 
 /*
- * A tenant moves from its top tenant `from` to `to`: a group, or the tenant
- * itself.  Its requests that run are of `to` from now on: to `from` they are
- * complete, and what they have been charged is right.
+ * A move takes a tenant from its top-level tenant `from` to `to`.  Either is a
+ * group, or the tenant itself.  Its running requests complete for `from`, with
+ * the charges that they have, and begin again for `to`.
  */
 static void
 stop_running(struct rel *rel, struct rel_tenant *from, unsigned running,
@@ -276,7 +276,7 @@ start_running(struct rel *rel, struct rel_tenant *to, unsigned running,
 	to->booked += booked;
 }
 
-/* The tenant's requests in this queue go to the head of `all`, in their order */
+/* Move the tenant's nodes in this queue to the head of `all`, in their order */
 static void
 withdraw_from(struct rel *rel, const struct rel_tenant *t,
     struct rel_link *queue, struct rel_link *all)
@@ -313,8 +313,9 @@ change_group(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g)
 }
 
 /*
- * The requests that wait are queued again, in their order.  From the last one
- * to the first: no turn of the old group is given to one that is about to go.
+ * Move the tenant to group g, or to no group (NULL).  Throttled requests leave
+ * first, then the pool, then the queue.  So the old group gives no turn to a
+ * request that is about to leave.
  */
 static void
 move_tenant(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g)
@@ -327,7 +328,7 @@ move_tenant(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g)
 	list_init(&all);
 	withdraw_from(rel, t, &t->shut, &all);
 	withdraw_from(rel, t, &t->member.pool, &all);
-	rel_update(rel, t);			/* it takes no more turns */
+	rel_update(rel, t);			/* takes no more turns */
 	withdraw_from(rel, t, &top_of(t)->queue, &all);
 	assert(t->waits == 0);
 	rel_update(rel, t);
@@ -347,11 +348,12 @@ move_tenant(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g)
 		list_remove(&n->queue);
 		rel_enter(rel, n);
 	}
-	/* What runs was charged to another account, by another weight */
+	/* Running requests were charged to another account, by another
+	 * weight */
 	if (running > 0)
 		t->moves++;
-	/* A policy that waits for these requests' progress would for ever.
-	 * However many members move, it starts once. */
+	/* The policy must not wait for progress of requests that it no longer
+	 * knows. One restart does for all moves before the next decision. */
 	if (running > 0 && rel->policy->progress != NULL)
 		rel->restart = 1;
 }

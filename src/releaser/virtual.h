@@ -1,9 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Virtual ns: ns over weight, in integers.  What is less than one, or less
- * than a ns to be settled, is kept for the next time, so that nothing is
- * lost by being cheap.
+ * Virtual ns: ns over weight, in integers.  Each division keeps its remainder
+ * for the next one, so that small costs are not lost by rounding.
  */
 
 #ifndef VIRTUAL_H_INCLUDED
@@ -11,9 +10,9 @@
 
 #include "releaser.h"
 
-#define VIRTUAL_NS_MAX	(INT64_C(1) << 52)	/* ns that count at a time */
+#define VIRTUAL_NS_MAX	(INT64_C(1) << 52)	/* bound of one cost, ns */
 
-struct rest {				/* one a tenant */
+struct rest {				/* one for each tenant */
 	uint32_t		fraction;	/* 1/weight virtual ns */
 	uint16_t		settled;	/* 1/REL_SCALE_ONE ns */
 };
@@ -30,7 +29,7 @@ most(int64_t a, int64_t b)
 	return (a > b ? a : b);
 }
 
-/* At most that far from zero */
+/* Limit n to the range from -max to max */
 static inline int64_t
 within(__int128 n, int64_t max)
 {
@@ -39,7 +38,7 @@ within(__int128 n, int64_t max)
 	return ((int64_t)(n < -max ? -max : n));
 }
 
-/* ns / w, rounded down: at most 2^62 from zero */
+/* Return ns / w in virtual ns, rounded down, at most 2^62 from zero */
 static inline int64_t
 virtual_ns(struct rest *r, int64_t ns, uint32_t weight)
 {
@@ -53,7 +52,7 @@ virtual_ns(struct rest *r, int64_t ns, uint32_t weight)
 	return (q);
 }
 
-/* ns x scale / REL_SCALE_ONE, rounded down: what is to be settled */
+/* Return ns x scale / REL_SCALE_ONE, rounded down: the part to settle */
 static inline int64_t
 settled_ns(struct rest *r, int64_t ns, uint32_t scale)
 {

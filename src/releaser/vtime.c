@@ -526,8 +526,8 @@ advance(struct rel *rel, struct vt *p)
 		rebase(rel, p);
 }
 
-/* Note which resources are closed from now on.  While one is closed, the tags of
- * its tree grow, but not by more than v has grown. */
+/* Note which resources are closed from now on.  While one is closed, the tags
+ * of its tree grow, but not by more than v has grown. */
 static void
 heed(struct vt *p, unsigned closed)
 {

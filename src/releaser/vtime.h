@@ -11,8 +11,8 @@
  *
  * All are in virtual ns.  v grows by the work done over the weight of the busy
  * tenants.  The rate of the machine is not known, so each running request
- * counts as fast as the clock.  Their sum is at most the work that was released,
- * and at least the work that has completed.
+ * counts as fast as the clock.  Their sum is at most the work that was
+ * released, and at least the work that has completed.
  *
  * Settlement moves S by the real cost minus l (2DFQ, section 5: retroactive and
  * refresh charging).
