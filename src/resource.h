@@ -1,8 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The resources that a request is charged for (paper, section 3.2), and the
- * units that more than one library has.
+ * The resources that a request pays for (paper, section 3.2), and the units
+ * that several libraries share.
  */
 
 #ifndef SANDPAPER_RESOURCE_H_INCLUDED
@@ -15,7 +15,7 @@ enum rel_resource {
 };
 #define REL_MASK(r)	(1U << (r))
 
-/* A settlement factor of 1/p in fixed point: see REL_Complete() */
+/* 1.0 as the factor of a settlement, fixed point: see REL_Complete() */
 #define REL_SCALE_ONE		65536U
 
 #endif

@@ -1,7 +1,7 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The table of map.h, which libcuckoo can only make in C++.
+ * The table of map.h.  libcuckoo is C++, so this one file is, too.
  */
 
 extern "C" {

@@ -1,7 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * libcuckoo's C interface, for a hash of the name to the tenant's record.
+ * libcuckoo's C interface: a map from the hash of a name to the tenant's
+ * record.
  */
 
 #ifndef TENANTS_MAP_H_INCLUDED

@@ -1,9 +1,9 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Each Host is in the list of its state.  EVIDENT and PROVEN are in order of
- * the second of their last answer that counts, so that only the first of a
- * list can be too old.
+ * The lists of newhosts.h.  Each Host is in the list of its state.  EVIDENT and
+ * PROVEN are ordered by `last`, so only the first Host of a list can be too
+ * old.
  */
 
 #include <assert.h>
@@ -21,7 +21,7 @@ first(const struct rel_link *l)
 	return (LIST_OF(l->next, struct newhost, age));
 }
 
-/* Into the list of its new state, as its youngest */
+/* Append the Host to the list of its new state */
 static void
 enter(struct newhosts *nh, struct newhost *h, enum new_state state)
 {
@@ -82,7 +82,7 @@ NEW_End(struct newhosts *nh, struct newhost *h)
 		enter(nh, h, NEW_NONE);
 }
 
-/* The evidence as seen from second s */
+/* Return the evidence as seen from second s */
 static uint64_t
 evidence_at(const struct newhost *h, int64_t s)
 {
@@ -90,7 +90,7 @@ evidence_at(const struct newhost *h, int64_t s)
 
 	if (past >= NEW_WINDOW)
 		return (0);
-	if (past < 0)			/* this `now` was read first */
+	if (past < 0)			/* another thread read a later now */
 		past = 0;
 	return (h->evidence << past & ((UINT64_C(1) << NEW_WINDOW) - 1));
 }
@@ -109,7 +109,7 @@ NEW_Crowded(const struct newhosts *nh)
 	return (nh->nevident > NEW_FEW);
 }
 
-/* Of those whose evidence is too old to count, some */
+/* Make at most `some` Hosts quiet whose evidence is too old */
 static void
 expire(struct newhosts *nh, int64_t s, unsigned some)
 {
@@ -135,7 +135,7 @@ NEW_Answer(struct newhosts *nh, struct newhost *h, int good, int64_t now)
 	if (!NEW_Is(h) || !good)
 		return;
 	if (h->state == NEW_EVIDENT && s <= h->last)
-		return;			/* it has this second */
+		return;			/* this second has evidence already */
 	expire(nh, s, 2);
 	h->evidence = evidence_at(h, s) | 1;
 	h->last = s;
@@ -164,7 +164,7 @@ add_tokens(struct newhosts *nh, int64_t s)
 	nh->tokens = past > most ? most : (unsigned)past;
 }
 
-/* The first one that asks and has proof now may be proven, or NULL */
+/* Return the first Host that has proof now, if it may be proven, or NULL */
 static struct newhost *
 next_proven(struct newhosts *nh, int64_t now)
 {
@@ -174,7 +174,7 @@ next_proven(struct newhosts *nh, int64_t now)
 	for (u = 0; u < NEW_STEPS && !list_empty(&nh->asks); u++) {
 		h = LIST_OF(nh->asks.next, struct newhost, asks);
 		if (NEW_Seconds(h, now) < NEW_PROOF) {
-			list_remove(&h->asks);	/* until it has it again */
+			list_remove(&h->asks);	/* until it has proof again */
 			continue;
 		}
 		if (now / SECOND < nh->open)

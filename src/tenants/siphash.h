@@ -1,8 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed hash for short
- * strings, so that nobody who lacks the key can make two names collide.
+ * SipHash-2-4 (Aumasson and Bernstein, 2012), a keyed hash for short strings.
+ * Without the key a client cannot choose two names that collide.
  */
 
 #ifndef SIPHASH_H_INCLUDED
@@ -21,7 +21,7 @@ siphash_rotl(uint64_t x, unsigned b)
 	return ((x << b) | (x >> (64 - b)));
 }
 
-/* Up to 8 bytes, little-endian */
+/* Load n <= 8 bytes, little-endian */
 static inline uint64_t
 siphash_load(const uint8_t *p, size_t n)
 {

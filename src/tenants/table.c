@@ -1,13 +1,13 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Names to tenants: a slab of records, and a table by hash of the name.
+ * The slab and the look-up of table.h.
  *
- * Chunk c of the slab holds FIRST << c slots, so that it grows and nothing
- * moves.  A permutation of the slots has those in use before those that are
- * free: it is the list of both.  TEN_Find() has no lock: a name is compared
- * between two looks at the generation, which is even while the name
- * changes.  A newcomer whose hash is another's is (other).
+ * Chunk c of the slab holds FIRST << c slots, so the slab grows and no slot
+ * moves.  One permutation of the slots is the list of used and of free ones:
+ * the used come first.  TEN_Find() reads the generation before and after it
+ * compares a name; the generation is even while the name changes.  A new name
+ * whose hash equals that of another name belongs to (other).
  */
 
 #include <assert.h>
@@ -19,7 +19,7 @@
 #include "table.h"
 
 #define FIRST		64U		/* slots in the first chunk */
-#define CHUNKS		26		/* 2^32 slots */
+#define CHUNKS		26		/* almost 2^32 slots */
 #define ALIGN		64U
 
 struct slot {
@@ -36,16 +36,16 @@ struct ten_table {
 	unsigned		slots;		/* in the slab */
 	unsigned		made;		/* of these, ever used */
 	unsigned		count;		/* in use: positions below */
-	unsigned		hand;		/* of the clock: a position */
+	unsigned		hand;		/* of the clock, a position */
 	uint32_t		tick;
 	uint64_t		overflows;
 	size_t			stride;
 	struct ten_ops		ops;
 	uint8_t			seed[16];
 	ten_map			*map;
-	struct slot		*other, *reserved;	/* or NULL */
+	struct slot		*other, *reserved;	/* reserved: or NULL */
 	char			*chunk[CHUNKS];
-	void			*memory[CHUNKS + 2];	/* theirs, the two's */
+	void			*memory[CHUNKS + 2];	/* theirs, and the two's */
 };
 
 static size_t
@@ -95,14 +95,14 @@ slot_at(const struct ten_table *t, unsigned i)
 	return ((struct slot *)(void *)(t->chunk[c] + i * t->stride));
 }
 
-/* Zeros that take no memory before they are used: as chunks double, up to half
- * of the slots never are */
+/* Return n zeroed slots, or NULL.  They take no memory before use: as chunks
+ * double, up to half of the slots are never used. */
 static char *
 new_slots(const struct ten_table *t, unsigned n, void **memory)
 {
 	uintptr_t p;
 
-	*memory = calloc(n + 1, t->stride);	/* one to align the others */
+	*memory = calloc(n + 1, t->stride);	/* one more, to align */
 	p = (uintptr_t)*memory;
 	return (*memory == NULL ? NULL :
 	    (char *)*memory + (-p & (ALIGN - 1)));
@@ -123,7 +123,7 @@ grow(struct ten_table *t)
 	return (0);
 }
 
-/* The slot at the first free position */
+/* Return the slot at the first free position */
 static struct slot *
 next_slot(struct ten_table *t)
 {
@@ -156,8 +156,8 @@ swap(const struct ten_table *t, unsigned p, unsigned q)
 }
 
 /*--------------------------------------------------------------------
- * Names.  Stores release and loads acquire, byte by byte: who reads a
- * byte of a new name also sees that the generation has changed.
+ * Names.  Stores release and loads acquire, byte by byte.  A thread that reads
+ * a byte of a new name then also sees the new generation.
  */
 
 static void
@@ -262,7 +262,7 @@ evict(struct ten_table *t, struct slot *s)
 	store(&t->count, t->count - 1);
 }
 
-/* Of the next few at the clock's hand, the one not seen for longest */
+/* Evict the least recently seen of TEN_STEPS candidates.  -1: none is idle. */
 static int
 make_room(struct ten_table *t)
 {
@@ -292,7 +292,7 @@ overflow(struct ten_table *t)
 	return (&t->other->rec);
 }
 
-/* Two evictions an insertion at most, so that a lowered max is reached */
+/* Evict at most two for each new name, so that a lowered max is reached */
 static int
 have_room(struct ten_table *t)
 {
@@ -428,7 +428,7 @@ TEN_At(const struct ten_table *t, unsigned i)
 
 /*--------------------------------------------------------------------*/
 
-/* A record that is not in the slab; -1: no memory */
+/* Make a record outside of the slab; -1: no memory */
 static int
 new_record(struct ten_table *t, const char *name, struct slot **slot,
     void **memory)
