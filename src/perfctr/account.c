@@ -1,7 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * A tenant's cost account: see account.h.
+ * A tenant's cost account: see account.h.  All rules are about two sums, of cpu
+ * and of net, of which `lead` keeps the difference.
  */
 
 #include "account.h"
@@ -30,7 +31,7 @@ ACC_SoFar(const struct account *a, int64_t cpu)
 	return (COST_Dominant(&lead, cpu, 0));
 }
 
-/* Bytes are always measured, so only CPU time stands for that of others */
+/* Bytes are always measured.  So only CPU time stands for other requests. */
 uint32_t
 ACC_Scale(const struct account *a, uint32_t drawn)
 {
@@ -39,9 +40,10 @@ ACC_Scale(const struct account *a, uint32_t drawn)
 }
 
 /*
- * While a resource is closed, the releaser holds tenants whose next request
- * needs it most.  A tenant that turns from one resource to the other has sent
- * large answers before its sums say so: ACC_TURNED times as much is a turn.
+ * While a resource is closed, the releaser holds tenants whose dominant
+ * resource it is.  A tenant that turns to another resource sends large answers
+ * before its sums show this.  So a need of ACC_TURNED times as much counts as a
+ * turn.
  */
 void
 ACC_Next(const struct account *a, int64_t ns[REL__RESOURCES])

@@ -1,9 +1,9 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Arithmetic of costs.  Every product is taken in 128 bits and divided once,
- * so that a result is the formula's, rounded, whatever the arguments; what
- * an average's division leaves over is kept as a fraction for the next one.
+ * The arithmetic of cost.h.  Each product has 128 bits and is divided once.  So
+ * a result is that of the formula, rounded, for all arguments.  An average
+ * keeps the remainder of its division as a fraction.
  */
 
 #include <assert.h>
@@ -48,7 +48,8 @@ COST_Net(uint64_t bytes, uint64_t rate, unsigned mtu, unsigned header)
 		x = ((uint64_t)w * bit_ns + (rate - 1)) / rate;
 		return (x > INT64_MAX ? INT64_MAX : (int64_t)x);
 	}
-	/* Below 2^95 x 2^33; more is more than INT64_MAX at any rate */
+	/* At most 2^95 x 2^33.  More bytes cost more than INT64_MAX at any
+	 * rate. */
 	if (w > (cost_u128)UINT64_MAX << 31)
 		w = (cost_u128)UINT64_MAX << 31;
 	ns = (w * bit_ns + (rate - 1)) / rate;
@@ -65,7 +66,7 @@ COST_Dominant(int64_t *lead, int64_t cpu, int64_t net)
 	assert(cpu >= 0 && net >= 0);
 	cpu = cpu < most ? cpu : most;
 	net = net < most ? net : most;
-	/* The CPU's sum was 0, the link's *lead */
+	/* Take the sum of cpu as 0; then the sum of net is *lead */
 	before = *lead > 0 ? *lead : 0;
 	after = *lead + net > cpu ? *lead + net : cpu;
 	*lead += net - cpu;
@@ -80,7 +81,7 @@ COST_Dominant(int64_t *lead, int64_t cpu, int64_t net)
  * Estimators
  */
 
-/* value and fraction to (a x alpha + old x (one - alpha)) / one */
+/* Set value and fraction to (a x alpha + old x (one - alpha)) / one */
 static void
 est_mix(int64_t *value, int64_t *frac, int64_t a, uint64_t alpha,
     uint64_t one)

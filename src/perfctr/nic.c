@@ -1,12 +1,12 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * B is a fluid queue that is drained when somebody looks at it.  A byte is
- * NIC_UNIT of (bit/s x ns x percent): the drain of any interval at any rate
- * is a whole number of those, and its remainder is kept.
+ * The arithmetic of nic.h.  B is a fluid queue that drains when a call looks at
+ * it.  A byte is NIC_UNIT of (bit/s x ns x percent).  So the drain of any time
+ * at any rate is a whole number of these, and the remainder is kept.
  *
- * Learning trusts a direct measurement (what was sent while a queue stood)
- * before a guess, and undoes every guess that made a queue stand.
+ * Learning prefers a measurement (what was sent while a queue stood) to a
+ * guess, and undoes each guess that made a queue stand.
  */
 
 #include <assert.h>
@@ -15,13 +15,13 @@
 
 #include "nic.h"
 
-#define NIC_PERCENT	98		/* B drains at that part of T */
+#define NIC_PERCENT	98		/* of T, at which B drains */
 #define NIC_UNIT	(8 * 1000000000ULL * 100)
 #define NIC_RATE_MAX	(UINT64_MAX / NIC_PERCENT)	/* 188 Pbit/s */
-#define NIC_REFILL	200000000	/* ns of T: most that B is given back */
+#define NIC_REFILL	200000000	/* ns of T: most that returns to B */
 #define NIC_PATIENCE	4		/* epochs */
 #define NIC_STEP	3		/* a probe adds 1/8 */
-#define NIC_PROBE	2		/* epochs of it */
+#define NIC_PROBE	2		/* epochs of a probe */
 #define NIC_WAIT_MAX	16		/* epochs */
 #define NIC_NOT_OURS	30000000000LL	/* ns */
 
@@ -34,7 +34,7 @@ nic_assert(const struct nic *nic)
 	assert(nic != NULL && nic->magic == NIC_MAGIC);
 }
 
-/* Bytes that leave in so much time at that rate */
+/* Return the bytes that leave in ns at that rate, in bits/s */
 static int64_t
 nic_bytes(uint64_t rate, int64_t ns)
 {
@@ -42,7 +42,7 @@ nic_bytes(uint64_t rate, int64_t ns)
 	return ((int64_t)((nic_u128)rate * (uint64_t)ns / 8000000000ULL));
 }
 
-/* Above it the NIC is closed */
+/* Return the B above which net is closed, bytes */
 static int64_t
 nic_limit(const struct nic *nic)
 {
@@ -50,7 +50,7 @@ nic_limit(const struct nic *nic)
 	return ((int64_t)(nic->rate / (8000000000ULL / NIC_BACKLOG)));
 }
 
-/* ns until B has lost so many bytes, rounded up; at most 1 h */
+/* Return the ns until B has lost these bytes, rounded up; at most 1 h */
 static int64_t
 nic_time(const struct nic *nic, int64_t bytes)
 {
@@ -94,7 +94,7 @@ nic_drain(struct nic *nic, int64_t now)
 	}
 }
 
-/* T within its limits; 1: it is another one now */
+/* Set T, within its limits.  Returns 1 if T changed. */
 static int
 nic_set(struct nic *nic, uint64_t rate)
 {
@@ -186,7 +186,7 @@ NIC_SetBound(struct nic *nic, uint64_t bound)
  * B
  */
 
-/* Who has it alone fills whatever queue there is, and no more */
+/* A tenant that is alone fills every queue that there is, so B says no more */
 static void
 nic_cap(struct nic *nic)
 {
@@ -209,8 +209,8 @@ NIC_Release(struct nic *nic, uint32_t bytes, int64_t now)
 	return (bytes);
 }
 
-/* What is taken back may have been drained already: then the link did not
- * send it, and the epoch's books are corrected instead. */
+/* Take bytes back from B.  If B has drained them, the link did not send them:
+ * then the epoch's count is corrected. */
 static void
 nic_take_back(struct nic *nic, uint64_t bytes)
 {
@@ -297,10 +297,10 @@ NIC_ClosedTime(struct nic *nic, int64_t now)
 
 struct nic_epoch {
 	int64_t			dt;		/* ns */
-	uint64_t		bytes;		/* sent */
+	uint64_t		bytes;		/* sent by the interface */
 	uint64_t		sent;		/* bits/s */
-	uint64_t		drained;	/* bytes, B's */
-	int64_t			closed;		/* ns */
+	uint64_t		drained;	/* bytes that B lost */
+	int64_t			closed;		/* ns, net closed */
 	int64_t			now;
 };
 
@@ -314,8 +314,8 @@ nic_epoch_start(struct nic *nic, uint64_t tx_bytes, int64_t now)
 	nic->epoch_drained = 0;
 }
 
-/* A queue stood, so the link was busy, and B lost what it sent, no more.
- * 1: then B is the queue that stands. */
+/* Return bytes to B.  A queue stood, so the link was busy, and B lost what the
+ * link sent, no more.  Returns 1 if B explains the queue now. */
 static int
 nic_refill(struct nic *nic, const struct nic_epoch *e)
 {
@@ -330,8 +330,8 @@ nic_refill(struct nic *nic, const struct nic_epoch *e)
 	return (nic->backlog >= nic_bytes(e->sent, NIC_STANDS));
 }
 
-/* T is not known, and a queue stands for the fourth time: what was sent is
- * at least near the link's rate */
+/* Learn the first T.  After four epochs with a long queue, what was sent is
+ * near the link's rate. */
 static int
 nic_first(struct nic *nic, const struct nic_epoch *e, int standing)
 {
@@ -348,8 +348,8 @@ nic_first(struct nic *nic, const struct nic_epoch *e, int standing)
 	return (nic_set(nic, nic->sent));
 }
 
-/* The queue stands, T is not above what was sent, and B knows nothing of
- * it: some of what was sent is not B's */
+/* Lower T.  The queue stands, T is not above what was sent, and B does not
+ * explain the queue: so a part of what was sent is not in B. */
 static int
 nic_lower(struct nic *nic, const struct nic_epoch *e)
 {
@@ -367,9 +367,9 @@ nic_lower(struct nic *nic, const struct nic_epoch *e)
 }
 
 /*
- * T by what was sent under a queue that B does or does not know.  If it stood
- * at both ends of the epoch, the link was busy: the better of two such epochs
- * is its rate, as in one of them the machine itself may have stood still.
+ * Set T by what was sent while a queue stands.  If the queue stood at both ends
+ * of the epoch, the link was busy.  The better of two such epochs is the link's
+ * rate: in the other one the machine itself may have stood still.
  */
 static int
 nic_measured(struct nic *nic, const struct nic_epoch *e, int known)
@@ -394,11 +394,12 @@ nic_measured(struct nic *nic, const struct nic_epoch *e, int known)
 }
 
 /*
- * What left in a probe's last epoch over what left before it says what T
- * should be, in any unit; a token bucket has spent by then what it had saved.
- * If not all that the probe let through has left, the link was full, and B
- * should send NIC_PERCENT of that.  Less than T is believed if a queue
- * stands; else B may have lost what was never sent.
+ * End a probe.  What left in its last epoch over what left before it says what
+ * T should be, in any unit.  A token bucket has spent its savings by then.
+ *
+ * If not all that the probe released has left, the link was full: then B should
+ * drain at NIC_PERCENT of what left.  A result below T counts only if a queue
+ * stands.  Without one, B may have lost bytes that were never sent.
  */
 static int
 nic_probe_ends(struct nic *nic, const struct nic_epoch *e, int standing)
@@ -435,7 +436,7 @@ nic_stands(struct nic *nic, const struct nic_epoch *e)
 		changed = nic_probe_ends(nic, e, 1);
 	else
 		changed = nic_measured(nic, e, known);
-	/* So much of it stands at least: wait for that */
+	/* At least this much stands: wait for it */
 	if (!known && e->now >= nic->not_ours)
 		nic->backlog = nic_bytes(e->sent, NIC_STANDS);
 	return (changed);
@@ -452,7 +453,7 @@ nic_quiet(struct nic *nic, const struct nic_epoch *e)
 	}
 	if (nic->probing)
 		return (nic_probe_ends(nic, e, 0));
-	/* Though not even half of T left: that is B's error, not T's */
+	/* If less than half of T left, B is wrong, not T */
 	if (e->closed < e->dt / 4 || e->sent == 0 || e->sent < nic->rate / 2)
 		return (0);
 	nic->held++;
@@ -466,7 +467,7 @@ nic_quiet(struct nic *nic, const struct nic_epoch *e)
 	return ((int)nic->probing);
 }
 
-/* Does the queue take NIC_STANDS at the rate of what was sent? */
+/* Does the queue take more than NIC_STANDS at the rate of what was sent? */
 static int
 nic_long(const struct nic_epoch *e, uint64_t queued)
 {
@@ -475,9 +476,9 @@ nic_long(const struct nic_epoch *e, uint64_t queued)
 	    (nic_u128)e->bytes * NIC_STANDS);
 }
 
-/* B is right about such a queue, and T with it: nothing is learned.  On a link
- * that is idle most of the time, what was let through a moment ago is a long
- * queue for the little that was sent. */
+/* Does B expect the queue?  Then B and T are right, and nothing is learned.  On
+ * a link that is mostly idle, the last release is a long queue for the little
+ * that was sent. */
 static int
 nic_expected(const struct nic *nic, uint64_t queued)
 {
@@ -503,7 +504,7 @@ NIC_Learn(struct nic *nic, uint64_t tx_bytes, uint64_t queued, int64_t now)
 	e.closed = nic->closed_ns - nic->epoch_closed;
 	if (nic->epoch == 0 || e.dt < 0 || e.dt > 4 * NIC_EPOCH ||
 	    tx_bytes < nic->tx_bytes) {
-		/* Nothing to compare with; a probe can't be judged */
+		/* Nothing to compare with, so a probe has no result */
 		nic->stood = 0;
 		nic_epoch_start(nic, tx_bytes, now);
 		if (!nic->probing)

@@ -45,7 +45,7 @@ struct ten_table {
 	ten_map			*map;
 	struct slot		*other, *reserved;	/* reserved: or NULL */
 	char			*chunk[CHUNKS];
-	void			*memory[CHUNKS + 2];	/* theirs, and the two's */
+	void			*memory[CHUNKS + 2];	/* of both above */
 };
 
 static size_t
