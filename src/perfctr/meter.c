@@ -1,14 +1,15 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * A lap is the difference of two clock estimates: the source's last reading
- * (base) plus the TSC since.  The TSC counts while rseq_cs still holds the
- * pointer that we left there: the kernel clears it whenever the thread
- * returns to user space after it lost its core or got a signal.  It names a
- * critical section of no instructions, so nothing is ever restarted.
+ * The laps of meter.h.  A lap is the difference of two values of a clock: the
+ * source's last reading (base) plus the TSC since.  The TSC counts while
+ * rseq_cs holds the pointer that meter_arm() stored.  The kernel clears rseq_cs
+ * when the thread returns to user space after it lost its core or got a signal.
+ *  The pointer names a critical section without instructions, so nothing is ever
+ * restarted.
  *
- * Invariant: the sum of all laps is the clock estimate, which is set to the
- * source at every reading, so errors never add up.
+ * Invariant: the sum of all laps is the clock, and each reading sets the clock
+ * to the source.  So errors never add up.
  */
 
 #include <assert.h>
@@ -35,8 +36,8 @@
 
 #define METER_CALIBRATE	10000000	/* ns */
 
-/* perf_event_mmap_page.capabilities: Linux's cap_user_rdpmc, which libpfm4's
- * copy of the header spells otherwise */
+/* perf_event_mmap_page.capabilities: Linux's cap_user_rdpmc.  libpfm4's copy of
+ * the header has another name for it. */
 #define METER_CAP_RDPMC	(1U << 2)
 
 static int64_t
@@ -78,7 +79,8 @@ meter_tsc(void)
 	return (__builtin_ia32_rdtsc());
 }
 
-/* CPUID's "invariant TSC" is the kernel's constant_tsc and nonstop_tsc */
+/* Is the TSC invariant?  CPUID's bit is Linux's constant_tsc and
+ * nonstop_tsc. */
 static int
 meter_tsc_invariant(void)
 {
@@ -87,8 +89,8 @@ meter_tsc_invariant(void)
 	return (__get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1U << 8)));
 }
 
-/* The tightest of a few readings of both clocks, so that an interrupt
- * between the two doesn't count */
+/* Read both clocks at one time: the closest of 16 pairs, so that an interrupt
+ * between the two reads does not count */
 static void
 meter_pair(uint64_t *tsc, int64_t *ns)
 {
@@ -156,8 +158,8 @@ meter_ns_per_tsc(void)
 
 #ifdef METER_HAVE_RSEQ
 
-/* Where the kernel would send a thread that it found inside the section.
- * The signature in front is what it checks (RSEQ_SIG); none gets here. */
+/* The abort address of the section.  No thread is ever inside the section, so
+ * none gets here.  The kernel checks the signature in front (RSEQ_SIG). */
 __asm__(
 	".pushsection .text\n"
 	".balign 8\n"
@@ -217,9 +219,9 @@ meter_disarm(void)
 }
 
 /*
- * Does the kernel clear rseq_cs of a thread that waited in a system call?
- * It always has, but it need not: no critical section contains one, and a
- * kernel that leaves out the work there can't be used for this.
+ * Does the kernel clear rseq_cs of a thread that waited in a system call? 
+ * Linux always has, but need not: no critical section contains a system call. 
+ * Without that, a lap cannot use the TSC.
  */
 static int
 meter_rseq_works(void)
@@ -269,7 +271,7 @@ meter_attr(const struct meter_source *src, struct perf_event_attr *attr)
 	    PERF_FORMAT_TOTAL_TIME_RUNNING;
 }
 
-/* A counter of the calling thread, on whatever core; -1: errno */
+/* Open a counter of the calling thread, on any core; -1: see errno */
 static int
 meter_perf_open(const struct meter_source *src)
 {
@@ -320,7 +322,7 @@ METER_PageCount(int64_t offset, uint64_t pmc, unsigned width)
 	    (uint64_t)((int64_t)(pmc << shift) >> shift));
 }
 
-/* The counter by rdpmc; 0: not now (off the PMU, or multiplexed) */
+/* Read the counter by rdpmc; 0: not now (off the PMU, or multiplexed) */
 static int
 meter_perf_page(const void *page, uint64_t *count)
 {
@@ -348,7 +350,7 @@ meter_perf_page(const void *page, uint64_t *count)
 #endif
 }
 
-/* The counter by a system call, scaled up if it shared the PMU */
+/* Read the counter by a system call, scaled up if the PMU was multiplexed */
 static int
 meter_perf_read(int fd, uint64_t *count)
 {
@@ -363,7 +365,7 @@ meter_perf_read(int fd, uint64_t *count)
 }
 
 /*--------------------------------------------------------------------
- * Which source?
+ * The choice of a source
  */
 
 static void __attribute__((format(printf, 3, 4)))
@@ -394,8 +396,8 @@ meter_pfm_init(void)
 	meter_pfm_error = pfm_initialize();
 }
 
-/* libpfm4's encoding of an event of that name, user and kernel unless the
- * name says otherwise ("instructions:u"); a PFM_ code */
+/* Encode the event of that name, by libpfm4.  User and kernel, except if the
+ * name says otherwise ("instructions:u").  Returns a PFM_ code. */
 static int
 meter_encode(const char *name, struct meter_source *src)
 {
@@ -423,7 +425,7 @@ meter_encode(const char *name, struct meter_source *src)
 	return (PFM_SUCCESS);
 }
 
-/* spec as a source, apart from what the kernel allows; -1: unknown */
+/* Parse spec, without asking the kernel; -1: unknown */
 static int
 meter_parse(const char *spec, struct meter_source *src, char *note,
     size_t len)
@@ -453,7 +455,7 @@ meter_parse(const char *spec, struct meter_source *src, char *note,
 	}
 	if (event != spec || !strcmp(spec, "cycles") ||
 	    !strcmp(spec, "instructions")) {
-		/* Known names, but libpfm4 doesn't know this machine */
+		/* A known name that libpfm4 cannot encode on this machine */
 		meter_note(note, len, "libpfm4 cannot count %s here (%s)",
 		    event, pfm_strerror(e));
 		src->kind = METER_THREAD_CLOCK;
@@ -481,7 +483,7 @@ METER_Check(const char *spec, char *note, size_t len)
 	return (0);
 }
 
-/* ns of one cycle of this machine's nominal clock; 0: nobody knows */
+/* Return the ns of one cycle of the nominal clock; 0: not known */
 static double
 meter_ns_per_cycle(const struct meter_source *src)
 {
@@ -500,7 +502,7 @@ meter_ns_per_cycle(const struct meter_source *src)
 	return (khz > 0 ? 1e6 / khz : 0);
 }
 
-/* May this process count it?  If not, note says why */
+/* May this process count the event?  If not, note says why. */
 static int
 meter_try_event(struct meter_source *src, char *note, size_t len)
 {
@@ -528,7 +530,7 @@ meter_try_event(struct meter_source *src, char *note, size_t len)
 	return (1);
 }
 
-/* The thread clock, and wall time where even that is refused */
+/* Fall back to the thread clock, or to wall time if even that is refused */
 static void
 meter_fall_back(struct meter_source *src, char *note, size_t len)
 {
@@ -572,7 +574,7 @@ METER_Choose(struct meter_source *src, const char *spec, char *note,
  * One thread's meter
  */
 
-/* What the source says, ns */
+/* Return the source's time, ns */
 static int64_t
 meter_source_read(const struct meter *m)
 {
@@ -582,16 +584,16 @@ meter_source_read(const struct meter *m)
 	    &count)) || meter_perf_read(m->fd, &count)))
 		return ((int64_t)((double)count * m->src->ns_per_count));
 	if (m->fd >= 0)
-		return (m->clock);	/* off the PMU: no news */
+		return (m->clock);	/* off the PMU: no change */
 	if (m->src->kind == METER_WALL)
 		return (METER_Now());
 	return (meter_clock(CLOCK_THREAD_CPUTIME_ID));
 }
 
 /*
- * Read the source, and start the TSC there.  A switch from here on clears
- * what meter_arm() sets, and the next lap reads again; so the pair of TSC
- * and source is never used if it doesn't match.
+ * Read the source, and start the TSC there.  meter_arm() comes first: a switch
+ * from then on clears rseq_cs, and the next lap reads the source again.  So a
+ * pair of TSC and source that does not match is never used.
  */
 static void
 meter_read(struct meter *m)
@@ -608,8 +610,8 @@ meter_read(struct meter *m)
 	m->tsc = t + (meter_tsc() - t) / 2;
 }
 
-/* Bring m->clock up to now.  The TSC first, then the question whether it is
- * worth anything: a switch between the two says no, which is safe. */
+/* Bring m->clock up to now.  The TSC is read before rseq_cs is checked.  A
+ * switch between the two makes the check fail, which is safe. */
 static void
 meter_update(struct meter *m)
 {
@@ -683,7 +685,7 @@ METER_Lap(struct meter *m)
 	assert(m != NULL && m->magic == METER_MAGIC);
 	meter_update(m);
 	lap = m->clock - m->last;
-	if (lap < 0)		/* the TSC ran ahead: the next laps pay it */
+	if (lap < 0)		/* the TSC was ahead: later laps pay */
 		return (0);
 	m->last = m->clock;
 	return (lap);

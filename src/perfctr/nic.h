@@ -24,15 +24,16 @@
  *  - It stands: the bytes that B lost and the interface did not send return to
  *    B.  Then B is set to NIC_STANDS at least, so that the queue is waited for.
  *  - It stands, T is what was sent, and B does not explain the queue: bytes
- *    leave that B does not count (of another program, or larger headers).  Every
- *    fourth such epoch T is lowered by a 16th, down to half of what was sent.
+ *    leave that B does not count (another program's, or larger headers).
+ *    Every fourth such epoch T is lowered by a 16th, down to half of what was
+ *    sent.
  *    If that does not help, the queue is not ours.  T goes back to what was
  *    sent, and for 30 s this rule and the least B of the rule above are off.
  *  - It is not long, and net was closed for a quarter of the epoch: every
- *    fourth such epoch starts a probe of 9/8 T for two epochs.  Then T is scaled
- *    by what left in the second epoch over what left before the probe.  During
- *    the probe, costs are by the T before.  The next probe comes at once after a
- *    success, and after twice the distance after a failure.
+ *    fourth such epoch starts a probe of 9/8 T for two epochs.  Then T is
+ *    scaled by what left in the second epoch over what left before the probe.
+ *    During the probe, costs are by the T before.  The next probe comes at once
+ *    after a success, and after twice the distance after a failure.
  *  - Else T stays.
  * T is at most the bound.  While T is 0, net is never closed.  A backlog that
  * is long for four epochs then gives the first T.

@@ -1,10 +1,12 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * A pool must never lack a thread for a slot that it may be given: a request
- * runs in its session's pool, and any part of W may meet in one.  So each
- * pool gets all of W and of the parsing tasks, and its even part of what
- * goes on beside them.
+ * The arithmetic of poolmgr.h, and the number of cores.
+ *
+ * A pool must have a thread for each slot that it can get.  A request runs in
+ * the pool of its session, and one pool may get all of W at a time.  So each
+ * pool has W and the parsing tasks in full, and its even part of all other
+ * threads.
  */
 
 #ifndef _GNU_SOURCE
@@ -37,7 +39,7 @@ POOLMGR_Slots(unsigned workers_per_core, unsigned cores)
 	return (w == 0 ? 1 : pm_sat(w));
 }
 
-/* What a pool needs at this moment */
+/* Return how many threads a pool needs now */
 static unsigned
 pm_need(const struct poolmgr_snapshot *s)
 {
@@ -64,7 +66,7 @@ POOLMGR_Threads(struct poolmgr *pm, const struct poolmgr_snapshot *s,
 	assert(pm != NULL && s != NULL);
 	assert(s->pools >= 1);
 	need = pm_need(s);
-	if (pm->threads > s->max)		/* lowered live */
+	if (pm->threads > s->max)		/* max was lowered */
 		pm->threads = s->max;
 	if (need >= pm->threads) {
 		pm->threads = need;
@@ -95,7 +97,7 @@ pm_affinity(void)
 	unsigned n = 0;
 	int cpus;
 
-	/* EINVAL: the kernel knows more cores than the set has room for */
+	/* EINVAL: the kernel has more cores than the set has room for */
 	for (cpus = CPU_SETSIZE; n == 0 && cpus <= 1 << 20; cpus *= 2) {
 		set = CPU_ALLOC(cpus);
 		if (set == NULL)
@@ -110,7 +112,7 @@ pm_affinity(void)
 	return (n == 0 ? 1 : n);
 }
 
-/* The first line of a file; 0: there is none */
+/* Read the first line of a file; 0: there is none */
 static int
 pm_line(char *line, size_t len, const char *dir, const char *name)
 {
@@ -130,7 +132,7 @@ pm_line(char *line, size_t len, const char *dir, const char *name)
 	return (p != NULL);
 }
 
-/* quota us of each period us, in cores, rounded up; 0: no limit */
+/* Return quota us of each period us as cores, rounded up; 0: no limit */
 static unsigned
 pm_cores(long long quota, long long period)
 {
@@ -140,7 +142,7 @@ pm_cores(long long quota, long long period)
 	return (pm_sat((uint64_t)(quota / period + (quota % period != 0))));
 }
 
-/* What this cgroup's own files say; 0: no limit */
+/* Return the limit of this cgroup's own files, in cores; 0: no limit */
 static unsigned
 pm_dir_quota(const char *dir)
 {
@@ -168,9 +170,10 @@ pm_least(unsigned a, unsigned b)
 }
 
 /*
- * The least of a cgroup and all above it.  In a container without a cgroup
- * namespace the path is the host's and isn't there; the container's own
- * cgroup is then the mount itself, the last that is looked at.
+ * Return the least limit of a cgroup and all above it; 0: no limit.  In a
+ * container without a cgroup namespace the path is that of the machine, and
+ * does not exist.  The container's own cgroup is then the mount, the last one
+ * tried.
  */
 static unsigned
 pm_path_quota(const char *mount, const char *cgroup)
@@ -210,8 +213,8 @@ pm_has_cpu(const char *controllers)
 	}
 }
 
-/* One line of /proc/self/cgroup, "4:cpu,cpuacct:/a/b" or "0::/a/b", tried
- * where distributions mount it; 0: no limit */
+/* Return the limit of one line of /proc/self/cgroup, "4:cpu,cpuacct:/a/b" or
+ * "0::/a/b", under the mounts that distributions use; 0: no limit */
 static unsigned
 pm_cgroup_quota(const char *root, char *line)
 {

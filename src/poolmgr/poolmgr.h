@@ -1,15 +1,16 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * How many workers there should be (paper, section 5.2 and appendix B).
+ * The number of threads of a pool (paper, section 5.2 and appendix B).
  *
- * W = workers_per_core x cores slots; a thread for each, one more for each
- * slot that is lent while its worker waits (a backend fetch, a slow reader,
- * a pipe), and those that hold no slot at all: parsing tasks, acceptors,
- * backend fetches, h2 sessions, Varnish's own reserve.  The answer is a
- * pure function of a snapshot, the last answer and the time: it grows at
- * once, and shrinks by an eighth of the excess at most every
- * POOLMGR_SHRINK, so that a pool that breathes does not churn threads.
+ * There are W = workers_per_core x cores slots.  Each slot needs a thread. 
+ * Each slot that is lent needs one more: its worker waits (an origin, a slow
+ * reader, a pipe).  So does everything that holds no slot: parsing tasks,
+ * acceptors, fetches, HTTP/2 sessions, Varnish's reserve.
+ *
+ * The answer is a pure function of a snapshot, the last answer and the time.  A
+ * pool grows at once.  It shrinks by an eighth of the excess every
+ * POOLMGR_SHRINK, so that a load that varies does not start and end threads.
  */
 
 #ifndef POOLMGR_H_INCLUDED
@@ -20,45 +21,46 @@
 #define POOLMGR_SHRINK	1000000000	/* ns */
 
 /*
- * Counts are the process's, except those marked "a pool".  A host that knows
- * them pool by pool passes that pool's and pools = 1.
+ * Counts are those of the process, except where "per pool" is said.  A host
+ * that knows the counts of one pool passes those, and pools = 1.
  */
 struct poolmgr_snapshot {
 	unsigned	workers_per_core;
 	unsigned	cores;
 	unsigned	parsers;	/* P, parsing tasks */
 	unsigned	acceptors;
-	unsigned	lent;		/* slots of workers that wait */
+	unsigned	lent;		/* slots lent by workers that wait */
 	unsigned	fetches;	/* backend tasks that run */
 	unsigned	h2_sessions;
-	unsigned	writers;	/* workers blocked by a slow reader */
+	unsigned	writers;	/* blocked by slow readers */
 	unsigned	pools;		/* >= 1 */
-	unsigned	reserve;	/* Varnish's, a pool */
-	unsigned	min, max;	/* thread_pool_min, _max: a pool */
+	unsigned	reserve;	/* Varnish's, per pool */
+	unsigned	min, max;	/* thread_pool_min, _max, per pool */
 };
 
 struct poolmgr {
-	unsigned	threads;	/* the last answer, a pool */
+	unsigned	threads;	/* the last answer, per pool */
 	int64_t		needed;		/* ns, when all were last needed, or
-					 * some retired */
+					 * the pool last shrank */
 };
 
-/* W: slots */
+/* Return W, the number of slots, at least 1 */
 unsigned POOLMGR_Slots(unsigned workers_per_core, unsigned cores);
-/* Threads that a pool should have now; min <= answer <= max.  A struct of
- * zeros is a pool that has none yet. */
+/* Return the number of threads that a pool should have now, from min to max.  A
+ * struct of zeros is a pool without threads.  now: ns. */
 unsigned POOLMGR_Threads(struct poolmgr *, const struct poolmgr_snapshot *,
     int64_t now);
-/* Appendix B: expected number of extra workers, lambda x p_miss / mu */
+/* Return the expected number of extra workers, lambda x p_miss / mu (appendix
+ * B). lambda: requests/s; fetch_seconds: 1/mu, s. */
 double POOLMGR_Expected(double lambda, double p_miss, double fetch_seconds);
 
 /*
- * Cores this process may use: the affinity mask and the cgroup's CPU
- * quota (v2 cpu.max, v1 cfs_quota), rounded up, at least 1.  root: "" or,
- * for tests, a folder that stands for "/".
+ * Return the number of cores that this process may use: the affinity mask and
+ * the CPU quota of the cgroup (v2: cpu.max, v1: cfs_quota), rounded up, at
+ * least 1.  root: "", or in tests a folder that stands for "/".
  */
 unsigned POOLMGR_Cores(const char *root);
-/* The quota's part of that; 0: no limit */
+/* Return the quota's part of that; 0: no limit */
 unsigned POOLMGR_Quota(const char *root);
 
 #endif
