@@ -3,20 +3,7 @@
  *
  * A tenant's cost account: which resource the tenant pays for, and what its
  * next request should cost.  varnishd and the simulator call the same code, so
- * both give the releaser the same costs and estimates.  A host does, in this
- * order:
- *
- *	a tenant's first request	estimate
- *	a request is done		ACC_Settle(), ACC_Scale(),
- *					REL_Complete(), ACC_Sample(), estimate
- *	other CPU time			ACC_Charge(), REL_Charge()
- *	a request runs for long		ACC_SoFar(), REL_Refresh()
- *
- * Estimate: ACC_Value() for each resource, in ns; ACC_Next();
- * REL_SetEstimate(). Nothing else changes the releaser's estimate.  A tenant
- * without a completed request keeps the mean that it began with.  A host with
- * known costs, or with several struct acc_key for a tenant, also estimates when
- * the tenant's head-of-line request changes.
+ * both give the releaser the same costs and estimates.
  *
  * A request whose CPU time was not measured costs its estimate, and is no
  * sample of CPU.  No clock, lock or allocation.  The caller holds the lock.
@@ -27,6 +14,22 @@
 
 #include "perfctr/cost.h"
 #include "resource.h"
+
+/*
+ * Call these in this order:
+ *
+ *	a tenant's first request	estimate
+ *	a request is done		ACC_Settle(), ACC_Scale(),
+ *					REL_Complete(), ACC_Sample(), estimate
+ *	other CPU time			ACC_Charge(), REL_Charge()
+ *	a request runs for long		ACC_SoFar(), REL_Refresh()
+ *
+ * Estimate: ACC_Value() for each resource, in ns; ACC_Next();
+ * REL_SetEstimate().  Nothing else changes the releaser's estimate.  A tenant
+ * without a completed request keeps the mean that it began with.  A host with
+ * known costs, or with several struct acc_key for a tenant, also estimates when
+ * the tenant's head-of-line request changes.
+ */
 
 /* The estimator, and the means of all tenants */
 struct acc_costs {

@@ -30,7 +30,7 @@ uint64_t COST_Wire(uint64_t bytes, unsigned mtu, unsigned header);
  *
  * cpu, net: ns, >= 0.  The result is between the two.  *lead: the
  * sum of net minus that of cpu, ns, 0 for a new tenant, at most COST_LEAD from
- * zero. So a tenant has COST_LEAD of its less used resource for nothing.
+ * zero.  So a tenant has COST_LEAD of its less used resource for nothing.
  */
 #define COST_LEAD		4000000		/* ns */
 int64_t COST_Dominant(int64_t *lead, int64_t cpu, int64_t net);
@@ -93,7 +93,7 @@ struct residual {
  * Update the residual and return r, ns.
  *
  * process_cpu and lap_sum, ns, and requests count from the start of the
- * process. A core was busy if the process used 0.9 of a core since the last
+ * process.  A core was busy if the process used 0.9 of a core since the last
  * update.  A call within a second of the last update changes nothing.
  */
 int64_t RESIDUAL_Update(struct residual *, int64_t now, int64_t process_cpu,

@@ -5,11 +5,11 @@
  * source's last reading (base) plus the TSC since.  The TSC counts while
  * rseq_cs holds the pointer that meter_arm() stored.  The kernel clears rseq_cs
  * when the thread returns to user space after it lost its core or got a signal.
- *  The pointer names a critical section without instructions, so nothing is ever
- * restarted.
+ * The pointer names a critical section without instructions, so nothing is
+ * ever restarted.
  *
- * Invariant: the sum of all laps is the clock, and each reading sets the clock
- * to the source.  So errors never add up.
+ * Invariant: the sum of all laps, also of dropped ones, is the clock at the
+ * last lap.  Each reading sets the clock to the source, so errors never add up.
  */
 
 #include <assert.h>

@@ -6,7 +6,7 @@
  * A worker's lap lasts from the end of its last request to the end of this one.
  * Reading the thread's CPU clock costs 400 ns.  Restartable sequences (rseq)
  * make most laps cheaper: the kernel clears rseq_cs when the thread leaves its
- * core. If rseq_cs is not cleared, the difference of the time stamp counter
+ * core.  If rseq_cs is not cleared, the difference of the time stamp counter
  * (TSC) is the CPU time, for 20 ns.  Else the clock is read, and the laps that
  * the TSC has counted since the last reading are subtracted.
  */

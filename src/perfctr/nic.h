@@ -14,29 +14,8 @@
  * While B is more than NIC_BACKLOG of T, net is closed.  It is never closed for
  * a tenant that is alone on net: to hold that tenant helps no other tenant.
  *
- * T is learned, every NIC_EPOCH, from the bytes that the interface sent, behind
- * the qdisc.  The backlog of the qdisc is long if it takes more than NIC_STANDS
- * at the rate that was sent.  It stands if it is also more than 5/4 of B.
- *  - It stands, and stood at the start of the epoch: if T is more than what was
- *    sent, T moves halfway down to that.  After two such epochs T moves all the
- *    way, to the better epoch.
- *  - It stands, and more than twice T was sent: T moves halfway up.
- *  - It stands: the bytes that B lost and the interface did not send return to
- *    B.  Then B is set to NIC_STANDS at least, so that the queue is waited for.
- *  - It stands, T is what was sent, and B does not explain the queue: bytes
- *    leave that B does not count (another program's, or larger headers).
- *    Every fourth such epoch T is lowered by a 16th, down to half of what was
- *    sent.
- *    If that does not help, the queue is not ours.  T goes back to what was
- *    sent, and for 30 s this rule and the least B of the rule above are off.
- *  - It is not long, and net was closed for a quarter of the epoch: every
- *    fourth such epoch starts a probe of 9/8 T for two epochs.  Then T is
- *    scaled by what left in the second epoch over what left before the probe.
- *    During the probe, costs are by the T before.  The next probe comes at once
- *    after a success, and after twice the distance after a failure.
- *  - Else T stays.
- * T is at most the bound.  While T is 0, net is never closed.  A backlog that
- * is long for four epochs then gives the first T.
+ * T is at most the bound.  While T is 0, net is never closed.  NIC_Learn()
+ * learns T from the bytes that the interface sent, behind the qdisc.
  *
  * The caller serialises.  No clock, no I/O, integers.
  */
@@ -126,6 +105,27 @@ int64_t NIC_ClosedTime(struct nic *, int64_t now);	/* ns, total */
  *
  * Call it every NIC_EPOCH.  A sooner call does nothing.  After more than four
  * NIC_EPOCHs a new epoch starts.  Returns 1 if T changed.
+ *
+ * The backlog of the qdisc is long if it takes more than NIC_STANDS at the rate
+ * that was sent.  It stands if it is also more than 5/4 of B.
+ *  - It stands, and stood at the start of the epoch: if T is more than what was
+ *    sent, T moves halfway down to that.  After two such epochs T moves all the
+ *    way, to the better epoch.
+ *  - It stands, and more than twice T was sent: T moves halfway up.
+ *  - It stands: the bytes that B lost and the interface did not send return to
+ *    B.  Then B is set to NIC_STANDS at least, so that the queue is waited for.
+ *  - It stands, T is what was sent, and B does not explain the queue: bytes
+ *    leave that B does not count (another program's, or larger headers).
+ *    Every fourth such epoch T is lowered by a 16th, down to half of what was
+ *    sent.  If that does not help, the queue is not ours.  T goes back to what
+ *    was sent.  For 30 s this rule and the least B of the rule above are off.
+ *  - It is not long, and net was closed for a quarter of the epoch: every
+ *    fourth such epoch starts a probe of 9/8 T for two epochs.  Then T is
+ *    scaled by what left in the second epoch over what left before the probe.
+ *    During the probe, costs are by the T before.  The next probe comes at once
+ *    after a success, and after twice the distance after a failure.
+ *  - Else T stays.
+ * While T is 0, a backlog that is long for four epochs gives the first T.
  */
 int NIC_Learn(struct nic *, uint64_t tx_bytes, uint64_t queued, int64_t now);
 

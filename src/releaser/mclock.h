@@ -14,9 +14,9 @@
  *			reservation.
  *
  * The policy charges both kinds of release.  So a tenant has the larger of its
- * reservation and its share, not the sum.  Unused capacity is lent, not saved:
- * a charge first moves the tag to now - MCLOCK_BURST or later, and the tag of
- * a reservation is not before now when an idle tenant returns.
+ * reservation and its share, not the sum.  Unused capacity is lent, not saved.
+ * A charge first moves the tag to now - MCLOCK_BURST or later.  When an idle
+ * tenant returns, the tag of its reservation moves to now or later.
  */
 
 #ifndef MCLOCK_H_INCLUDED

@@ -19,11 +19,6 @@
  * are known.  Then their released work differs by at most M + M' + D / w.  M is
  * a tenant's largest s / w.
  *
- * Written from memory of the paper, with three differences.  V is applied when
- * a tenant becomes backlogged, not for each request.  V counts all releases of
- * the busy period, not only running requests.  Settlement moves all tags of a
- * tenant by the dominant cost, so their distances are those of the estimates.
- *
  * vtime.c keeps max S and the trees.  This file keeps how far the other tags
  * are behind max S.
  */
@@ -31,6 +26,13 @@
 #include <string.h>
 
 #include "vtime.h"
+
+/*
+ * Written from memory of the paper, with three differences.  V is applied when
+ * a tenant becomes backlogged, not for each request.  V counts all releases of
+ * the busy period, not only running requests.  Settlement moves all tags of a
+ * tenant by the dominant cost, so their distances are those of the estimates.
+ */
 
 #define DELTA		INT64_C(4000000)	/* D, ns */
 

@@ -270,8 +270,8 @@ some_next(const struct mr3 *p, unsigned still)
 	return (0);
 }
 
-/* Do rounds have to be short?  Short rounds let net and the cores work at the
- * same time, so they matter while a backlogged tenant uses net. */
+/* Must rounds be short?  They must while a backlogged tenant uses net: short
+ * rounds let net and the cores work at the same time. */
 static int
 short_rounds(const struct mr3 *p)
 {
@@ -412,7 +412,7 @@ add_cost(struct mr3 *p, struct mr3_tenant *mt, int64_t ns, uint32_t weight)
 	    within(virtual_ns(&mt->rest, ns, weight), EXCESS_MAX));
 }
 
-/* Start a busy period: nothing waited or ran, so nobody has debt or credit */
+/* Start a busy period.  Nothing waited or ran, so all debt and credit is 0. */
 static void
 new_period(struct mr3 *p)
 {
@@ -449,8 +449,8 @@ group(const struct rel *rel, const struct rel_tenant *t)
 
 /*--------------------------------------------------------------------
  * Synchronisation (paper, section 4.3).  A turn begins only after a request of
- * the tenant's turn before has begun service on net.  Nobody overtakes the
- * tenant meanwhile, so cores idle.
+ * the tenant's turn before has begun service on net.  No tenant
+ * overtakes this one meanwhile, so cores idle.
  */
 
 /* Must the tenant's turn wait?  No request of its last turn has reached net. */

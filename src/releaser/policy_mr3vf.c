@@ -1,8 +1,7 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * MR3 with virtual flows (paper, section 6.3), the paper's alternative to MR3
- * without synchronisation.
+ * MR3 with virtual flows (paper, section 6.3), an alternative to `mr3-rs`.
  *
  * A tenant has alpha flows.  Group f has flow f of each tenant.  The groups
  * have rounds in turn, each with MR3's end-to-end synchronisation (section
@@ -264,8 +263,8 @@ vf_cancel(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
 	account_of(t)->in_turn = 0;
 }
 
-/* Return the flow that pays: the one that released the request, or the flow of
- * the present or last turn if a reservation did, or if there is no request */
+/* Return the flow that pays: the one that released the request.  If a
+ * reservation did, or without a request: the flow of this or the last turn. */
 static unsigned
 payer(const struct vf_tenant *ft, const struct rel_node *n)
 {

@@ -8,17 +8,7 @@
  * `struct rel`.  The same calls give the same answers in varnishd, in the
  * unit tests and in the simulator.  Times and costs are int64_t, in ns.
  *
- * A request is a `struct rel_node` in the caller's memory:
- *
- *	IDLE --Enqueue--> WAITING --Dequeue--> RUNNING --Complete--> IDLE
- *	                     `------Cancel-----> IDLE
- *
- * A waiting node can also be SHUT (throttled by its tenant's limit) or
- * POOLED (in a group, before its member has the turn): see REL_Waits().
- * The releaser owns a node while the node waits.  The caller owns the node
- * again, and may free it, when Cancel or Complete returns.  The caller may
- * not free a RUNNING node: Complete needs it.
- *
+ * A request is a `struct rel_node` in the caller's memory: see enum rel_state.
  * Tenants are memory of the caller too, REL_TenantSize() bytes each.  So
  * nothing is allocated after REL_New().
  */
@@ -31,6 +21,17 @@
 
 #include "resource.h"
 
+/*
+ *	IDLE --Enqueue--> WAITING --Dequeue--> RUNNING --Complete--> IDLE
+ *	                     `------Cancel-----> IDLE
+ *
+ * A waiting node can also be SHUT (throttled by its tenant's limit) or POOLED
+ * (in a group, before its member has the turn): see REL_Waits().
+ *
+ * The releaser owns a node while the node waits.  A RUNNING node must stay
+ * valid until Complete.  The caller owns the node again, and may free it, when
+ * Cancel or Complete returns.
+ */
 enum rel_state {
 	REL_IDLE = 0,
 	REL_WAITING,
@@ -40,7 +41,7 @@ enum rel_state {
 };
 
 enum rel_answer {
-	REL_RELEASED,		/* *node runs, and is the caller's */
+	REL_RELEASED,		/* *node runs */
 	REL_EMPTY,		/* no request waits */
 	REL_NO_SLOT,		/* slot >= number of slots */
 	REL_NOT_YET		/* no request is eligible before *when, ns.
@@ -271,8 +272,8 @@ void REL_Enqueue(struct rel *, struct rel_tenant *, struct rel_node *,
  * Release the next request for a worker that has this slot, 0 to nslots - 1.
  *
  * closed: REL_MASK()s of the resources that must get no more work now.  A
- * tenant is not eligible while its dominant resource is closed.  mr3-rs and
- * mr3 also count a resource as used if a tenant's estimate of it is more than
+ * tenant is not eligible while its dominant resource is closed.  Under
+ * mr3-rs and mr3 a tenant uses a resource if its estimate of that is more than
  * 1/REL_USES of its dominant one.  While a tenant is held, a tenant that uses
  * a closed resource ends its turn and gets no new one.  So it cannot run ahead
  * of the tenants that are held.  All others pass.  fifo ignores closed.
@@ -301,9 +302,9 @@ void REL_Refresh(struct rel *, struct rel_node *, int64_t cost, int64_t now);
 /*
  * Complete the request and settle its dominant cost, ns.
  *
- * (cost - charge) x scale / REL_SCALE_ONE is settled.  scale is 1/p if a draw
- * of probability p chose this request to be measured, and REL_SCALE_ONE if the
- * request is always measured.  cost < 0: not measured, nothing is settled.
+ * (cost - charge) x scale / REL_SCALE_ONE is settled.  scale is 1/p if
+ * only a draw of probability p had this request measured.  Else scale is
+ * REL_SCALE_ONE.  cost < 0: not measured, nothing is settled.
  */
 void REL_Complete(struct rel *, struct rel_node *, int64_t cost,
     uint32_t scale, int64_t now);

@@ -353,7 +353,7 @@ move_tenant(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g)
 	if (running > 0)
 		t->moves++;
 	/* The policy must not wait for progress of requests that it no longer
-	 * knows. One restart does for all moves before the next decision. */
+	 * knows.  One restart does for all moves before the next decision. */
 	if (running > 0 && rel->policy->progress != NULL)
 		rel->restart = 1;
 }

@@ -555,7 +555,7 @@ add_cost(struct vt *p, struct vt_tenant *n, int64_t ns, uint32_t weight)
 	    virtual_ns(&n->rest, ns, weight));
 }
 
-/* Start a busy period: nothing waited or ran, so nobody has debt or credit */
+/* Start a busy period.  Nothing waited or ran, so all debt and credit is 0. */
 static void
 new_period(struct vt *p)
 {

@@ -12,20 +12,15 @@
  *	proof		evidence in NEW_PROOF of the last NEW_WINDOW seconds
  *
  * Proving a Host takes one token.  A bucket gets one token in NEW_EVERY
- * seconds, or in each second a thousandth of the number of proven Hosts, if
- * that is more. The set is crowded if more than NEW_FEW new Hosts have
- * evidence: then clients may be inventing Hosts, and a Host must also be
+ * seconds.  If there are many proven Hosts, it gets a thousandth of their
+ * number in each second.  The set is crowded if more than NEW_FEW new Hosts
+ * have evidence: then clients may be inventing Hosts, and a Host must also be
  * NEW_AGE seconds old.  The bucket holds NEW_FEW tokens, or one while crowded,
  * but at least the tokens of one second.  A proven Host without an answer for
  * NEW_IDLE seconds is new again.
  *
- * For NEW_START seconds after a start no Host needs an age or a token.  No
- * tenant has a share yet that others could take, and hundreds of real sites may
- * begin.
- *
- *	NONE --Begin--> QUIET <--evidence--> EVIDENT --Next--> PROVEN
- *	                  ^                                       |
- *	                  '----------------- idle ----------------'
+ * For NEW_START seconds after a start no Host needs an age or a token. 
+ * Hundreds of real sites may begin then, and no tenant has a share to lose.
  *
  * There is no clock, lock or allocation here.  `now` is an argument, and the
  * caller serialises the calls on one struct newhosts.  Each call is O(1):
@@ -48,6 +43,11 @@
 #define NEW_START	60		/* s, without age and tokens */
 #define NEW_STEPS	64		/* Hosts of a list in one call */
 
+/*
+ *	NONE --Begin--> QUIET <--evidence--> EVIDENT --Next--> PROVEN
+ *	                  ^                                       |
+ *	                  '----------------- idle ----------------'
+ */
 enum new_state {
 	NEW_NONE = 0,		/* not in a list: the map names it */
 	NEW_QUIET,		/* new, no evidence in the window */

@@ -4,7 +4,7 @@
  * The table of tenants, by name.
  *
  * A tenant has one record of fixed size, with user data of ops->host_size
- * bytes. Records are in a slab that only grows, so a stale pointer stays
+ * bytes.  Records are in a slab that only grows, so a stale pointer stays
  * readable.  The generation says whether the pointer still means the same
  * tenant.  TEN_Find() needs no lock: it looks up a hash of the name, under a
  * secret seed, in a libcuckoo map, and compares the whole name.  The caller
