@@ -40,10 +40,9 @@ ACC_Scale(const struct account *a, uint32_t drawn)
 }
 
 /*
- * While a resource is closed, the releaser holds tenants whose dominant
- * resource it is.  A tenant that turns to another resource sends large answers
- * before its sums show this.  So a need of ACC_TURNED times as much counts as a
- * turn.
+ * The releaser holds tenants whose dominant resource is closed.  A tenant that
+ * turns to another resource sends large answers before its sums show this.  So
+ * a need of ACC_TURNED times as much counts as a turn.
  */
 void
 ACC_Next(const struct account *a, int64_t ns[REL__RESOURCES])

@@ -12,9 +12,10 @@
  * at most U, and a tenant that owes U or more waits in a timing wheel.  Closed
  * resources are respected.  A tenant that returns with credit goes first.
  *
- * Tenants that use the same resources share a level.  While a resource is
- * closed and a tenant is held, the levels that use it stand still, and rounds
- * go on for the others (progressive filling).  They catch up later, up to U.
+ * Tenants that use the same resources share a level.  While a closed resource
+ * holds a tenant, the levels that use it stand still, and rounds
+ * go on for the others (progressive filling).  These levels catch up later, by
+ * U at most.
  */
 
 #include <assert.h>
@@ -228,7 +229,7 @@ raise_level(struct rel *rel, struct level *lv, int64_t ns)
  * Rounds
  */
 
-/* Put all held and blocked tenants back, in the order that they had */
+/* Put the tenants of `held` and `parked` back, in the order that they had */
 static void
 thaw(struct mr3 *p)
 {
@@ -237,7 +238,7 @@ thaw(struct mr3 *p)
 }
 
 /* Return how far the moving levels have to rise until one of them reaches its
- * lowest bucket, virtual ns; -1: no tenant of them is in a wheel */
+ * lowest bucket, virtual ns; -1: all their wheels are empty */
 static int64_t
 jump(struct mr3 *p, unsigned still)
 {
@@ -449,8 +450,8 @@ group(const struct rel *rel, const struct rel_tenant *t)
 
 /*--------------------------------------------------------------------
  * Synchronisation (paper, section 4.3).  A turn begins only after a request of
- * the tenant's turn before has begun service on net.  No tenant
- * overtakes this one meanwhile, so cores idle.
+ * the tenant's turn before has begun service on net.  No tenant overtakes this
+ * one meanwhile, so cores idle.
  */
 
 /* Must the tenant's turn wait?  No request of its last turn has reached net. */

@@ -183,6 +183,8 @@ struct rel_node *REL_First(const struct rel *);	/* first to arrive; NULL */
  * Tenants
  */
 
+/* Start a tenant in mem, of REL_TenantSize() bytes.  weight: 1 to
+ * REL_WEIGHT_MAX, of REL_WEIGHT_ONE. */
 size_t REL_TenantSize(void);
 struct rel_tenant *REL_TenantInit(struct rel *, void *mem, uint32_t weight);
 void REL_TenantFini(struct rel *, struct rel_tenant *);
@@ -265,6 +267,7 @@ REL_Waits(const struct rel_node *n)
 	return (n->state != REL_IDLE && n->state != REL_RUNNING);
 }
 
+/* Add an IDLE node to the tenant's queue.  The tenant is no group. */
 void REL_Enqueue(struct rel *, struct rel_tenant *, struct rel_node *,
     int64_t now);
 
@@ -272,8 +275,8 @@ void REL_Enqueue(struct rel *, struct rel_tenant *, struct rel_node *,
  * Release the next request for a worker that has this slot, 0 to nslots - 1.
  *
  * closed: REL_MASK()s of the resources that must get no more work now.  A
- * tenant is not eligible while its dominant resource is closed.  Under
- * mr3-rs and mr3 a tenant uses a resource if its estimate of that is more than
+ * tenant is not eligible while its dominant resource is closed.  Under mr3-rs
+ * and mr3 a tenant uses a resource if its estimate of that is more than
  * 1/REL_USES of its dominant one.  While a tenant is held, a tenant that uses
  * a closed resource ends its turn and gets no new one.  So it cannot run ahead
  * of the tenants that are held.  All others pass.  fifo ignores closed.
@@ -302,9 +305,9 @@ void REL_Refresh(struct rel *, struct rel_node *, int64_t cost, int64_t now);
 /*
  * Complete the request and settle its dominant cost, ns.
  *
- * (cost - charge) x scale / REL_SCALE_ONE is settled.  scale is 1/p if
- * only a draw of probability p had this request measured.  Else scale is
- * REL_SCALE_ONE.  cost < 0: not measured, nothing is settled.
+ * (cost - charge) x scale / REL_SCALE_ONE is settled.  scale is 1/p if only a
+ * draw of probability p had this request measured, else 1: REL_SCALE_ONE.
+ * cost < 0: not measured, nothing is settled.
  */
 void REL_Complete(struct rel *, struct rel_node *, int64_t cost,
     uint32_t scale, int64_t now);
