@@ -13,9 +13,8 @@
  * resources are respected.  A tenant that returns with credit goes first.
  *
  * Tenants that use the same resources share a level.  While a closed resource
- * holds a tenant, the levels that use it stand still, and rounds
- * go on for the others (progressive filling).  These levels catch up later, by
- * U at most.
+ * holds a tenant, the levels that use it stand still, and rounds go on for the
+ * others (progressive filling).  These levels catch up later, by U at most.
  */
 
 #include <assert.h>
