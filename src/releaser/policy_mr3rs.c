@@ -615,10 +615,10 @@ mr3_estimate(struct rel *rel, struct rel_tenant *t)
 		return;
 	if (indebted)
 		wheel_remove(level_of(p, mt), mt);
-	/* The level still has to catch up by its missed ns.  A group changes its
-	 * level whenever a resource opens or closes, so the missed ns must not
-	 * count twice.  A tenant changes its level with its own requests: there
-	 * gains and losses are equal. */
+	/* The level still has to catch up by its missed ns.  A group changes
+	 * its level whenever a resource opens or closes, so the missed ns must
+	 * not count twice.  A tenant changes its level with its own requests:
+	 * there gains and losses are equal. */
 	s = excess(p, mt) - (t->is_group ? level_of(p, mt)->missed : 0);
 	level_of(p, mt)->backlogged -= mt->backlogged;
 	mt->group = (uint8_t)g;
