@@ -1,18 +1,23 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Sandpaper inside varnishd: what its files share.  Nobody else includes
- * this.
+ * The types, variables and functions that the files of src/varnishd share.
  *
- * Locks, in the order in which they may be taken (doc/internals/locking):
+ * The state is one `struct spd` for the process, one `struct spd_worker` for
+ * each thread, and one `struct spd_conn` for each file descriptor.
  *
- *	cli, vcl, sess, boc  ->  sandpaper  ->  (none)
- *	sandpaper is never held over Pool_Task(), VSL or a system call, but
- *	for the one that sets the timer (spd_timer())
+ * A thread may take the lock `sandpaper` while it holds a lock of Varnish,
+ * and never the other way round (doc/internals/locking.md):
  *
- * A connection between two requests has no thread and is in one of the
- * states below; a request that waits for its release is in the releaser; a
- * request that runs holds one slot through its worker.
+ *	cli, sess, busyobj  ->  sandpaper  ->  (none)
+ *
+ * Under `sandpaper` no thread calls Pool_Task(), writes a log record or makes
+ * a system call.  locking.md lists the exceptions.  A comment "locked" means:
+ * the caller holds spd_lock().
+ *
+ * A connection between two requests has no thread.  A request that waits is
+ * in the releaser.  A request that runs holds one slot, through its worker.
+ * The states of a connection are:
  *
  *	          park                    event
  *	BUSY  ---------->  PARKED  ------------------>  READY
@@ -21,6 +26,10 @@
  *	  |               Varnish's waiter               BUSY
  *	  |        begin                 gate              |
  *	  '-------------------  QUEUED  <------------------'
+ *
+ * "Linger over" is for a connection without a part of a request.  With a part,
+ * the deadline moves it from PARKED to READY.  A reset by the client, or a wait
+ * of sandpaper_queue_timeout, moves it from QUEUED to READY.
  */
 
 #include <stdatomic.h>
@@ -49,12 +58,13 @@
 
 #include "VSC_sandpaper.h"
 
-#define SPD_SLOTS_MAX		16384		/* bits in the map of slots */
+#define SPD_SLOTS_MAX		16384		/* bits in spd.slots */
 #define SPD_HARVEST		200000		/* ns between two looks */
-#define SPD_NAP			1000000		/* ns, of the deputy */
+#define SPD_NAP			1000000		/* ns, a sleep of the deputy */
 
 /*--------------------------------------------------------------------
- * A tenant: what the releaser does not know of it.  All under the lock.
+ * A tenant: the fields that the releaser does not need.  The lock guards all
+ * of them.  Only cpu_next may be read without the lock.
  */
 
 struct spd_conn;
@@ -62,35 +72,44 @@ struct spd_conn;
 struct spd_tenant {
 	unsigned		magic;
 #define SPD_TENANT_MAGIC	0x5a9d7e4a
-	unsigned		queue_limit;	/* 0: the parameter's */
-	struct rel_tenant	*rel;
-	struct spd_tenant	*group;		/* whose member it is, or NULL */
-	const struct spd_map	*map;		/* that has pinned it, or NULL */
-	struct newhost		newhost;	/* NONE: a map names it */
+	unsigned		queue_limit;	/* requests; 0: the parameter
+						 * sandpaper_queue_limit */
+	struct rel_tenant	*rel;		/* in the same record */
+	struct spd_tenant	*group;		/* NULL: in no group */
+	const struct spd_map	*map;		/* the VCL's map that pins the
+						 * tenant, or NULL */
+	struct newhost		newhost;	/* NONE: neither new nor
+						 * proven */
 	struct account		account;
-	struct acc_key		key;		/* ns of CPU; bytes on the wire */
-	_Atomic int64_t		cpu_next;	/* ns, to read unlocked */
-	int64_t			owed[REL__RESOURCES];	/* ns, see spd_charge() */
-	int64_t			fixed[REL__RESOURCES];	/* ns, debug; 0: none */
+	struct acc_key		key;		/* ns of CPU; bytes on net */
+	_Atomic int64_t		cpu_next;	/* ns of CPU, the estimate */
+	int64_t			owed[REL__RESOURCES];	/* ns: spd_charge() */
+	int64_t			fixed[REL__RESOURCES];	/* ns; 0: not fixed by
+							 * debug.sandpaper.cost
+							 */
 
-	VTAILQ_HEAD(, spd_conn)	ready;		/* connections with bytes */
-	VTAILQ_ENTRY(spd_tenant) readylist;
-	/* Those of (new) are its members' at their beginning */
-	unsigned		writers;	/* workers blocked in a write */
-	unsigned		fetches;	/* that go on */
-	int64_t			refusal;	/* ns, when its next stream may be
-						 * refused */
+	VTAILQ_HEAD(, spd_conn)	ready;		/* connections to parse */
+	VTAILQ_ENTRY(spd_tenant) readylist;	/* in spd.readylist */
+	/* In the record of (new): those of all members.  Each counts there
+	 * until it ends, even if the tenant leaves (new) before. */
+	unsigned		writers;	/* workers with a slow reader */
+	unsigned		fetches;	/* waiting for a thread, or
+						 * running */
+	int64_t			refusal;	/* ns, when the next stream may
+						 * be refused */
 
-	/* A group's are its members', too: SPD_COUNT() */
+	/* In a group's record: the sum over its members, see SPD_COUNT() */
 	uint64_t		requests;	/* done */
-	uint64_t		refused;	/* queue full, or too long */
-	uint64_t		gone;		/* reset while waiting */
-	uint64_t		shed;		/* slow readers too many */
-	int64_t			cpu_ns;		/* measured and estimated */
+	uint64_t		refused;	/* queue full, waited too long,
+						 * or a fetch over the limit */
+	uint64_t		gone;		/* reset before they began */
+	uint64_t		shed;		/* too many slow readers */
+	int64_t			cpu_ns;		/* measured or estimated */
 	uint64_t		bytes;		/* sent to clients */
-	int64_t			wait_ns;
+	int64_t			wait_ns;	/* in the queue */
 };
 
+/* Add n to a counter of the tenant, and to that of its group.  Locked. */
 #define SPD_COUNT(t, field, n)					\
 	do {							\
 		(t)->field += (n);				\
@@ -98,7 +117,10 @@ struct spd_tenant {
 			(t)->group->field += (n);		\
 	} while (0)
 
-/* A tenant's record is ours, then the releaser's */
+/*
+ * Return the size of struct spd_tenant in a tenant's record, in bytes.  The
+ * releaser's part of the record follows it, aligned to 64 bytes.
+ */
 static inline size_t
 spd_own_size(void)
 {
@@ -123,12 +145,14 @@ spd_name(const struct spd_tenant *t)
 	return (TEN_OfHost(TRUST_ME(t))->name);
 }
 
-/* Tenants without a name of their own, beside TEN_OTHER */
-#define SPD_UNKNOWN	"(unknown)"	/* no tenant of the map's */
+/* Sandpaper's own tenants and groups.  TEN_OTHER, "(other)", is one more. */
+#define SPD_UNKNOWN	"(unknown)"	/* Hosts that the VCL's map does not
+					 * name */
 #define SPD_NEW		"(new)"		/* a group, see spd_new.c */
-#define SPD_NOHOST	"(none)"	/* no Host, or one in parentheses */
+#define SPD_NOHOST	"(none)"	/* requests without a Host, or with one
+					 * that is empty or begins with "(" */
 
-/* A limit that a tenant has reached */
+/* A limit that a tenant has reached, for the log */
 struct spd_excess {
 	const char		*what;
 	unsigned		value, limit;
@@ -136,48 +160,54 @@ struct spd_excess {
 };
 
 /*--------------------------------------------------------------------
- * A client's connection, by file descriptor
+ * A client's connection.  The table of spd_conn.c has one record for each file
+ * descriptor.  In state BUSY the fields belong to the worker that reads from
+ * the connection.  In all other states the lock guards them.  The thread that
+ * harvests the epoll set writes pending, hup and fin in any state.
  */
 
 enum spd_conn_state {
-	SPD_BUSY = 0,		/* a worker has it, or Varnish's waiter */
-	SPD_PARKED,		/* waits for bytes, in our epoll set */
-	SPD_READY,		/* bytes came, waits to be parsed */
+	SPD_BUSY = 0,		/* a worker or Varnish's waiter owns it */
+	SPD_PARKED,		/* waits for bytes, without a thread */
+	SPD_READY,		/* waits to be parsed, or ended */
 	SPD_QUEUED		/* its request waits in the releaser */
 };
 
 struct spd_conn {
-	VTAILQ_ENTRY(spd_conn)	list;		/* READY: of its tenant's;
-						 * PARKED, partial: of all */
+	VTAILQ_ENTRY(spd_conn)	list;		/* READY: of its tenant's list;
+						 * PARKED, partial: of parts */
 	unsigned		idx;		/* PARKED: in the heap */
-	task_func_t		*func;		/* what to run when ready */
+	task_func_t		*func;		/* the task, when READY */
 	void			*priv;
 	struct sess		*sp;
-	uint64_t		vxid;		/* of sp: tells reuse of the fd */
+	uint64_t		vxid;		/* of sp: shows reuse of fd */
 	struct spd_tenant	*tenant;	/* of its last request */
 	uint32_t		generation;	/* of that tenant's record */
 	int64_t			deadline;	/* ns, METER_Now() */
-	vtim_real		t_first;	/* of a part of a request, or 0 */
+	vtim_real		t_first;	/* s, when the first part of a
+						 * request came; 0: no part */
 	int			fd;
 	uint8_t			state;		/* enum spd_conn_state */
 	uint8_t			armed;		/* in the epoll set */
-	_Atomic uint8_t		pending;	/* bytes came while it was BUSY */
-	uint8_t			drained;	/* the last read emptied the socket */
-	uint8_t			partial;	/* part of a request is here */
-	uint8_t			expired;
+	_Atomic uint8_t		pending;	/* event while not PARKED */
+	uint8_t			drained;	/* the socket was read empty */
+	uint8_t			partial;	/* has a part of a request */
+	uint8_t			expired;	/* a part's deadline passed */
 	_Atomic uint8_t		hup;		/* the client has reset it */
 	_Atomic uint8_t		fin;		/* the client sends no more */
-	uint8_t			blocking;	/* resumed: the socket is that */
-	char			*part;		/* of a request, see spd_part.c */
-	size_t			part_len, part_size;	/* bytes, and room */
-	htc_complete_f		*complete;	/* tells a part's end */
-	/* from here on, kept when the fd is used again */
-	_Atomic uint8_t		left;		/* orders two uses */
+	uint8_t			blocking;	/* the socket's mode */
+	char			*part;		/* of a request: spd_part.c */
+	size_t			part_len, part_size;	/* bytes; room, bytes */
+	htc_complete_f		*complete;	/* is the part a request? */
+	/* The fields from here on survive a reuse of the fd. */
+	_Atomic uint8_t		left;		/* orders two uses of the fd */
 	uint32_t		serial;		/* of this use of the fd */
 };
 
 /*--------------------------------------------------------------------
- * A request: the releaser's node, 64 bytes in struct req
+ * A request: the releaser's node, at most 64 bytes in struct req.  While the
+ * request waits, the releaser owns the node.  While the request runs, its
+ * worker does.
  */
 
 #define SPD_NODE(req)	((struct rel_node *)(void *)(req)->sandpaper)
@@ -194,71 +224,87 @@ spd_req_of(struct rel_node *node)
 	return (req);
 }
 
-/* The host's words in it.  Once it runs, its arrival is how long it waited. */
+/* Words of the node that the releaser leaves to varnishd.  The arrival time
+ * becomes the waiting time when the request begins. */
 #define SPD_FLAGS(n)	((n)->host[0])
-#define SPD_CPU(n)	((n)->host[1])		/* so far, 16 ns */
-#define SPD_WAIT(n)	((n)->arrival)		/* ns */
+#define SPD_CPU(n)	((n)->host[1])		/* CPU so far, in 16 ns */
+#define SPD_WAIT(n)	((n)->arrival)		/* ns, since it began */
 
 #define SPD_F_GRANTED	(1U << 0)	/* released, not yet begun */
-#define SPD_F_DRAWN	(1U << 1)	/* its CPU is to be measured */
-#define SPD_F_GONE	(1U << 2)	/* cancelled, the client has reset */
-#define SPD_F_H2	(1U << 3)
-#define SPD_F_SLOW	(1U << 4)	/* its client does not read */
-#define SPD_F_SENDING	(1U << 5)	/* REL_Progress() knows */
-#define SPD_F_LATE	(1U << 6)	/* cancelled, it waited for too long */
-#define SPD_F_GOOD	(1U << 7)	/* answered: 200 to 399 */
-#define SPD_COUNTED_SHIFT 8		/* wire bytes in the NIC's backlog */
+#define SPD_F_DRAWN	(1U << 1)	/* drawn: its CPU is to be measured */
+#define SPD_F_GONE	(1U << 2)	/* cancelled: reset by the client */
+#define SPD_F_H2	(1U << 3)	/* an HTTP/2 stream */
+#define SPD_F_SLOW	(1U << 4)	/* its client is a slow reader */
+#define SPD_F_SENDING	(1U << 5)	/* REL_Progress() was called for net */
+#define SPD_F_LATE	(1U << 6)	/* cancelled: waited for too long */
+#define SPD_F_GOOD	(1U << 7)	/* its status is 200 to 399 */
+#define SPD_COUNTED_SHIFT 8		/* upper 24 bits: its wire bytes in the
+					 * backlog of net */
 
 /*--------------------------------------------------------------------
- * A worker, in thread-local memory: the slot is the worker's
+ * A worker, in thread-local memory.  A slot belongs to the worker, not to its
+ * request.  Only the worker's thread writes the fields.  The exception is the
+ * last block: the keeper writes that under the lock.
  */
 
 struct spd_worker {
 	unsigned		magic;
 #define SPD_WORKER_MAGIC	0x5a9d3042
 	_Atomic int		slot;		/* -1: none */
-	unsigned		lent;		/* slot given back while it waits */
-	unsigned		parsing;
-	unsigned		parsed;		/* in a row */
-	unsigned		turns;		/* since its counters were summed */
-	/* The request that runs here.  Whoever completes it clears this before
-	 * the lock is released: with the lock, what is here runs. */
+	unsigned		lent;		/* its slot, while it waits */
+	unsigned		parsing;	/* counted in spd.parsers */
+	unsigned		parsed;		/* connections, in a row */
+	unsigned		turns;		/* tasks since Pool_Sumstat() */
+	/* The node of the request that runs here, or NULL.  For a thread that
+	 * holds the lock: this request is running.  The thread that completes
+	 * the request clears this field in the same hold of the lock. */
 	_Atomic(struct rel_node *) node;
-	int64_t			charge;		/* ns, its own at release */
-	struct spd_conn		*conn;		/* that it read from last */
+	int64_t			charge;		/* ns, of the request, at its
+						 * release */
+	struct spd_conn		*conn;		/* read from last, or NULL */
 	struct spd_conn		*parks;		/* to be parked, or NULL */
-	int64_t			parks_for;	/* ns */
-	struct rel_node		*picked;	/* it took this itself, at began */
+	int64_t			parks_for;	/* ns, timeout of parks */
+	struct rel_node		*picked;	/* released by this worker for
+						 * itself, at `began` */
 	unsigned		napped;		/* it was the deputy just now */
-	unsigned		late;		/* nobody looked in its nap */
-	uint64_t		nap_released;	/* by all, before its nap */
-	const void		*impatient;	/* condition, or node whose
-						 * body is read: lend at once */
+	unsigned		late;		/* no worker looked at the set
+						 * during its nap */
+	uint64_t		nap_released;	/* vsc->released before a nap */
+	const void		*impatient;	/* condition variable, or node
+						 * whose body is read: lend for
+						 * the next wait at once */
 	struct spd_tenant	*writer_of;	/* (new), while its request
-						 * counts as a slow reader there */
-	_Atomic int64_t		began;		/* ns, METER_Now() */
-	int64_t			unmeasured;	/* ns charged since the last lap */
-	int64_t			laps;		/* ns, not yet in lap_sum */
-	/* Its CPU time that is no request's, see spd_cost.c */
-	struct spd_tenant	*payer;		/* or NULL */
+						 * counts there as a writer */
+	_Atomic int64_t		began;		/* ns, start of its request */
+	int64_t			unmeasured;	/* ns of CPU, estimated since
+						 * the last lap */
+	int64_t			laps;		/* ns, not yet in spd.lap_sum */
+	/* CPU time outside of requests, see spd_cost.c */
+	struct spd_tenant	*payer;		/* NULL: no tenant pays */
 	uint32_t		payer_generation;
 	unsigned		turn_drawn;	/* this turn is measured */
-	int64_t			owed, unowned;	/* ns: the payer's, nobody's */
-	uint64_t		sent;		/* bytes, by its request */
-	/* A pipe, to its client: bytes, of these charged; ns charged */
+	int64_t			owed, unowned;	/* ns: by the payer; by none */
+	uint64_t		sent;		/* bytes, of its request */
+	/* A pipe's bytes to the client, and how many of them were charged */
 	uint64_t		pipe_out, piped;
+	/* ns: charged for the pipe so far; when it was last charged */
 	int64_t			piped_cpu, piped_net, piped_at;
-	int64_t			fresh;		/* ns, when it last got the core */
-	int64_t			blocked;	/* ns, in this request's writes */
-	uint64_t		rnd;
+	int64_t			fresh;		/* ns, when it last woke up or
+						 * yielded */
+	int64_t			blocked;	/* ns, in its writes */
+	uint64_t		rnd;		/* state of spd_drawn() */
 	struct meter		meter[1];
-	/* The keeper's look at it */
-	clockid_t		clock;		/* its CPU time */
+	/* Constant, for the keeper */
+	clockid_t		clock;		/* its CPU clock */
 	pid_t			tid;
-	int64_t			looked_began, looked_cpu, still;	/* ns */
-	int64_t			first_cpu;	/* ns, of this request's */
+	/* The keeper's: `began` and CPU clock at the last progress, and when
+	 * that was, ns */
+	int64_t			looked_began, looked_cpu, still;
+	int64_t			first_cpu;	/* ns, CPU clock at the first
+						 * look at this request */
 };
 
+/* Set the request that runs on this worker, or NULL. */
 static inline void
 spd_runs(struct spd_worker *me, struct rel_node *n)
 {
@@ -267,10 +313,10 @@ spd_runs(struct spd_worker *me, struct rel_node *n)
 }
 
 /*--------------------------------------------------------------------
- * All of it
+ * The state of the process
  */
 
-enum spd_address {			/* a better one is larger */
+enum spd_address {			/* a better address is larger */
 	SPD_ADDRESS_NONE = 0,
 	SPD_ADDRESS_LOOPBACK,
 	SPD_ADDRESS_OUTSIDE
@@ -282,64 +328,74 @@ struct spd {
 	/* Set at start */
 	struct VSC_sandpaper	*vsc;
 	int			epoll;
-	int			timer;		/* in the epoll set: the NIC opens */
+	int			timer;		/* in the epoll set: wakes the
+						 * leader, see spd_timer() */
 
-	/* Written by the keeper, read by all */
+	/* Written by the keeper.  Read by all threads without the lock. */
 	_Atomic(const struct meter_source *) source;
 	_Atomic enum spd_mode	mode;
-	_Atomic int		live;		/* on, or not yet drained */
-	_Atomic int64_t		residual;	/* ns a request */
+	_Atomic int		live;		/* 0: off, and drained */
+	_Atomic int64_t		residual;	/* ns of CPU, a request */
 	_Atomic unsigned	cores;
-	_Atomic uint64_t	rate;		/* bits/s, for costs */
+	_Atomic uint64_t	rate;		/* bits/s, for costs of net */
 	_Atomic unsigned	parsers_max;	/* P */
-	_Atomic double		sample;		/* p */
+	_Atomic double		sample;		/* p, 0 to 1 */
 	_Atomic int		synchronised;	/* REL_Synchronised() */
-	_Atomic int		link_busy;	/* as far as known */
-	_Atomic int64_t		harvested;	/* ns, last look */
+	_Atomic int		link_busy;	/* net, in the last epoch */
+	/* The same, but written by the worker that looks */
+	_Atomic int64_t		harvested;	/* ns, last look at the set */
 
-	/* Under the lock */
+	/* Guarded by the lock.  The _Atomic fields are also read without it. */
 	struct rel		*rel;
 	struct ten_table	*tenants;
-	struct spd_tenant	*new_group;	/* (new), or NULL: no such rule */
+	struct spd_tenant	*new_group;	/* (new); NULL: new Hosts are
+						 * tenants */
 	struct nic		nic[1];
-	const struct spd_tenant	*asked;		/* who did last */
-	int64_t			shared;		/* ns, others have: until */
+	const struct spd_tenant	*asked;		/* tenant of the last request */
+	int64_t			shared;		/* ns, until then net counts as
+						 * used by several tenants */
 	struct acc_costs	costs;
-	unsigned		limit;		/* slots; more in `observe` */
+	unsigned		limit;		/* slots: W if on, else
+						 * SPD_SLOTS_MAX / 2 */
 	_Atomic unsigned	running;	/* slots taken */
-	unsigned		lent;
-	unsigned		parsers;
-	int			leader;		/* a worker sleeps in epoll_wait */
+	unsigned		lent;		/* slots lent */
+	unsigned		parsers;	/* workers that parse */
+	int			leader;		/* a worker is in epoll_wait */
 	int			deputy;		/* a worker naps */
-	int			summoned;	/* a call for one is under way */
-	int			frozen;
-	unsigned		steps;
-	uint64_t		refuse;		/* debug.sandpaper.fail */
+	int			summoned;	/* a worker was called and has
+						 * not come yet */
+	int			frozen;		/* debug.sandpaper.freeze */
+	unsigned		steps;		/* releases while frozen */
+	uint64_t		refuse;		/* debug.sandpaper.fail: bit 0
+						 * is for the next request */
 	int64_t			timer_at;	/* ns, 0: not set */
-	unsigned		slots_max;	/* in the map: a multiple of 64 */
-	uint64_t		slots[SPD_SLOTS_MAX / 64];
+	unsigned		slots_max;	/* slots there can be; only
+						 * whole words of 64 count */
+	uint64_t		slots[SPD_SLOTS_MAX / 64];	/* bit: taken */
 	_Atomic(struct spd_worker *) owner[SPD_SLOTS_MAX];
-	VTAILQ_HEAD(, spd_tenant) readylist;
-	_Atomic unsigned	nready;
-	_Atomic unsigned	nparked;
+	VTAILQ_HEAD(, spd_tenant) readylist;	/* with READY connections */
+	_Atomic unsigned	nready;		/* connections READY */
+	_Atomic unsigned	nparked;	/* connections PARKED */
 	unsigned		parts_ready;	/* of nready: with a part */
-	unsigned		nobodys;	/* of nready: without a tenant */
-	int64_t			lap_sum;	/* ns, raw laps of all workers */
-	int64_t			nobody;		/* ns of CPU, see spd_cost.c */
-	int64_t			nobody_at;	/* ns, when that was added to */
-	uint64_t		nrequests;	/* and fetches */
-	_Atomic enum spd_address address;	/* what addr is */
-	struct sockaddr_storage	addr;		/* ours, that a client has used */
+	unsigned		nobodys;	/* of nready: without tenant */
+	int64_t			lap_sum;	/* ns, laps of all threads */
+	int64_t			nobody;		/* ns of CPU, a token bucket:
+						 * spd_nobody_may() */
+	int64_t			nobody_at;	/* ns, last change of nobody */
+	uint64_t		nrequests;	/* requests and fetches done */
+	_Atomic enum spd_address address;	/* kind of addr */
+	struct sockaddr_storage	addr;		/* local address that a client
+						 * has connected to */
 	unsigned		h2_sessions;
 	unsigned		fetches;
-	unsigned		writers;
+	unsigned		writers;	/* workers with a slow reader */
 };
 
 extern struct spd spd;
 extern __thread struct spd_worker spd_me;
 extern pthread_key_t spd_key;
 
-/* Time of the link, ns, for bytes on the wire */
+/* Return the time on net, ns, of bytes on the wire. */
 static inline int64_t
 spd_net(int64_t wire)
 {
@@ -348,13 +404,13 @@ spd_net(int64_t wire)
 }
 
 /*--------------------------------------------------------------------
- * The files, from the ground up: each calls what is below its own, never what is
- * above.
+ * The files, in the order of FLOORS.  A file calls only functions of floors
+ * below its own.
  */
 
 /* spd_lock.c */
-#define SPD_PAUSE	8		/* steps of a long loop in one hold */
-extern __thread int spd_holds;	/* this thread has the lock */
+#define SPD_PAUSE	8		/* steps of a loop in one hold */
+extern __thread int spd_holds;	/* this thread holds the lock */
 #define SPD_LOCKED()	AN(spd_holds)
 #define spd_lock()	spd_lock_at(__func__, __LINE__)
 #define spd_unlock()	spd_unlock_at(__func__, __LINE__)
@@ -374,7 +430,7 @@ void spd_log_start(void);
 void spd_counter(void);
 
 /* spd_slot.c */
-int spd_take(void);				/* a slot's index, locked */
+int spd_take(void);				/* locked */
 void spd_own(struct spd_worker *, int slot);
 void spd_retake(struct spd_worker *);		/* locked */
 void spd_give(int slot);			/* locked */
@@ -409,7 +465,7 @@ void spd_unowned(struct spd_worker *);
 void spd_unowned_now(struct spd_worker *);
 void spd_owe(struct spd_worker *);
 int64_t spd_take_owed(struct spd_worker *);
-/* All of them locked */
+/* The following are locked */
 void spd_charge(struct spd_tenant *, int64_t cpu, int64_t net, int64_t now);
 void spd_pay(struct spd_tenant *, int64_t now);
 void spd_sum_laps(struct spd_worker *);
@@ -420,7 +476,7 @@ void spd_estimate(struct spd_tenant *);
 void spd_costs(unsigned policy);
 void spd_refresh(const struct spd_worker *, int64_t cpu, int64_t now);
 
-/* spd_new.c, all but spd_new_keep() locked */
+/* spd_new.c: all locked, except spd_new_keep() */
 struct spd_new_stat {
 	unsigned		hosts, evident, proven;
 	int			crowded;
@@ -439,7 +495,8 @@ void spd_new_keep(int64_t now);
 /* spd_hostmap.c */
 size_t spd_map_name(const char *host, size_t, char *name);
 unsigned spd_map_serial(void);
-struct spd_mapped {			/* a tenant of the map in force */
+struct spd_mapped {			/* a tenant that the active VCL's map
+					 * names */
 	struct spd_tenant	*tenant;
 	uint32_t		generation;	/* of its record */
 	char			name[TEN_NAME_MAX + 1];
@@ -487,7 +544,7 @@ int64_t spd_ns(double timeout);
 double spd_linger(const struct sess *);
 double spd_left(const struct sess *, double timeout);
 
-/* spd_ready.c, all but spd_ready_init() locked */
+/* spd_ready.c: all locked, except spd_ready_init() */
 void spd_ready_init(void);
 void spd_ready_push(struct spd_conn *);
 struct spd_conn *spd_ready_pop(int64_t now);
@@ -514,8 +571,8 @@ void spd_timer(int64_t when);			/* locked */
 void spd_task_init(void (*work)(struct worker *));
 int spd_pool_waits(const struct pool *);
 int spd_pool_ends(const struct pool *);
-void spd_summon(void);				/* a worker, once */
-void spd_run(struct req *);			/* it is granted */
+void spd_summon(void);
+void spd_run(struct req *);			/* a granted request */
 struct pool_task *spd_stranded(void);		/* locked */
 
 /* spd_leader.c */
@@ -523,7 +580,8 @@ int spd_unwatched(void);			/* locked */
 int spd_leaderless(void);
 void spd_look_now(struct spd_worker *, int64_t now);
 void spd_sleep(struct worker *);		/* locked, returns unlocked */
-void spd_nap(struct worker *, struct spd_worker *, int64_t now);	/* the same */
+void spd_nap(struct worker *, struct spd_worker *, int64_t now);
+						/* locked, returns unlocked */
 void spd_wake_leader(void);
 
 /* spd_run.c */
@@ -539,7 +597,7 @@ int spd_park(struct spd_conn *, double timeout, int partial);
 int spd_without_req(struct worker *, struct spd_conn *);
 void spd_expire(struct worker *, int64_t now);
 
-/* spd_watch.c, spd_stat.c, spd_params.c, spd_keeper.c */
+/* spd_watch.c, spd_stat.c, spd_params.c, spd_keeper.c: called by the keeper */
 void spd_watch(int64_t now);
 void spd_look(int64_t now);
 void spd_stat(void);

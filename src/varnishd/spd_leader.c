@@ -1,18 +1,17 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The leader and the deputy: who looks at the epoll set while others run.
+ * The leader and the deputy: workers that wait for events of the epoll set.
  *
- * While all slots are taken nobody goes to sleep on the set: workers look
- * between two requests, at most every SPD_HARVEST ns.  When slots are free,
- * one worker, the leader, sleeps on the set; on an event it becomes a
- * worker again, and another is summoned if slots are still free.
- *
+ * While slots are free, one worker, the leader, sleeps in epoll_wait.  On an
+ * event the leader becomes a normal worker.  If slots are still free, another
+ * worker is called to lead.  Between two requests, at most every SPD_HARVEST
+ * ns, a worker looks at the set without waiting.
  * If every core runs a request, a leader would take CPU time from these workers
- * at each event.  So one worker, the deputy, sleeps SPD_NAP ns at a time
- * instead.  It looks at the set only if nobody else did meanwhile.  Whoever
- * turns to something else while connections are ready summons one, too:
- * the leader has no event left for these.
+ * at each event.  So one worker, the deputy, sleeps SPD_NAP ns instead.  The
+ * deputy then looks at the set only if no other worker did.
+ *
+ * The lock guards spd.leader, spd.deputy and `leading`.
  */
 
 #include "config.h"
@@ -23,10 +22,13 @@
 
 #include "vtim.h"
 
-static const struct pool *leading;	/* the leader's, locked */
+static const struct pool *leading;	/* the leader's pool, locked */
 
-/* Locked.  Nobody will see the next event soon, or the connections that are
- * ready: these have no event left for a leader */
+/*
+ * Return 1 if a worker must be called: no leader or deputy will see the next
+ * event soon, or a connection may be parsed.  A ready connection has no event
+ * left that could wake the leader.  Caller holds spd_lock().
+ */
 int
 spd_unwatched(void)
 {
@@ -37,7 +39,10 @@ spd_unwatched(void)
 	return (!spd.leader || spd_may_parse());
 }
 
-/* The same, and nobody has been called to see to it */
+/*
+ * Return 1 if spd_unwatched() and no call is on its way.  If Sandpaper is off,
+ * only ready connections count.  Caller does not hold the lock.
+ */
 int
 spd_leaderless(void)
 {
@@ -50,7 +55,7 @@ spd_leaderless(void)
 	return (leaderless);
 }
 
-/* Look without waiting; the time is nobody's */
+/* Look at the epoll set without waiting.  No tenant pays for the CPU time. */
 void
 spd_look_now(struct spd_worker *me, int64_t now)
 {
@@ -60,7 +65,10 @@ spd_look_now(struct spd_worker *me, int64_t now)
 	spd_unowned(me);
 }
 
-/* Sleep on the epoll set.  Locked, returns unlocked. */
+/*
+ * Be the leader: sleep in epoll_wait until an event.  Caller holds spd_lock();
+ * the function returns without it.
+ */
 void
 spd_sleep(struct worker *wrk)
 {
@@ -69,8 +77,8 @@ spd_sleep(struct worker *wrk)
 	AZ(spd.leader);
 	spd.leader = 1;
 	leading = wrk->pool;
-	/* It came without the call, which may wait in the pools for long: the
-	 * next call must reach it */
+	/* A call may still wait in the queues of the pools.  Forget this call,
+	 * so that the next spd_summon() wakes this leader. */
 	spd.summoned = 0;
 	spd_unlock();
 	if (SPD_WORKER_VCL(wrk) != NULL)
@@ -87,7 +95,10 @@ spd_sleep(struct worker *wrk)
 	spd_unlock();
 }
 
-/* Be the deputy for SPD_NAP ns.  Locked, returns unlocked. */
+/*
+ * Be the deputy for SPD_NAP ns.  Caller holds spd_lock(); the function returns
+ * without it.  me->late then says that no worker looked at the set meanwhile.
+ */
 void
 spd_nap(struct worker *wrk, struct spd_worker *me, int64_t now)
 {
@@ -98,7 +109,8 @@ spd_nap(struct worker *wrk, struct spd_worker *me, int64_t now)
 	spd.summoned = 0;
 	me->nap_released = spd.vsc->released;
 	spd_unlock();
-	/* It may be the deputy for as long as there is load */
+	/* Under load one worker can be the deputy for long.  So do now what the
+	 * pool does between two tasks. */
 	if (SPD_WORKER_VCL(wrk) != NULL) {
 		VCL_Rel(&SPD_WORKER_VCL(wrk));
 		Pool_Sumstat(wrk);
@@ -114,8 +126,11 @@ spd_nap(struct worker *wrk, struct spd_worker *me, int64_t now)
 	spd_unlock();
 }
 
-/* For the keeper: the leader sleeps, but its pool does not know that it has a
- * thread, and may not have another one */
+/*
+ * Wake the leader if a task waits in the queue of its pool.  Varnish counts the
+ * leader as busy, and may have no other thread for the task.  Only the keeper
+ * calls this.
+ */
 void
 spd_wake_leader(void)
 {

@@ -1,14 +1,15 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * What a free worker does next.
+ * Choose what a free worker does next: run a request, parse a connection, lead,
+ * be the deputy, or return to its pool.
  *
- * Slots are counted, threads are provided for them.  A worker that ends a
- * request keeps its slot and picks the next release itself (SPD_Next()), so that
- * under load a request costs no hand-over.  Whoever frees a slot otherwise, or
- * adds a request from outside of a worker, calls spd_dispatch().
+ * A worker that ends a request keeps its slot and takes the next release itself
+ * (SPD_Next()).  So under load no request is handed to another thread.  Code
+ * that frees a slot in another way, or enqueues outside of a worker, must call
+ * spd_dispatch().  At most P workers parse.
  *
- * At most P workers parse.
+ * The state is in struct spd, under the lock, and in the thread's spd_me.
  */
 
 #include "config.h"
@@ -20,14 +21,20 @@
 #include "spd.h"
 
 #define SPD_BATCH	16		/* requests in one hold of the lock */
-#define SPD_PARSE_RUN	8		/* connections parsed before a release */
+#define SPD_PARSE_RUN	8		/* connections, then a release */
 #define SPD_YIELD	500000		/* ns, well below a time slice */
-#define SPD_SUM_TURNS	32		/* requests between two summings */
+#define SPD_SUM_TURNS	32		/* tasks between two Pool_TrySumstat()
+					 * that succeed */
 
 /*--------------------------------------------------------------------
- * Hand releases to pool threads, as many as there are slots
+ * Hand releases to threads
  */
 
+/*
+ * Release requests while slots are free, and run each on another thread.  If
+ * requests are held back for the workers that run, call a deputy instead.
+ * Caller does not hold the lock.
+ */
 void
 spd_dispatch(void)
 {
@@ -56,8 +63,8 @@ spd_dispatch(void)
 		deputy = !spd.deputy && REL_Waiting(spd.rel) > 0 &&
 		    spd.running < spd.limit && spd_hold(now);
 		spd_unlock();
-		/* A release has its slot: it must never be refused, and not
-		 * wait behind requests that have none. */
+		/* A released request has its slot.  So it must not be refused,
+		 * and must not wait behind tasks without a slot. */
 		for (u = 0; u < n; u++)
 			spd_run(req[u]);
 	} while (n == SPD_BATCH);
@@ -66,9 +73,13 @@ spd_dispatch(void)
 }
 
 /*--------------------------------------------------------------------
- * A slot that a worker waits with
+ * Lend and retake a slot
  */
 
+/*
+ * Lend this worker's slot: give it back, and release another request.  The
+ * request goes on.  For the policy, a wait counts as begun service on net.
+ */
 void
 spd_lend(void)
 {
@@ -89,6 +100,7 @@ spd_lend(void)
 		spd_summon();
 }
 
+/* Retake a slot at once, even above W, if this worker has lent its slot. */
 void
 SPD_Rejoin(void)
 {
@@ -110,7 +122,10 @@ SPD_Rejoin(void)
  * A worker begins a request, or ends a connection's turn
  */
 
-/* Locked.  This worker runs this request from now on */
+/*
+ * Begin this request on this worker: its tenant pays from now on.  A released
+ * HTTP/1 request makes its connection BUSY.  Caller holds spd_lock().
+ */
 void
 spd_begin(struct spd_worker *me, struct req *req, int64_t now)
 {
@@ -130,8 +145,11 @@ spd_begin(struct spd_worker *me, struct req *req, int64_t now)
 	conn->state = SPD_BUSY;
 }
 
-/* Locked.  This worker has nothing more to do with the connection that it read
- * from: it parses no more, and parks it. */
+/*
+ * End this worker's turn of parsing, and park the connection me->parks, if any.
+ * If bytes came meanwhile, that connection becomes READY instead.  Caller holds
+ * spd_lock().
+ */
 static void
 spd_end_turn(struct spd_worker *me, int64_t now)
 {
@@ -149,9 +167,9 @@ spd_end_turn(struct spd_worker *me, int64_t now)
 }
 
 /*
- * It parses no more, though it goes on with that connection: it waits for the
- * rest as stock does, or runs the request.  It may have the slot of its last
- * request still, which no request needs.
+ * End this worker's turn of parsing without parking.  The worker goes on with
+ * the connection: it waits for the rest as stock does, or runs the request
+ * without the gate.  So the slot of its last request goes back, too.
  */
 void
 spd_parsed(void)
@@ -181,14 +199,17 @@ spd_parsed(void)
  */
 
 enum spd_next {
-	SPD_RUN,		/* wrk->task is set */
-	SPD_IDLE,		/* nothing, back to the pool */
-	SPD_SLEEP,		/* nothing, slots are free, nobody leads */
-	SPD_DEPUTISE		/* nothing, new requests are held back, or have
-				 * no slot, and nobody is the deputy */
+	SPD_RUN,		/* run wrk->task */
+	SPD_IDLE,		/* return to the pool */
+	SPD_SLEEP,		/* be the leader */
+	SPD_DEPUTISE		/* be the deputy */
 };
 
-/* Locked.  A worker without a slot is not to take another request */
+/*
+ * Return 1 if a worker without a slot must not take a request.  Either requests
+ * are held back for the workers that run, or all slots are taken.  Caller holds
+ * spd_lock().
+ */
 static int
 spd_crowded(int64_t now)
 {
@@ -196,7 +217,10 @@ spd_crowded(int64_t now)
 	return (spd_hold(now) || spd.running >= spd.limit);
 }
 
-/* Locked.  There is nothing to do for this worker */
+/*
+ * Choose for a worker that has nothing to do: idle, lead, or be the deputy.
+ * Caller holds spd_lock().
+ */
 static enum spd_next
 spd_rest(struct spd_worker *me, int64_t now)
 {
@@ -212,12 +236,17 @@ spd_rest(struct spd_worker *me, int64_t now)
 		return (spd.deputy ? SPD_IDLE : SPD_DEPUTISE);
 	if (!spd.leader)
 		return (SPD_SLEEP);
-	/* Requests were released during the nap: a deputy will be needed
-	 * again soon */
+	/* Requests were released during this worker's nap, so a deputy will be
+	 * needed again soon. */
 	return (me->napped && !spd.deputy &&
 	    me->nap_released < spd.vsc->released ? SPD_DEPUTISE : SPD_IDLE);
 }
 
+/*
+ * Choose the worker's next task and set wrk->task, in this order: a stranded
+ * request, a connection to parse, a release for the worker's slot.  The return
+ * value says whether there is one.  Caller holds spd_lock().
+ */
 static enum spd_next
 spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 {
@@ -231,7 +260,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	task = spd_stranded();
 	if (task != NULL) {
 		if (me->slot >= 0)
-			spd_give_mine(me);	/* it has its own */
+			spd_give_mine(me);	/* the task has a slot */
 		spd_turn_to(me, NULL, now);
 		SPD_TASK(wrk)->func = task->func;
 		SPD_TASK(wrk)->priv = task->priv;
@@ -239,7 +268,8 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		return (SPD_RUN);
 	}
 	if (me->slot >= 0 && (spd_robbed(me) || spd.running > spd.limit))
-		spd_give_mine(me);	/* somebody rejoined, or W shrank */
+		spd_give_mine(me);	/* the keeper took the slot away, or
+					 * more than W slots are taken */
 	if (me->slot < 0 && !me->late && spd_crowded(now))
 		return (spd_rest(me, now));
 	if (spd.parsers < spd.parsers_max && me->parsed < SPD_PARSE_RUN &&
@@ -275,7 +305,10 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	return (spd_rest(me, now));
 }
 
-/* Leave the loop: with another task to do, or because Sandpaper is off */
+/*
+ * Give back all that this worker holds: its turn, its slot.  Then let other
+ * workers run requests and watch the epoll set.  Caller does not hold the lock.
+ */
 static void
 spd_leave(struct spd_worker *me)
 {
@@ -298,11 +331,13 @@ spd_leave(struct spd_worker *me)
 }
 
 /*
- * All slots of a core have a runnable worker under load.  One that is
- * preempted within a request strands it until the others have had their
- * time slices, which is what a tail is made of.  So a worker that has run
- * for a part of a slice, since it was woken or yielded last, lets the next
- * one run while it has no request.  Returns the time.
+ * Let another worker run, if this one has run for SPD_YIELD since it last woke
+ * up or yielded, and more slots are taken than there are cores.  Returns the
+ * time, ns.
+ *
+ * Under load a core has several runnable workers.  If the kernel preempts a
+ * worker within a request, that request waits for the time slices of the other
+ * workers.  Here the worker has no request that could wait.
  */
 static int64_t
 spd_yield(struct spd_worker *me)
@@ -321,11 +356,12 @@ spd_yield(struct spd_worker *me)
 }
 
 /*
- * A task that waits in the queues of this worker's pool goes first, if the pool
- * would give it to this worker: of less urgent ones, it keeps some until more
- * threads are idle.  The worker takes it here.  If it only went back for it, the
- * call for another leader could take the idle thread that the pool wants to
- * have before it gives the task away.
+ * Take a task from the queues of this worker's pool, as the pool would give it.
+ * Returns 1 if there was one.  The pool keeps its last idle threads for urgent
+ * tasks, so it may not give a less urgent task to this worker.
+ *
+ * The worker must not go back to the pool for this task.  A call for a leader
+ * could then take the idle thread that the pool requires for the task.
  */
 static int
 spd_vital(struct worker *wrk)
@@ -334,8 +370,10 @@ spd_vital(struct worker *wrk)
 	return (spd_pool_waits(wrk->pool) && WRK_TaskTake(wrk));
 }
 
-/* A worker is free: its last task has ended.  1: it has another one to do, an
- * HTTP/2 session or that of a debugging transport */
+/*
+ * End the worker's last task.  Returns 1 if that task has set another one: an
+ * HTTP/2 session, or a task of a debugging transport.
+ */
 static int
 spd_task_ends(struct worker *wrk, struct spd_worker *me)
 {
@@ -359,7 +397,10 @@ spd_task_ends(struct worker *wrk, struct spd_worker *me)
 	return (0);
 }
 
-/* It has something to do: may others help? */
+/*
+ * Prepare the worker for its task: draw whether its turn is measured.  Then
+ * dispatch, if `waiting`, and call another worker, if `lead`.
+ */
 static void
 spd_goes(struct spd_worker *me, int waiting, int lead)
 {
@@ -374,8 +415,13 @@ spd_goes(struct spd_worker *me, int waiting, int lead)
 		spd_summon();
 }
 
-/* Not asked here: is Sandpaper off and drained?  A worker that was called must
- * look, since a request may have passed the gate after the keeper saw that. */
+/*
+ * Find the next task of a free worker and set wrk->task, or return without a
+ * task.  The worker may lead or be the deputy meanwhile.
+ *
+ * This function does not test spd.live.  A request may pass the gate after the
+ * keeper cleared spd.live, and only a worker that was called would find it.
+ */
 void
 spd_find_work(struct worker *wrk)
 {
@@ -432,6 +478,7 @@ spd_find_work(struct worker *wrk)
 		me->late = 0;
 }
 
+/* Find the next task, if Sandpaper is live or this worker holds anything. */
 void
 SPD_Next(struct worker *wrk)
 {

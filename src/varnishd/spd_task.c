@@ -1,18 +1,17 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Threads: which one runs a task.
+ * Find a thread for a granted request or for a call for a worker.
  *
- * Varnish's threads are in pools, and a pool can be full while others have
- * idle threads: sessions that keep a thread for long, such as pipes, come to
- * one pool by chance.  What Sandpaper wants to run can run in any pool.  So it
- * goes to an idle thread, of the session's pool if there is one.
+ * A pool can be full while other pools have idle threads.  So an idle thread of
+ * any pool may run the task.  A granted request tries its session's pool first.
+ * If no thread is idle, the task does not wait in the queue of one pool:
+ *  - a granted request waits in `stranded`, with its slot, for the next free
+ *    worker of any pool;
+ *  - a call for a worker waits in the queues of all pools.  These queues also
+ *    make the herders start threads.
  *
- * When no pool has an idle thread, nothing waits in a single pool's queue:
- *  - a granted request waits in `stranded`, with its slot.  The next worker
- *    that is free in any pool runs it;
- *  - a call for a worker waits in the queues of all pools.  That also tells
- *    the herders to make threads.
+ * The lock guards `stranded`, `called` and spd.summoned.
  */
 
 #include "config.h"
@@ -22,20 +21,23 @@
 #define SPD_POOLS	64
 
 struct spd_pool {
-	_Atomic(struct pool *)	pool;		/* NULL: it ends */
+	_Atomic(struct pool *)	pool;		/* NULL: a free entry */
 	struct pool_task	task;
 	int			called;		/* locked: task is queued */
 };
 
 static struct spd_pool pools[SPD_POOLS];
 static _Atomic unsigned npools;
-static _Atomic unsigned turn;		/* pools are asked in turn */
+static _Atomic unsigned turn;		/* pool to ask first */
 static VTAILQ_HEAD(, pool_task) stranded = VTAILQ_HEAD_INITIALIZER(stranded);
 
 static void (*find_work)(struct worker *);
 
-/* Varnish's herder of pools made this one, or ends it.  Only that thread writes
- * the list, and the first pools come before the lock is there. */
+/*
+ * Add a pool that begins (1) to the list, or remove one that ends (0).  Only
+ * Varnish's herder of pools calls this, so no lock guards the list.  A call may
+ * come before spd_lock_init().  A pool past SPD_POOLS is not listed.
+ */
 void
 SPD_Pool(struct pool *pp, int begins)
 {
@@ -51,8 +53,9 @@ SPD_Pool(struct pool *pp, int begins)
 }
 
 /*
- * May it have an idle thread?  Varnish writes both under the pool's lock, and
- * WRK_TaskIdle() looks again.
+ * Return 1 if the pool may have an idle thread.  Varnish writes nidle and die
+ * under the pool's lock, which is not held here.  WRK_TaskIdle() checks again
+ * under that lock.
  */
 static int __attribute__((no_sanitize("thread")))
 may_be_idle(const struct pool *pp)
@@ -61,8 +64,10 @@ may_be_idle(const struct pool *pp)
 	return (pp != NULL && pp->nidle > 0 && !pp->die);
 }
 
-/* An idle thread runs this task, whose memory is the caller's again; -1: no
- * thread is idle */
+/*
+ * Give the task to an idle thread, first of pool `first` (or NULL), then of any
+ * pool.  Returns 0, or -1 if no thread is idle.  The task is copied.
+ */
 static int
 spd_run_idle(struct pool *first, const struct pool_task *task)
 {
@@ -81,8 +86,10 @@ spd_run_idle(struct pool *first, const struct pool_task *task)
 	return (-1);
 }
 
-/* Has the pool a task that waits for a thread?  Varnish writes what is read
- * here under the pool's lock; what is too late is seen at the next look. */
+/*
+ * Return 1 if a task waits in the pool's queues.  Varnish writes lqueue under
+ * the pool's lock, which is not held here.  The caller asks again later.
+ */
 int __attribute__((no_sanitize("thread")))
 spd_pool_waits(const struct pool *pp)
 {
@@ -90,7 +97,7 @@ spd_pool_waits(const struct pool *pp)
 	return (pp->lqueue > 0);
 }
 
-/* As in spd_vital() */
+/* Return 1 if the pool ends.  As above, the pool's lock is not held. */
 int __attribute__((no_sanitize("thread")))
 spd_pool_ends(const struct pool *pp)
 {
@@ -99,9 +106,13 @@ spd_pool_ends(const struct pool *pp)
 }
 
 /*--------------------------------------------------------------------
- * A worker to parse, to lead, or to run what is stranded
+ * Call a worker, to parse, to lead, or to run a stranded request
  */
 
+/*
+ * End the call and look for work.  priv is the entry of the pool that had the
+ * call in its queue, or NULL if an idle thread got the call.
+ */
 static void v_matchproto_(task_func_t)
 spd_come(struct worker *wrk, void *priv)
 {
@@ -115,7 +126,10 @@ spd_come(struct worker *wrk, void *priv)
 	find_work(wrk);
 }
 
-/* Whichever pool has a free thread first */
+/*
+ * Put the call into the queues of all pools.  The pool that has a free thread
+ * first answers it.
+ */
 static void
 spd_call_all(void)
 {
@@ -125,7 +139,7 @@ spd_call_all(void)
 
 	spd_lock();
 	if (spd.leader)
-		spd_timer(METER_Now());	/* it sleeps, and is free */
+		spd_timer(METER_Now());	/* wake the leader, it is free */
 	spd_unlock();
 	for (u = 0; u < npools; u++) {
 		pp = pools[u].pool;
@@ -145,10 +159,11 @@ spd_call_all(void)
 	if (called > 0)
 		return;
 	spd_lock();
-	spd.summoned = 0;		/* no pool yet: the keeper tries again */
+	spd.summoned = 0;	/* no pool yet: the keeper calls again */
 	spd_unlock();
 }
 
+/* Call a worker, if no call is on its way.  Caller does not hold the lock. */
 void
 spd_summon(void)
 {
@@ -167,13 +182,17 @@ spd_summon(void)
  * A granted request
  */
 
+/*
+ * Run a request that has its slot, on an idle thread or the next free worker.
+ * Caller does not hold the lock, and must not use the request afterwards.
+ */
 void
 spd_run(struct req *req)
 {
 	struct pool_task *task = SPD_TASK(req);
 
 	if (spd_run_idle(req->sp->pool, task) == 0)
-		return;				/* it may be gone by now */
+		return;				/* req may be freed by now */
 	spd_lock();
 	VTAILQ_INSERT_TAIL(&stranded, task, list);
 	spd.vsc->stranded++;
@@ -181,7 +200,8 @@ spd_run(struct req *req)
 	spd_call_all();
 }
 
-/* Locked.  One that no thread has taken, or NULL */
+/* Remove and return the first stranded task, or NULL.  Caller holds
+ * spd_lock(). */
 struct pool_task *
 spd_stranded(void)
 {
@@ -193,7 +213,7 @@ spd_stranded(void)
 	return (task);
 }
 
-/* What a worker does that was summoned */
+/* Set the function that a called worker runs: a function of a higher floor. */
 void
 spd_task_init(void (*work)(struct worker *))
 {
