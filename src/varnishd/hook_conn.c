@@ -1,8 +1,11 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Hooks of connections: one is accepted, HTTP/1 wants a request from one, one
- * comes back from Varnish's waiter.
+ * Hooks of connections: Varnish accepts a connection, HTTP/1 wants to read a
+ * request, or Varnish's waiter returns a connection.
+ *
+ * The worker owns the connection's record while it reads (state BUSY).  A
+ * worker that parks the connection gives the record away, under the lock.
  */
 
 #include "config.h"
@@ -14,12 +17,17 @@
 
 #include "vtim.h"
 
-#define SPD_FULL	0.010		/* s, until a pool is asked again */
+#define SPD_FULL	0.010		/* s between calls of Pool_Task() */
 
 /*--------------------------------------------------------------------
- * HTTP/1 wants a request: take what the socket has, wait without a thread
+ * HTTP/1 wants to read a request
  */
 
+/*
+ * Read what the socket has, and park the connection if the request is not
+ * complete.  Returns 1: the worker is done with the connection.  0: the request
+ * is complete, or stock's code must read on or close.
+ */
 static int
 spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
     struct spd_conn *c)
@@ -45,7 +53,8 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 		    cache_param->http_req_size);
 		room -= htc->rxbuf_e - htc->rxbuf_b;
 		if (room <= 0 || c->expired || c->hup) {
-			/* Stock's wait ends by the wall clock */
+			/* HTC_RxStuff() may still wait for a moment, by the
+			 * wall clock.  So this worker parses no more. */
 			if (c->expired)
 				spd_parsed();
 			c->expired = 0;
@@ -69,7 +78,7 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 			return (0);
 		}
 		if (hs == HTC_S_EMPTY) {
-			/* When it has the lock next, in SPD_Next() */
+			/* Park when the worker has the lock next: SPD_Next() */
 			me->parks = c;
 			me->parks_for = spd_ns(timeout);
 			return (1);
@@ -83,6 +92,7 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 	}
 }
 
+/* Read an HTTP/1 request.  Returns as spd_rx(), and 0 if Sandpaper is off. */
 int
 SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 {
@@ -94,7 +104,7 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 	if (spd.mode != SPD_OFF)
 		c = spd_conn(req->sp);
 	else if (spd_me.magic == SPD_WORKER_MAGIC && METER_Cheap(spd_me.meter))
-		METER_Drop(spd_me.meter);	/* nobody pays */
+		METER_Drop(spd_me.meter);	/* no tenant pays */
 	if (c == NULL) {
 		spd_parsed();
 		return (0);
@@ -106,7 +116,10 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 	return (0);
 }
 
-/* HTC_RxStuff() saw all bytes at once: when did the first one come? */
+/*
+ * Set req->t_first to when the first part of the request came.  HTC_RxStuff()
+ * saw all bytes at once, and set it too late.
+ */
 void
 SPD_First(struct req *req)
 {
@@ -123,13 +136,16 @@ SPD_First(struct req *req)
 	spd_conn_leave(c);
 }
 
+/* Return 1 if this session's socket is in blocking mode already.  The answer is
+ * used once. */
 int
 SPD_Resumed(const struct sess *sp)
 {
 	struct spd_conn *c;
 	int resumed;
 
-	/* Also while Sandpaper is off: the caller does what is said here */
+	/* The answer must be right while Sandpaper is off, too: after a 1 the
+	 * caller does not set the mode. */
 	c = sp->fd < 0 ? NULL : spd_conn_fd(sp->fd);
 	if (c == NULL || !spd_conn_of(c, sp))
 		return (0);
@@ -140,9 +156,13 @@ SPD_Resumed(const struct sess *sp)
 }
 
 /*--------------------------------------------------------------------
- * Connections that come from outside
+ * Connections that Varnish hands over
  */
 
+/*
+ * Make a session for an accepted connection, in the acceptor's thread, and park
+ * the connection.  make() gets a copy of arg, len bytes.
+ */
 static void
 spd_accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 {
@@ -159,7 +179,7 @@ spd_accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 	task = *SPD_TASK(wrk);
 	memset(SPD_TASK(wrk), 0, sizeof *SPD_TASK(wrk));
 	WS_Rollback(wrk->aws, 0);
-	Pool_Sumstat(wrk);	/* the acceptor never ends its task */
+	Pool_Sumstat(wrk);	/* the acceptor's task never ends */
 	AN(task.func);
 	CAST_OBJ_NOTNULL(req, task.priv, REQ_MAGIC);
 	sp = req->sp;
@@ -167,19 +187,19 @@ spd_accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 
 	c = spd_conn(sp);
 	if (c != NULL && req->transport->unwait != NULL) {
-		c->blocking = 1;	/* make() has seen to it */
+		c->blocking = 1;	/* make() has set that mode */
 		spd_conn_leave(c);
 		task.func(wrk, task.priv);
 		task = *SPD_TASK(wrk);
 		memset(SPD_TASK(wrk), 0, sizeof *SPD_TASK(wrk));
 		if (task.func == NULL)
-			return;		/* it has deleted the session */
+			return;		/* the task has deleted the session */
 		c->func = task.func;
 		c->priv = task.priv;
 		if (spd_many_idle())
 			(void)spd_without_req(wrk, c);
 		if (!spd_park(c, spd_linger(sp), 0)) {
-			/* The bytes are here already */
+			/* Bytes came, or the epoll set refused the socket */
 			spd_lock();
 			spd_ready_push(c);
 			spd_unlock();
@@ -189,8 +209,9 @@ spd_accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 			spd_summon();
 		return;
 	}
-	/* It talks first, or PROXY does: that takes a thread, as in stock.  If
-	 * the pool has too many tasks, others wait in the kernel's queue. */
+	/* A transport that cannot wait, such as PROXY, takes a thread, as in
+	 * stock.  While the pool refuses the task, the acceptor waits, and
+	 * further clients wait in the kernel's queue. */
 	SPD_TASK(req)->func = task.func;
 	SPD_TASK(req)->priv = task.priv;
 	while (Pool_Task(wrk->pool, SPD_TASK(req), TASK_QUEUE_REQ)) {
@@ -203,8 +224,11 @@ spd_accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 	}
 }
 
-/* The acceptor's CPU time is nobody's, and it waits while that is used up.  The
- * kernel has a queue of clients that want to connect. */
+/*
+ * Count the acceptor's CPU time, which no tenant pays for.  Wait while that
+ * time is used up: see spd_nobody_may().  Clients then wait in the kernel's
+ * queue.
+ */
 static void
 spd_accepted(const struct worker *wrk)
 {
@@ -226,6 +250,8 @@ spd_accepted(const struct worker *wrk)
 	}
 }
 
+/* Take an accepted connection.  Returns 0, and does nothing, if Sandpaper is
+ * off. */
 int
 SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 {
@@ -238,6 +264,10 @@ SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 	return (1);
 }
 
+/*
+ * Take a connection with bytes from Varnish's waiter.  It becomes READY, with
+ * tp as its task.  Returns 0 if stock must run tp.
+ */
 int
 SPD_Ready(struct sess *sp, struct pool_task *tp)
 {
@@ -252,8 +282,8 @@ SPD_Ready(struct sess *sp, struct pool_task *tp)
 	c->func = tp->func;
 	c->priv = tp->priv;
 	c->drained = 0;
-	/* Left from a time before Sandpaper was off.  The socket of a waiter's
-	 * connection is not in blocking mode. */
+	/* The record may have old values, from before Sandpaper was off.  The
+	 * waiter's sockets are not in blocking mode. */
 	c->blocking = c->partial = c->expired = 0;
 	c->t_first = 0.;
 	spd_ready_push(c);

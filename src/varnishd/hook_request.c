@@ -1,8 +1,12 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Hooks of a request: it meets the gate, begins when it has a slot, and its cost
+ * Hooks of a request: it passes the gate, begins on a worker with a slot, and
  * is settled when it is done.
+ *
+ * The node in struct req has the request's state.  Before the gate and after
+ * its release, the worker owns the node.  While the request waits, the
+ * releaser owns it.  The lock guards the tenant's account and estimate.
  */
 
 #include "config.h"
@@ -19,12 +23,13 @@
 #include "vtim.h"
 
 /*--------------------------------------------------------------------
- * In through the gate
+ * The gate
  */
 
 /*
- * The answer when a tenant's queue is full, or did not move.  No VCL runs
- * for it, and it must not block: what the socket does not take is lost.
+ * Answer 503 without VCL, for a full queue or a wait of
+ * sandpaper_queue_timeout.  The write must not block, so bytes for which the
+ * socket has no room are lost.
  */
 static void
 spd_refuse(struct req *req)
@@ -47,6 +52,10 @@ spd_refuse(struct req *req)
 	req->doclose = SC_OVERLOAD;
 }
 
+/*
+ * Put an HTTP/1 request into its tenant's queue, or refuse it.  After
+ * SPD_GATE_QUEUED the caller must not touch req: another worker may run it.
+ */
 enum spd_gate
 SPD_Gate(struct worker *wrk, struct req *req)
 {
@@ -59,7 +68,7 @@ SPD_Gate(struct worker *wrk, struct req *req)
 		return (SPD_GATE_OPEN);
 	}
 	if (conn->armed && req->htc->body_status != BS_NONE)
-		spd_disarm(conn);	/* its bytes are no new request */
+		spd_disarm(conn);	/* the next bytes are the body's */
 	else
 		spd_conn_leave(conn);
 	if (spd_enqueue(wrk, req, conn, 0, &e, NULL) == SPD_IN_QUEUED)
@@ -71,9 +80,10 @@ SPD_Gate(struct worker *wrk, struct req *req)
 }
 
 /*--------------------------------------------------------------------
- * A released request, or one that was woken, runs here now
+ * A request begins, or goes on after a waiting list
  */
 
+/* Return 1 if the client of an HTTP/1 request has reset its connection. */
 static int
 spd_client_gone(const struct req *req, struct spd_conn *conn)
 {
@@ -86,7 +96,8 @@ spd_client_gone(const struct req *req, struct spd_conn *conn)
 	armed = conn->armed;
 	spd_conn_leave(conn);
 	if (!gone && !armed) {
-		/* It has a body: the epoll set did not tell */
+		/* The epoll set does not have the socket of a request with a
+		 * body. */
 		pfd.fd = req->sp->fd;
 		pfd.events = 0;
 		pfd.revents = 0;
@@ -96,6 +107,11 @@ spd_client_gone(const struct req *req, struct spd_conn *conn)
 	return (gone);
 }
 
+/*
+ * End a request that the client has reset.  If it was released already,
+ * complete it at cost 0, and charge only the CPU time of its parsing.  Returns
+ * 1.
+ */
 static int
 spd_bury(struct spd_worker *me, struct req *req)
 {
@@ -105,7 +121,6 @@ spd_bury(struct spd_worker *me, struct req *req)
 
 	spd_lock();
 	if (n->state == REL_RUNNING) {
-		/* Released before the reset was seen: only its parsing costs */
 		t = spd_tenant_rel(n->tenant);
 		SPD_COUNT(t, gone, 1);
 		(void)NIC_Correct(spd.nic, SPD_FLAGS(n) >> SPD_COUNTED_SHIFT,
@@ -122,7 +137,10 @@ spd_bury(struct spd_worker *me, struct req *req)
 	return (1);
 }
 
-/* It waited for too long.  A stream's caller resets it. */
+/*
+ * Refuse a request that waited for sandpaper_queue_timeout.  The caller resets
+ * an HTTP/2 stream.  Returns 1.
+ */
 static int
 spd_late(struct worker *wrk, struct req *req)
 {
@@ -143,6 +161,11 @@ spd_late(struct worker *wrk, struct req *req)
 	return (1);
 }
 
+/*
+ * Begin a released or woken request on this worker.  A woken one takes a slot,
+ * even above W.  Returns 1 if the request must not run: the client has reset,
+ * or it waited for too long.
+ */
 int
 SPD_Begin(struct worker *wrk, struct req *req)
 {
@@ -154,7 +177,7 @@ SPD_Begin(struct worker *wrk, struct req *req)
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	if (n->magic != REL_NODE_MAGIC)
-		return (0);			/* it met no gate */
+		return (0);			/* it passed no gate */
 	me = spd_self();
 	if (SPD_FLAGS(n) & SPD_F_GONE)
 		return (spd_bury(me, req));
@@ -170,7 +193,7 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	if (granted) {
 		if (me->slot < 0) {
 			spd_own(me, n->slot);
-			me->fresh = me->began;	/* it was woken for it */
+			me->fresh = me->began;	/* woken for this request */
 		}
 		assert(me->slot == n->slot);
 		SPD_WAIT(n) = vmax_t(int64_t, 0, me->began - n->arrival);
@@ -184,7 +207,7 @@ SPD_Begin(struct worker *wrk, struct req *req)
 		spd_lock();
 		spd_begin(me, req, me->began);
 		if (me->slot < 0)
-			spd_retake(me);	/* from a waiting list: even above W */
+			spd_retake(me);	/* woken from a waiting list */
 		spd_unlock();
 	}
 	me->picked = NULL;
@@ -203,7 +226,11 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	return (0);
 }
 
-/* Called with the objhead's lock: after this, the request may run elsewhere */
+/*
+ * Take a request that goes to a waiting list off this worker.  The slot stays
+ * with the worker.  Caller holds the object head's lock.  When the caller drops
+ * that lock, another worker may run the request.
+ */
 void
 SPD_Disembark(struct req *req)
 {
@@ -212,7 +239,7 @@ SPD_Disembark(struct req *req)
 	int64_t lap;
 
 	if (me->magic != SPD_WORKER_MAGIC || me->node != n)
-		return;				/* an ESI part, or no gate */
+		return;				/* ESI part, or without gate */
 	lap = spd_lap(me, SPD_FLAGS(n) & SPD_F_DRAWN);
 	if (lap > 0)
 		SPD_CPU(n) = (uint32_t)vmin_t(int64_t, UINT32_MAX,
@@ -224,6 +251,7 @@ SPD_Disembark(struct req *req)
  * Done: what it cost
  */
 
+/* Return 1/p for a drawn request, else 1, in units of REL_SCALE_ONE. */
 static uint32_t
 spd_scale(uint32_t flags)
 {
@@ -233,7 +261,10 @@ spd_scale(uint32_t flags)
 	return ((uint32_t)(REL_SCALE_ONE / spd.sample));
 }
 
-/* An ESI part's answer is none */
+/*
+ * Note that the request's status is good, for the proof of its Host.  The
+ * status of an ESI part does not count.
+ */
 void
 SPD_Answer(struct req *req, uint16_t status)
 {
@@ -244,15 +275,17 @@ SPD_Answer(struct req *req, uint16_t status)
 		SPD_FLAGS(n) |= SPD_F_GOOD;
 }
 
-/* What a request took */
+/* The cost of a request */
 struct spd_spent {
-	int			measured;	/* its CPU time is */
-	int			drawn;		/* it was to be */
-	int			dear;		/* it ran for longer than expected */
-	int64_t			cpu, net;	/* ns */
-	uint64_t		bytes, wire;	/* sent */
+	int			measured;	/* its CPU time was measured */
+	int			drawn;		/* it was drawn for that */
+	int			dear;		/* it ran for more than ACC_DEAR
+						 * times its charge */
+	int64_t			cpu, net;	/* ns: of CPU; on net */
+	uint64_t		bytes, wire;	/* bytes sent; on net */
 };
 
+/* Return the bytes sent to the client that were not charged yet. */
 static uint64_t
 spd_bytes(const struct spd_worker *me, const struct req *req, unsigned flags)
 {
@@ -262,7 +295,11 @@ spd_bytes(const struct spd_worker *me, const struct req *req, unsigned flags)
 	return (me->pipe_out > 0 ? me->pipe_out - me->piped : me->sent);
 }
 
-/* lap: CPU time since the last one, ns; -1: not measured */
+/*
+ * Return the CPU time of a request, ns, without that charged for a pipe.  lap
+ * is the CPU time since the last lap, ns, or -1 if it was not measured: then
+ * the tenant's estimate counts.
+ */
 static int64_t
 spd_cpu(struct spd_worker *me, const struct rel_node *n, int drawn,
     int64_t lap)
@@ -285,7 +322,10 @@ spd_cpu(struct spd_worker *me, const struct rel_node *n, int drawn,
 	return (cpu);
 }
 
-/* Locked */
+/*
+ * Settle a request's cost, and update its tenant's estimate and counters.
+ * Caller holds spd_lock().
+ */
 static void
 spd_done(struct rel_node *n, const struct spd_spent *s, int64_t now)
 {
@@ -300,7 +340,8 @@ spd_done(struct rel_node *n, const struct spd_spent *s, int64_t now)
 	cost = ACC_Settle(&t->account, s->cpu / spd.cores, s->net);
 	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
 		cost = vmax(t->fixed[REL_CPU], t->fixed[REL_NET]);
-	/* Only what a draw alone has measured stands for others */
+	/* A request that was measured only because it was drawn stands for 1/p
+	 * requests.  Other requests stand for themselves. */
 	REL_Complete(spd.rel, n, cost, ACC_Scale(&t->account, s->measured &&
 	    !s->dear ? spd_scale(SPD_FLAGS(n)) : REL_SCALE_ONE), now);
 	spd_pay(t, now);
@@ -317,6 +358,7 @@ spd_done(struct rel_node *n, const struct spd_spent *s, int64_t now)
 	spd.vsc->measured += (unsigned)s->measured;
 }
 
+/* Measure, log and settle the request that ran on this worker. */
 void
 SPD_Done(struct worker *wrk, struct req *req)
 {
@@ -358,6 +400,8 @@ SPD_Done(struct worker *wrk, struct req *req)
  * Questions about a request
  */
 
+/* Copy the name of the request's tenant into buf.  Returns buf, or NULL if the
+ * request passed no gate. */
 const char *
 SPD_ReqTenant(const struct req *req, char *buf, size_t len)
 {
@@ -371,6 +415,7 @@ SPD_ReqTenant(const struct req *req, char *buf, size_t len)
 	return (buf);
 }
 
+/* Return how long a request that runs has waited, s. */
 double
 SPD_ReqWait(const struct req *req)
 {

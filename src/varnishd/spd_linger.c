@@ -1,12 +1,14 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * A connection waits without a thread: for its next request, or for the rest of
- * one.
+ * Let a connection wait without a thread: for its next request, or for the rest
+ * of a request.
  *
- * Stock lingers: a thread polls the connection for timeout_linger.  Here it is
- * parked, and a worker that is free parses what came.  When it has lingered, it
- * goes to Varnish's waiter, as in stock.
+ * In stock a thread polls the connection for timeout_linger.  Here the
+ * connection is parked, and a free worker reads its bytes when they come.  When
+ * the timeout is over, the connection goes to Varnish's waiter, as in stock.
+ *
+ * The lock guards a parked connection.  spd_conn.c has the heap of deadlines.
  */
 
 #include "config.h"
@@ -18,9 +20,9 @@
 
 #include "spd.h"
 
-#define SPD_EXPIRE	16		/* connections in one hold of the lock */
+#define SPD_EXPIRE	16		/* connections in a hold of the lock */
 
-/* A worker is to read from it */
+/* Make a BUSY connection READY and call a worker to read from it. */
 void
 spd_ready_now(struct spd_conn *c)
 {
@@ -32,7 +34,12 @@ spd_ready_now(struct spd_conn *c)
 	spd_summon();
 }
 
-/* 1: parked.  0: bytes came meanwhile */
+/*
+ * Park a BUSY connection for `timeout` seconds.  partial: it has a part of a
+ * request.  Returns 1 if parked.  0: bytes came meanwhile, or the connection is
+ * not in the epoll set.  If too many parts are parked, the oldest one's
+ * connection is closed.
+ */
 int
 spd_park(struct spd_conn *c, double timeout, int partial)
 {
@@ -51,14 +58,18 @@ spd_park(struct spd_conn *c, double timeout, int partial)
 		spd_unpark_locked(excess);
 	spd_unlock();
 	if (excess != NULL) {
-		/* Its worker reads the end of the stream, and closes it */
+		/* A worker then reads the end of the stream, and closes the
+		 * connection. */
 		(void)shutdown(excess->fd, SHUT_RDWR);
 		spd_ready_now(excess);
 	}
 	return (parked);
 }
 
-/* A connection that waited without a request has bytes */
+/*
+ * Go on with a READY connection that waited without a request.  If the request
+ * is still not complete, park again.  Else a new request gets the part.
+ */
 static void v_matchproto_(task_func_t)
 spd_resume(struct worker *wrk, void *priv)
 {
@@ -77,7 +88,10 @@ spd_resume(struct worker *wrk, void *priv)
 	spd_part_again(wrk, c);
 }
 
-/* From now on it waits without a request.  0: with one */
+/*
+ * Let a connection wait without a request: its part is copied, and the request
+ * goes back to the pool.  Returns 0 if the connection keeps its request.
+ */
 int
 spd_without_req(struct worker *wrk, struct spd_conn *c)
 {
@@ -90,11 +104,11 @@ spd_without_req(struct worker *wrk, struct spd_conn *c)
 }
 
 /*--------------------------------------------------------------------
- * Lingering is over: to Varnish's waiter.  Half a request is over: its
- * worker finds that out.
+ * Deadlines
  */
 
-/* To Varnish's waiter, which keeps no request for it */
+/* Give a connection without a part to Varnish's waiter, and its request back to
+ * the pool. */
 static void
 spd_to_waiter(struct worker *wrk, struct spd_conn *c)
 {
@@ -114,8 +128,11 @@ spd_to_waiter(struct worker *wrk, struct spd_conn *c)
 	SES_Wait(sp, XPORT_ByNumber(sp->sattr[SA_TRANSPORT]));
 }
 
-/* Bytes that came in time count, though nobody saw their event yet.  After the
- * process stood still, the waiter would close the connection at once. */
+/*
+ * Return 1 if the socket has bytes.  They came in time, though no thread has
+ * seen their event.  After the process stood still, the waiter would close the
+ * connection at once.
+ */
 static int
 spd_has_bytes(const struct spd_conn *c)
 {
@@ -124,6 +141,12 @@ spd_has_bytes(const struct spd_conn *c)
 	return (recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0);
 }
 
+/*
+ * Unpark all connections with a deadline up to `now`, ns.  A connection without
+ * a part goes to Varnish's waiter.  A connection with a part becomes READY, and
+ * `expired` says so to its worker, unless Sandpaper is off.  Only the keeper
+ * calls this.
+ */
 void
 spd_expire(struct worker *wrk, int64_t now)
 {
