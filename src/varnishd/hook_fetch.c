@@ -1,15 +1,17 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Hooks of a backend fetch: its CPU time is its tenant's, and a tenant has so many
- * at most.  Past that it fails as if there were no thread, so that an origin
- * that is dead takes no more of them than that, and hits go on.
+ * Hooks of a fetch: the tenant of its request pays for its CPU time, and has a
+ * limit of fetches.
  *
- * A fetch counts from the moment at which the limit is tested, also while it
- * waits for a thread.  A tenant is not forgotten before its fetches end.
+ * A fetch over the limit fails as if no thread were free.  So a dead origin
+ * takes a bounded number of threads, and cache hits go on.  A fetch counts
+ * from the test of the limit until it ends, also while it waits for a thread.
+ * A tenant's record stays until its fetches end.
  *
- * busyobj's words: the tenant, or NULL: no request that met the gate; and who
- * else the fetch counts for: NULL, or (new).
+ * bo->sandpaper[0] is the tenant, or NULL if the request passed no gate.
+ * bo->sandpaper[1] is the group (new) if the fetch counts there too, or NULL.
+ * The lock guards the counts.
  */
 
 #include "config.h"
@@ -18,6 +20,7 @@
 
 #include "spd.h"
 
+/* Return the tenant of the request that fetches, or NULL. */
 static struct spd_tenant *
 spd_fetcher(const struct req *req)
 {
@@ -28,7 +31,7 @@ spd_fetcher(const struct req *req)
 	return (spd_tenant_rel(n->tenant));
 }
 
-/* 1: counted.  0: its tenant is at the limit */
+/* Count a fetch.  Returns 0, and logs, if its tenant is at the limit. */
 static int
 spd_fetch_count(struct busyobj *bo)
 {
@@ -63,7 +66,7 @@ spd_fetch_count(struct busyobj *bo)
 	return (!full);
 }
 
-/* Locked.  Whose fetch it was, or NULL */
+/* Uncount a fetch.  Returns its tenant, or NULL.  Caller holds spd_lock(). */
 static struct spd_tenant *
 spd_fetch_uncount(const struct busyobj *bo)
 {
@@ -85,6 +88,8 @@ spd_fetch_uncount(const struct busyobj *bo)
 	return (t);
 }
 
+/* Like Pool_Task(), for a fetch.  Returns -1 if Pool_Task() fails, or if the
+ * tenant is at its limit. */
 int
 SPD_FetchTask(struct pool *pp, struct busyobj *bo, struct pool_task *task,
     enum task_prio prio)
@@ -100,6 +105,7 @@ SPD_FetchTask(struct pool *pp, struct busyobj *bo, struct pool_task *task,
 	return (-1);
 }
 
+/* Begin a fetch: its CPU time is measured from now on. */
 void
 SPD_FetchBegin(void)
 {
@@ -109,6 +115,7 @@ SPD_FetchBegin(void)
 	(void)spd_lap(me, 1);
 }
 
+/* End a fetch, and charge its CPU time and the residual to its tenant. */
 void
 SPD_FetchEnd(const struct busyobj *bo)
 {

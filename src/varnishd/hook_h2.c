@@ -2,6 +2,9 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * Hooks of HTTP/2: a stream is a request without a connection of its own.
+ *
+ * The session's thread parses and enqueues its streams.  It holds no slot and
+ * runs no stream.  The lock guards the releaser and spd.h2_sessions.
  */
 
 #include "config.h"
@@ -11,8 +14,11 @@
 
 #include "spd.h"
 
-/* A session whose stream is refused reads nothing for so long, ns, unless its
- * client is gone: then the streams that it left are refused at once */
+/*
+ * Let the session's thread wait for `wait` ns after it refused a stream.  The
+ * session reads nothing meanwhile.  If the client has closed the connection,
+ * the thread does not wait.
+ */
 static void
 spd_stream_waits(const struct sess *sp, int64_t wait)
 {
@@ -21,6 +27,11 @@ spd_stream_waits(const struct sess *sp, int64_t wait)
 	(void)poll(&pfd, 1, (int)((wait + 999999) / 1000000));
 }
 
+/*
+ * Put a stream's request into its tenant's queue.  Returns 0, or another value
+ * if the caller must refuse the stream.  If Sandpaper is off, the stream
+ * becomes a pool task as in stock.
+ */
 int
 SPD_Stream(struct worker *wrk, struct req *req, enum task_prio prio)
 {
@@ -41,13 +52,19 @@ SPD_Stream(struct worker *wrk, struct req *req, enum task_prio prio)
 	return (0);
 }
 
+/*
+ * Take the request of a reset stream out of the queue.  Returns 1 if the
+ * request waited: the caller then owns it. 0: a worker has the request, or
+ * will have it.
+ */
 int
 SPD_Cancel(struct req *req)
 {
 	struct rel_node *n = SPD_NODE(req);
 	int waited;
 
-	/* Its magic is the worker's, if one has it; its state is locked */
+	/* A worker may write the node's magic without the lock.  The state is
+	 * written under the lock only, so only the state is read here. */
 	spd_lock();
 	waited = REL_Waits(n);
 	if (waited) {
@@ -58,12 +75,13 @@ SPD_Cancel(struct req *req)
 	return (waited);
 }
 
+/* Count a session's thread that begins (1) or ends (-1). */
 void
 SPD_H2Session(int d)
 {
 	struct spd_worker *me = &spd_me;
 
-	/* What frames took after the last stream is its tenant's */
+	/* The last stream's tenant pays for the frames after that stream. */
 	if (me->magic == SPD_WORKER_MAGIC)
 		spd_owe(me);
 	spd_lock();

@@ -1,7 +1,11 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Hooks of VCL: the map in force, and what VCL asks of a tenant.
+ * Hooks of VCL: the active VCL's map gives its tenants weights, limits and
+ * groups.  And VCL asks for the numbers of a tenant.
+ *
+ * The lock guards the tenants' records and map_tenant.pinned.  Only the CLI's
+ * thread changes which map is active.
  */
 
 #include "config.h"
@@ -13,10 +17,11 @@
 #include "spd_hostmap.h"
 
 /*--------------------------------------------------------------------
- * A map's tenants are pinned, and get what it says of them
+ * Pin and unpin a map's tenants
  */
 
-/* Of REL_PART_ONE; no part that is said becomes none */
+/* Return a part of 0 to 1 in units of REL_PART_ONE.  A part above 0 stays above
+ * 0, since 0 means: no limit, no reservation. */
 static uint32_t
 map_part(double part)
 {
@@ -24,7 +29,8 @@ map_part(double part)
 	    (uint32_t)vmax(1., part * REL_PART_ONE + .5) : 0);
 }
 
-/* Locked: the tenant's record.  NULL: there is no room */
+/* Return the tenant's record, made if needed.  NULL: no room.  Caller holds
+ * spd_lock(). */
 static struct spd_tenant *
 map_record(const struct map_tenant *mt)
 {
@@ -34,8 +40,12 @@ map_record(const struct map_tenant *mt)
 	return (strcmp(spd_name(t), mt->name) ? NULL : t);
 }
 
-/* The same, though others have to go: an addition looks at TEN_STEPS of them.
- * Where nobody could go for the last one, it looks no further. */
+/*
+ * The same, but try harder to evict an idle tenant: one call looks only at
+ * TEN_STEPS records.  If a tenant before this one found no room (`without`),
+ * try once.  Caller holds spd_lock(), which this function may drop for a
+ * moment.
+ */
 static struct spd_tenant *
 map_room(const struct map_tenant *mt, unsigned without)
 {
@@ -51,8 +61,10 @@ map_room(const struct map_tenant *mt, unsigned without)
 	return (t);
 }
 
-/* The map's tenants have records from now on, with its weights, limits and
- * groups.  Returns how many have none. */
+/*
+ * Pin a record for each of the map's tenants, and set its weight, limits and
+ * group.  Returns how many tenants found no room for a record.
+ */
 static unsigned
 map_pin(const struct spd_map *m)
 {
@@ -78,7 +90,7 @@ map_pin(const struct spd_map *m)
 		t->queue_limit = mt->queue_limit;
 		spd_new_end(t);
 	}
-	/* In the order of the calls a group may come after its members */
+	/* Set groups last: a group may be declared after its members */
 	VSTAILQ_FOREACH(mt, &m->tenants, list) {
 		spd_pause(step++);
 		t = mt->pinned;
@@ -92,8 +104,10 @@ map_pin(const struct spd_map *m)
 	return (without);
 }
 
-/* Those that were this map's, and are not another one's by now, may go.  They
- * are new Hosts. */
+/*
+ * Unpin the map's tenants that no other map has pinned meanwhile.  Such a
+ * tenant loses its weight, limits and group, and begins as a new Host.
+ */
 static void
 map_unpin(const struct spd_map *m)
 {
@@ -122,9 +136,12 @@ map_unpin(const struct spd_map *m)
 }
 
 /*
- * Only the CLI's thread changes maps.  A tenant that both maps have keeps its
- * record, its limit's debt and what waits behind the limit.  Requests ask the
- * last map until the new one's tenants are pinned.
+ * Make this VCL's map the active one, or no map if the VCL has none.  Only the
+ * CLI's thread calls this.
+ *
+ * First the new map's tenants are pinned, then requests use the new map, then
+ * the last map's tenants are unpinned.  So a tenant of both maps keeps its
+ * record, its requests that wait, and the debt of its limit.
  */
 void
 SPD_VclUse(const struct vcl *vcl)
@@ -149,6 +166,7 @@ SPD_VclUse(const struct vcl *vcl)
  * Questions
  */
 
+/* Fill in the tenant's numbers.  Returns -1 if there is no such tenant. */
 int
 SPD_Ask(const char *name, struct spd_answer *a)
 {

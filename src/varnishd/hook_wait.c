@@ -1,12 +1,15 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Hooks of waits: a worker that waits lends its slot (paper, section 5.2: "before a
- * request fetches content ... spawns a new worker"; design: "Waits give the slot
- * back").  The slot is the worker's, never the request's.  It is lent when
- * the wait has lasted SPD_PATIENCE (a pipe: at once), so that a fast origin
- * costs nothing, and retaken at once on waking, even above W: the paper's
- * "rejoins".
+ * Hooks of waits: a worker that waits lends its slot, and retakes one when it
+ * wakes up.
+ *
+ * In the paper (section 5.2) a request that fetches spawns a new worker, and
+ * later "rejoins".  Here the worker lends its slot when the wait has lasted
+ * SPD_PATIENCE, so that a fast origin costs nothing.  A pipe lends it at once.
+ * The worker retakes a slot at once, even above W.
+ *
+ * The thread's spd_me has the state.  The lock guards the slots.
  */
 
 #include "config.h"
@@ -19,15 +22,18 @@
 
 #include "spd.h"
 
-#define SPD_PATIENCE	1e-3		/* s, of a wait */
-#define SPD_PIPE_BYTES	65536		/* of a pipe, between two charges */
-#define SPD_PIPE_NS	100000000	/* the same, when it flows slowly */
+#define SPD_PATIENCE	1e-3		/* s, a wait before the slot is lent */
+#define SPD_PIPE_BYTES	65536		/* bytes of a pipe, between charges */
+#define SPD_PIPE_NS	100000000	/* ns, the same for a slow pipe */
 
 /*--------------------------------------------------------------------
  * A pipe
  */
 
-/* What comes from this client is no request any more */
+/*
+ * Lend the slot before a pipe.  The client's bytes are no requests from now on,
+ * so the connection leaves the epoll set.
+ */
 void
 SPD_Pipe(const struct req *req)
 {
@@ -45,8 +51,9 @@ SPD_Pipe(const struct req *req)
 }
 
 /*
- * A pipe may last for days.  So it is charged as it flows: bytes that went to
- * the client, and CPU time.  SPD_Done() charges the rest.
+ * Charge a pipe that goes on, for its bytes to the client and its CPU time.
+ * out: bytes since the pipe began.  A pipe may last for days, so its tenant
+ * must pay before the end.  SPD_Done() charges the rest.
  */
 void
 SPD_Piped(const struct req *req, uint64_t out)
@@ -83,13 +90,17 @@ SPD_Piped(const struct req *req, uint64_t out)
 }
 
 /*--------------------------------------------------------------------
- * Condition variables.  What is waited for may come true between the end of
- * SPD_PATIENCE and our getting the caller's lock back: nobody signals again.
- * So the first call returns early, as if woken; all callers look at their
- * predicate in a loop, and the next call on the same variable lends.  What
- * they hold (boc, sess) comes before our lock in the order.
+ * Condition variables
+ *
+ * The predicate may become true between the end of SPD_PATIENCE and the return
+ * of the caller's lock.  No thread signals again.  So the first call returns
+ * early, as if woken.  All callers test their predicate in a loop.  The next
+ * call on the same variable lends the slot.  The caller's lock (boc or sess)
+ * comes before `sandpaper` in the order of locks.
  */
 
+/* Like Lck_CondWaitTimeout(), lending the slot after SPD_PATIENCE.  tmo: s.
+ * Returns 0 or ETIMEDOUT. */
 int
 SPD_CondWaitTimeout(pthread_cond_t *cond, struct lock *lck, vtim_dur tmo)
 {
@@ -113,6 +124,7 @@ SPD_CondWaitTimeout(pthread_cond_t *cond, struct lock *lck, vtim_dur tmo)
 	return (r);
 }
 
+/* Like Lck_CondWait(), lending the slot after SPD_PATIENCE. */
 int
 SPD_CondWait(pthread_cond_t *cond, struct lock *lck)
 {
@@ -120,13 +132,18 @@ SPD_CondWait(pthread_cond_t *cond, struct lock *lck)
 	return (SPD_CondWaitTimeout(cond, lck, INFINITY));
 }
 
+/*
+ * Wait for an HTTP/2 window to open, as SPD_CondWaitTimeout().  A wait that
+ * lends counts as a slow reader.  Returns ETIMEDOUT at once if the tenant has
+ * as many slow readers as it may.
+ */
 int
 SPD_CondWaitWindow(pthread_cond_t *cond, struct lock *lck, vtim_dur tmo)
 {
 	struct spd_tenant *t;
 	int r;
 
-	/* As long as it does not lend, it is not slow */
+	/* This call does not lend, so the reader does not count as slow. */
 	if (!spd_holds_slot() || spd_me.impatient != cond)
 		return (SPD_CondWaitTimeout(cond, lck, tmo));
 	t = spd_tenant_rel(spd_me.node->tenant);
@@ -140,12 +157,18 @@ SPD_CondWaitWindow(pthread_cond_t *cond, struct lock *lck, vtim_dur tmo)
 }
 
 /*--------------------------------------------------------------------
- * A body, a request's or a response's.
+ * Read a body
  *
- * When a process is stopped and goes on, calls on sockets with a timeout end
- * with EINTR.  That is no error, here and in writes.
+ * When a process is stopped and continued, a call on a socket with a timeout
+ * ends with EINTR.  That is no error, here and in writes: the call is made
+ * again.
  */
 
+/*
+ * Like read(2), lending the slot while no byte comes for SPD_PATIENCE.  If the
+ * last read of this request lent, its sender is slow, and this one lends at
+ * once.
+ */
 ssize_t
 SPD_Read(int fd, void *ptr, size_t len)
 {
@@ -160,7 +183,6 @@ SPD_Read(int fd, void *ptr, size_t len)
 		spd_me.impatient = NULL;
 		return (l);
 	}
-	/* No patience with who sends byte by byte */
 	pfd.fd = fd;
 	pfd.events = POLLIN;
 	if (spd_me.impatient != spd_me.node &&

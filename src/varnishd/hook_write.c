@@ -1,13 +1,18 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Hooks of writes to a client.
+ * Hooks of writes to a client: a worker that blocks lends its slot only to a
+ * slow reader.
  *
- * A worker that blocks in a write is different from one that waits: on the link it
- * should block, that is what bounds the queue between CPU and NIC.  So it keeps its
- * slot while the link is busy, but not for more than SPD_BLOCKED a request,
- * nor for a reader that does not read: TCP knows which it is.  While the
- * link is not busy it is the client's path that is slow.
+ * A worker that blocks because net is busy must keep its slot.  That bounds
+ * the queue between cpu and net.  The client is a slow reader in one of three
+ * cases:
+ *  - net is not busy, and the request's writes have blocked for SPD_LOOK;
+ *  - TCP_INFO says that the client does not read;
+ *  - the request's writes have blocked for SPD_BLOCKED in all.
+ *
+ * The thread's spd_me and the node's flags have the state.  Only the request's
+ * worker writes them.
  */
 
 #include "config.h"
@@ -22,23 +27,28 @@
 
 #include "spd.h"
 
-#define SPD_LOOK_MS	5		/* of a write, between two looks */
+#define SPD_LOOK_MS	5		/* ms, of a write, between two looks */
 #define SPD_LOOK	(SPD_LOOK_MS * 1000000)	/* ns */
-#define SPD_BLOCKED	1000000000	/* ns, of a request's writes */
-#define SPD_ACK_MS	200		/* no ACK for so long: it won't come */
+#define SPD_BLOCKED	1000000000	/* ns, of all writes of a request */
+#define SPD_ACK_MS	200		/* ms without an ACK: a slow reader */
 
 /*--------------------------------------------------------------------
- * Writing.  TCP_INFO over the last SPD_LOOK_MS: was the sender busy but
- * held up by the receiver's window, or are its bytes not acknowledged?
- * (facts: 0 to 0.4 % for a fast client on a saturated link, 76 to 100 %
- * for one that reads slowly or not at all.)
+ * Is the client a slow reader?
  */
 
-struct spd_look {
-	int		began;
-	uint64_t	busy, rwnd;	/* us */
+struct spd_look {			/* TCP_INFO at the last look */
+	int		began;		/* there was a look */
+	uint64_t	busy, rwnd;	/* us: busy; limited by the window */
 };
 
+/*
+ * Return 1 if TCP_INFO says that the client does not read.  Either its window
+ * limited the connection for more than half of the busy time since the last
+ * look, or no ACK came for SPD_ACK_MS.
+ *
+ * On a link of 100 Mbit/s the window's part was 0 to 0.4 % for a fast client,
+ * and 76 to 100 % for a client that reads slowly or not at all.
+ */
 static int
 spd_slow_reader(int fd, struct spd_look *last)
 {
@@ -48,7 +58,7 @@ spd_slow_reader(int fd, struct spd_look *last)
 
 	memset(&ti, 0, sizeof ti);
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &ti, &l))
-		return (1);		/* no TCP: only time tells */
+		return (1);		/* no TCP, so no such facts */
 	busy = ti.tcpi_busy_time - last->busy;
 	rwnd = ti.tcpi_rwnd_limited - last->rwnd;
 	last->busy = ti.tcpi_busy_time;
@@ -58,8 +68,11 @@ spd_slow_reader(int fd, struct spd_look *last)
 	return (busy > 0 && rwnd * 2 > busy);
 }
 
-/* So many bytes have gone to the client of the running request, if it is its
- * descriptor.  Varnish counts what it has handed down, which may never go. */
+/*
+ * Count l bytes as sent, if fd is that of the running request's client.
+ * Returns l.  Varnish's own counters also have bytes that never reach the
+ * socket.
+ */
 static ssize_t
 spd_sent(int fd, ssize_t l)
 {
@@ -72,8 +85,8 @@ spd_sent(int fd, ssize_t l)
 }
 
 /*
- * Send what follows the first `done` bytes of iov, as the flags say: all, or
- * what is left of a part that has begun.
+ * Send the bytes of iov after the first `done` ones.  If `done` is within a
+ * part of iov, send only the rest of that part.  Returns as sendmsg(2).
  */
 static ssize_t
 spd_send(int fd, const struct iovec *iov, int n, size_t done, int flags)
@@ -83,7 +96,8 @@ spd_send(int fd, const struct iovec *iov, int n, size_t done, int flags)
 	for (; n > 0 && done >= iov->iov_len; iov++, n--)
 		done -= iov->iov_len;
 	assert(n > 0);
-	/* The kernel would hold bytes back for more that never come */
+	/* With MSG_MORE and nothing to follow, the kernel would hold bytes
+	 * back. */
 	while (n > 1 && iov[n - 1].iov_len == 0)
 		n--;
 	flags |= MSG_NOSIGNAL;
@@ -97,7 +111,7 @@ spd_send(int fd, const struct iovec *iov, int n, size_t done, int flags)
 	return (spd_sent(fd, sendmsg(fd, &msg, flags)));
 }
 
-/* How much spd_send() tries to send, of iov's len bytes, `done` being sent */
+/* Return how many bytes spd_send() tries to send.  iov has len bytes in all. */
 static size_t
 spd_asks(const struct iovec *iov, size_t done, size_t len)
 {
@@ -108,7 +122,11 @@ spd_asks(const struct iovec *iov, size_t done, size_t len)
 	return (begin == done ? len - done : begin + iov->iov_len - done);
 }
 
-/* Lent: all of it, or what goes before the socket's own time-out */
+/*
+ * Lend the slot, and write to a slow reader with a blocking socket.  Returns
+ * the bytes of iov that are sent by now, or -1.  Fewer than len: the socket's
+ * timeout has passed.  EPIPE: the tenant has as many slow readers as it may.
+ */
 static ssize_t
 spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
     size_t len)
@@ -121,7 +139,7 @@ spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
 
 	spd_lock();
 	spd.vsc->slow_readers += !(SPD_FLAGS(node) & SPD_F_SLOW);
-	/* What it does not read does not stand before the link */
+	/* The request's bytes wait for the client, not for net. */
 	(void)NIC_Correct(spd.nic, SPD_FLAGS(node) >> SPD_COUNTED_SHIFT, 0,
 	    METER_Now());
 	SPD_FLAGS(node) &= (1U << SPD_COUNTED_SHIFT) - 1;
@@ -145,8 +163,10 @@ spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
 	return (done > 0 ? (ssize_t)done : l);
 }
 
-/* An answer without VCL.  A worker that parses waits for no reader; nor does
- * one with a slot that has answered a request, and reads the next one. */
+/*
+ * Like write(2), for an answer without VCL and for a pipe.  A worker that
+ * parses, or has a slot and no request, does not wait for room in the socket.
+ */
 ssize_t
 SPD_Write(int fd, const void *ptr, size_t len)
 {
@@ -161,7 +181,7 @@ SPD_Write(int fd, const void *ptr, size_t len)
 	return (SPD_Writev(fd, &iov, 1));
 }
 
-/* The policy waits for requests to begin service on the link */
+/* Tell a policy with synchronisation that the request begins on net. */
 static void
 spd_begin_sending(struct rel_node *n)
 {
@@ -173,7 +193,10 @@ spd_begin_sending(struct rel_node *n)
 	spd_dispatch();
 }
 
-/* Wait for room in the socket, with the slot.  0: no longer */
+/*
+ * Wait for room in the socket, at most SPD_LOOK_MS, and keep the slot.
+ * Returns 0 if the client is a slow reader.
+ */
 static int
 spd_wait_for_room(struct spd_worker *me, int fd, struct spd_look *look)
 {
@@ -199,8 +222,8 @@ spd_wait_for_room(struct spd_worker *me, int fd, struct spd_look *look)
 }
 
 /*
- * Like writev(2) on a blocking socket: all, or part and a time-out, or an
- * error.
+ * Like writev(2) on a blocking socket, lending the slot to a slow reader.  It
+ * writes all bytes, or fewer if the socket's timeout passes.  -1: an error.
  */
 ssize_t
 SPD_Writev(int fd, const struct iovec *iov, int n)
