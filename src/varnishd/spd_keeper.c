@@ -1,17 +1,16 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The housekeeping thread: what has to happen by time and not by request.
+ * The keeper, Sandpaper's housekeeping thread: work that is due by time.  The
+ * keeper wakes every 50 ms, or every 10 ms while connections are parked:
+ *  - parameters, deadlines of parked connections, workers that stand still, and
+ *    a worker that leads: each time, parameters at most every 45 ms
+ *  - the rate of net: every NIC_EPOCH
+ *  - waits that are too long, proofs of new Hosts, and the tenants' counters:
+ *    every SPD_LOOK_EVERY
+ *  - the residual, the number of threads, and TEN_Tick(): every second
  *
- *  - parameters take effect (Varnish does not tell the child)
- *  - lingering connections go to Varnish's waiter
- *  - every NIC_EPOCH: the link's rate is learned
- *  - every SPD_STILL_LOOK: waits that are too long, a queue or workers that
- *    stand still, and the tenants' counters
- *  - every second: the residual, the number of threads, who was not seen
- *  - somebody leads while slots are free
- *
- * It wakes every 50 ms, every 10 ms while connections linger.
+ * The static variables are the keeper's.  Herders read `threads`, an atomic.
  */
 
 #include "config.h"
@@ -28,8 +27,9 @@
 static pthread_t spd_keeper_thread;
 static struct residual residual;
 static struct poolmgr poolmgr;
-static _Atomic unsigned threads;		/* a pool should have */
+static _Atomic unsigned threads;	/* that a pool should have */
 
+/* Do the work of each second. */
 static void
 spd_second(int64_t now)
 {
@@ -62,6 +62,7 @@ spd_second(int64_t now)
 	spd.vsc->threads_wanted = threads;
 }
 
+/* Return how many threads the pool should have, at least Varnish's minimum. */
 unsigned
 SPD_Herd(const struct pool *pp, unsigned min)
 {

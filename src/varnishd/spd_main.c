@@ -1,7 +1,10 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * All of it, and its start in the order of the floors.
+ * The state of the process, `spd`, and its start.
+ *
+ * Each part is set up before the parts that use it.  The keeper's thread starts
+ * last.  spd.h says which fields the lock guards.
  */
 
 #include "config.h"
@@ -12,6 +15,8 @@
 
 struct spd spd;
 
+/* Assert that this thread holds spd_lock().  The releaser calls this first in
+ * each function that changes its state. */
 static void
 spd_assert_held(void *priv)
 {
@@ -20,6 +25,8 @@ spd_assert_held(void *priv)
 	SPD_LOCKED();
 }
 
+/* Start Sandpaper.  The child's main thread calls this once, after Pool_Init(),
+ * so pools may begin before. */
 void
 SPD_Init(void)
 {

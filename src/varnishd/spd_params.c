@@ -1,7 +1,11 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Parameters take effect.  Varnish does not tell the child: the keeper looks.
+ * Apply the parameters.
+ *
+ * Varnish does not call the child when a parameter changes.  So the keeper
+ * calls spd_params() about every 50 ms.  The static variable is the keeper's.
+ * The lock guards what it sets in struct spd.
  */
 
 #include "config.h"
@@ -10,6 +14,11 @@
 
 #include "spd.h"
 
+/*
+ * Apply all parameters.  The first call is from SPD_Init().  In the modes
+ * `off` and `observe` the policy is `fifo`, the releaser enforces no limits,
+ * and there are SPD_SLOTS_MAX / 2 slots.
+ */
 void
 spd_params(void)
 {
@@ -51,7 +60,7 @@ spd_params(void)
 		spd.vsc->slots = limit;
 	}
 	if (mode != spd.mode && mode == SPD_OFF)
-		spd_timer(METER_Now());		/* the leader goes home */
+		spd_timer(METER_Now());		/* wake the leader */
 	spd.mode = mode;
 	drain = mode == SPD_OFF && (REL_Waiting(spd.rel) > 0 ||
 	    spd.nready > 0 || spd.nparked > 0 || spd.running > 0);
@@ -62,6 +71,6 @@ spd_params(void)
 		    "tenants: the last limit stays in use, lower "
 		    "sandpaper_tenants_max",
 		    tenants_max);
-	/* More slots, another order: what waits may go */
+	/* There may be more slots, or another order of release */
 	spd_dispatch();
 }

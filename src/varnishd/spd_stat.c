@@ -1,13 +1,14 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Counters of each tenant that the map in force names, in one cluster of
- * shared memory.  They are made when another map comes into force, never by
- * traffic: a segment for each tenant that comes along would cost a page and a
- * file.
+ * The counters SANDPAPER_TENANT.* of each tenant that the active VCL's map
+ * names, in one cluster of shared memory.
  *
- * The tenants' accounts are the truth.  The keeper copies them, and makes the
- * segments, so that neither a request nor `vcl.use` waits for a file.
+ * The keeper copies them from the tenants' records.  It makes the counters
+ * when another map becomes active, never because of traffic: each tenant costs
+ * shared memory.  Only the keeper does this, so neither a request nor
+ * `vcl.use` waits for a file.  All variables here are the keeper's; the lock
+ * guards the tenants' records.
  */
 
 #include "config.h"
@@ -21,7 +22,7 @@
 #include "common/vsmw.h"
 #include "VSC_sandpaper_tenant.h"
 
-#define SPD_STAT_COPIES	1000		/* tenants, in one look of the keeper */
+#define SPD_STAT_COPIES	1000		/* tenants, in one spd_stat() */
 
 struct stat_row {
 	struct spd_mapped	of;
@@ -31,12 +32,13 @@ struct stat_row {
 
 static struct vsmw_cluster *cluster;
 static struct stat_row *row;
-static unsigned rows, next;
-static unsigned serial;			/* of the map that they are of */
+static unsigned rows, next;		/* next: the row to copy */
+static unsigned serial;			/* of the map that the rows are of */
 
 /*
- * Varnish asserts that it gets a descriptor for a cluster, and one for what it
- * says of the counters: without them there are none until some are free.
+ * Return 1 if two file descriptors are free: for the cluster, and for the
+ * description of the counters.  Varnish asserts that it gets them.  Without
+ * them there are no new counters until the next try.
  */
 static int
 stat_descriptors(void)
@@ -52,6 +54,7 @@ stat_descriptors(void)
 	return (one >= 0 && two >= 0);
 }
 
+/* Remove all counters. */
 static void
 stat_drop(void)
 {
@@ -66,6 +69,7 @@ stat_drop(void)
 	rows = next = 0;
 }
 
+/* Make the counters of n tenants. */
 static void
 stat_make(const struct spd_mapped *tenant, unsigned n)
 {
@@ -87,7 +91,10 @@ stat_make(const struct spd_mapped *tenant, unsigned n)
 	rows = n;
 }
 
-/* Locked.  0: no map pins the tenant any more, and it may be another one */
+/*
+ * Copy a tenant's numbers to *vsc.  Returns 0 if the record has another tenant
+ * by now, or none.  Caller holds spd_lock().
+ */
 static int
 stat_copy(const struct spd_mapped *of, struct VSC_sandpaper_tenant *vsc)
 {
@@ -112,8 +119,10 @@ stat_copy(const struct spd_mapped *of, struct VSC_sandpaper_tenant *vsc)
 	return (1);
 }
 
-/* Some rows.  They are written without the lock: each may be in a page of its
- * own, which the kernel has yet to find. */
+/*
+ * Copy the next rows, at most SPD_PAUSE of them.  Returns how many.  The rows
+ * are written without the lock, since each write may be a page fault.
+ */
 static unsigned
 stat_some(unsigned most)
 {
@@ -134,7 +143,8 @@ stat_some(unsigned most)
 	return (n);
 }
 
-/* The keeper calls it, and nobody else */
+/* Copy the tenants' counters, at most SPD_STAT_COPIES.  Only the keeper calls
+ * this. */
 void
 spd_stat(void)
 {

@@ -1,8 +1,11 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * What stalls: requests that wait for too long, a queue and workers that stand
- * still.
+ * Find what stalls: workers that block without a hook, requests that wait for
+ * too long, and a releaser that releases nothing.
+ *
+ * Only the keeper calls this.  The static variables are the keeper's.  The lock
+ * guards the workers' slots and the releaser.
  */
 
 #include "config.h"
@@ -17,27 +20,32 @@
 #include "spd.h"
 
 /*--------------------------------------------------------------------
- * A worker that holds a slot although its CPU clock stands still waits for
- * something that we have no hook for: a VMOD's I/O, a lock.  Its slot is
- * taken away, as if it had lent it.  But not if all that it waits for is a
- * core: on a loaded machine that may take as long.
+ * Workers that block
+ *
+ * A worker may hold a slot while its CPU clock stands still.  Then it waits
+ * for something without a hook, such as a VMOD's I/O or a lock.  After
+ * SPD_STILL the keeper takes its slot away.  A worker that only waits for a
+ * core keeps its slot: on a loaded machine such a wait may be as long.
  */
 
-#define SPD_STILL	200000000	/* ns */
-#define SPD_LONG	20000000	/* ns: who began later is not looked at */
+#define SPD_STILL	200000000	/* ns without CPU time */
+#define SPD_LONG	20000000	/* ns: only requests that have run for
+					 * this long are looked at */
 #define SPD_LOOKED	256		/* slots a look, at most */
 
+/* Return the time of a thread's CPU clock, ns, or -1. */
 static int64_t
 cpu_of(clockid_t clock)
 {
 	struct timespec ts;
 
 	if (clock_gettime(clock, &ts))
-		return (-1);		/* it has ended */
+		return (-1);		/* the thread has ended */
 	return ((int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec);
 }
 
-/* Would this thread run if it had a core?  Where Linux does not say, 0. */
+/* Return 1 if the thread runs or waits for a core.  0: the thread sleeps, or
+ * /proc cannot be read. */
 static int
 spd_runnable(pid_t tid)
 {
@@ -53,11 +61,14 @@ spd_runnable(pid_t tid)
 	l = read(fd, stat, sizeof stat - 1);
 	(void)close(fd);
 	stat[vmax_t(ssize_t, l, 0)] = '\0';
-	p = strrchr(stat, ')');		/* the name's, which may have others */
+	p = strrchr(stat, ')');		/* the name may have ')', too */
 	return (p != NULL && !strncmp(p, ") R", 3));
 }
 
-/* Locked.  1: it has stood still for too long */
+/*
+ * Return 1 if the worker's CPU clock has stood still for SPD_STILL.  Up to 10
+ * us of CPU time between two looks count as none.  Caller holds spd_lock().
+ */
 static int
 spd_still(struct spd_worker *w, int64_t cpu, int runnable, int64_t now)
 {
@@ -75,14 +86,19 @@ spd_still(struct spd_worker *w, int64_t cpu, int runnable, int64_t now)
 	return (now - w->still >= SPD_STILL);
 }
 
-/* At the CPU clocks of the workers whose requests run for long */
+/*
+ * Look at the workers with requests that have run for SPD_LONG.  Charge each
+ * for its CPU time so far, or take its slot away if its CPU clock stands
+ * still.  Only the slots are read under the lock; clocks and /proc are read
+ * without.
+ */
 void
 spd_watch(int64_t now)
 {
-	static unsigned at;		/* in the map: looks go around */
+	static unsigned at;		/* word of spd.slots to begin with */
 	int64_t cpu[SPD_LOOKED];
 	clockid_t clock[SPD_LOOKED];
-	pid_t tid[SPD_LOOKED];		/* 0: it is not asked if it runs */
+	pid_t tid[SPD_LOOKED];		/* 0: spd_runnable() not needed */
 	int slot[SPD_LOOKED], runnable[SPD_LOOKED], s;
 	struct spd_worker *w;
 	uint64_t taken;
@@ -115,7 +131,7 @@ spd_watch(int64_t now)
 	for (u = 0; u < n; spd_pause(u++)) {
 		w = spd.owner[slot[u]];
 		if (w == NULL || w->clock != clock[u])
-			continue;		/* it has been given back */
+			continue;		/* another worker's, or free */
 		if (!spd_still(w, cpu[u], runnable[u], now)) {
 			spd_refresh(w, cpu[u], now);
 			continue;
@@ -130,16 +146,15 @@ spd_watch(int64_t now)
 }
 
 /*--------------------------------------------------------------------
- * What stalls is reported, and shed: requests that have waited for too
- * long, and a queue that does not move.
+ * Requests that wait for too long
  */
-
 #define SPD_STUCK	INT64_C(5000000000)	/* ns */
 #define SPD_LATE_BATCH	16
 
 /*
- * Locked.  1: for SPD_STUCK requests have waited, and none was released.
- * Those behind a limit wait as they should.
+ * Return 1 if requests have waited for SPD_STUCK and none was released.
+ * Requests behind their tenant's limit do not count.  Returns 1 once per
+ * SPD_STUCK.  Caller holds spd_lock().
  */
 static int
 spd_stuck(int64_t now)
@@ -162,6 +177,7 @@ spd_stuck(int64_t now)
 	return (1);
 }
 
+/* Log that no request was released for SPD_STUCK. */
 static void
 spd_tell_stuck(int64_t now)
 {
@@ -184,7 +200,10 @@ spd_tell_stuck(int64_t now)
 	    closed ? "closed" : "open", until);
 }
 
-/* Takes the requests that have waited for too long out of the queue */
+/*
+ * Take requests that have waited for sandpaper_queue_timeout out of the queue,
+ * and have a worker refuse each.
+ */
 static void
 spd_time_out(int64_t now)
 {
@@ -221,6 +240,7 @@ spd_time_out(int64_t now)
 	} while (found == SPD_LATE_BATCH);
 }
 
+/* Look at the requests that wait: log, count, and refuse late ones. */
 void
 spd_look(int64_t now)
 {
