@@ -1,7 +1,10 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Arguments of CLI commands.
+ * Check the arguments of CLI commands.
+ *
+ * A wrong argument is answered with the value and what is allowed.  There is no
+ * state here.
  */
 
 #include "config.h"
@@ -12,7 +15,8 @@
 
 #include "vcli_serve.h"
 
-/* 0: a whole number from lo to hi; else the CLI has its error */
+/* Read a whole number from lo to hi.  Returns 0, or -1 with the CLI's error
+ * set. */
 int
 spd_cli_number(struct cli *cli, const char *arg, unsigned long lo,
     unsigned long hi, unsigned long *n)
@@ -28,7 +32,8 @@ spd_cli_number(struct cli *cli, const char *arg, unsigned long lo,
 	return (-1);
 }
 
-/* 0: there is no such argument; else the CLI has its error */
+/* Refuse an argument too many.  Returns 0 if arg is NULL, else -1 with the
+ * CLI's error set. */
 int
 spd_cli_no_more(struct cli *cli, const char *arg)
 {

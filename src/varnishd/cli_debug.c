@@ -1,8 +1,11 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Debugging commands of the CLI, which make a test's order of release
- * deterministic.
+ * The debugging commands of the CLI.  They make the order of release
+ * deterministic in a test, and cause states that are rare.
+ *
+ * The lock guards the fields that they set.  tbl/sandpaper_cli.h says what each
+ * command does.
  */
 
 #include "config.h"

@@ -1,9 +1,11 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The CLI: sandpaper.list and sandpaper.show.
+ * The CLI commands sandpaper.list and sandpaper.show.
  *
- * What is printed is a snapshot, and printed without the lock.
+ * The numbers are copied under the lock, and printed without it.  The copy of
+ * all tenants gives the lock up every SPD_PAUSE rows, so rows may differ in
+ * time.
  */
 
 #include "config.h"
@@ -17,13 +19,13 @@
 #include "vcli_serve.h"
 #include "vsb.h"
 
-#define SPD_LIST_ROWS	100
+#define SPD_LIST_ROWS	100		/* default of <n> */
 
 /*--------------------------------------------------------------------
- * A snapshot
+ * Copy the numbers
  */
 
-struct row {
+struct row {				/* a tenant */
 	char			name[TEN_NAME_MAX + 1];
 	char			group[TEN_NAME_MAX + 1];
 	struct rel_tenant_stat	st;
@@ -32,8 +34,8 @@ struct row {
 	unsigned		queue_limit;
 	double			share;
 	int			is_new;		/* a new Host */
-	unsigned		new_seconds;	/* with evidence */
-	int64_t			oldest_ns;	/* wait of its first request */
+	unsigned		new_seconds;	/* with good answers */
+	int64_t			oldest_ns;	/* wait of its oldest request */
 };
 
 struct snapshot {
@@ -47,6 +49,7 @@ struct snapshot {
 	struct row		*row;
 };
 
+/* Copy a tenant's numbers.  Caller holds spd_lock(). */
 static void
 snap_row(struct row *r, struct spd_tenant *t, int64_t now)
 {
@@ -57,7 +60,7 @@ snap_row(struct row *r, struct spd_tenant *t, int64_t now)
 	(void)snprintf(r->name, sizeof r->name, "%s", spd_name(t));
 	REL_TenantStat(spd.rel, t->rel, &r->st);
 	first = REL_TenantFirst(t->rel);
-	/* It may have come since `now` */
+	/* This request may have come after `now` */
 	if (first != NULL && first->arrival < now)
 		r->oldest_ns = now - first->arrival;
 	r->share = REL_Share(spd.rel, t->rel);
@@ -75,6 +78,7 @@ snap_row(struct row *r, struct spd_tenant *t, int64_t now)
 	r->wait_ns = t->wait_ns;
 }
 
+/* Order rows by CPU time, the most first, then by name. */
 static int
 row_cmp(const void *p1, const void *p2)
 {
@@ -85,6 +89,7 @@ row_cmp(const void *p1, const void *p2)
 	return (strcmp(a->name, b->name));
 }
 
+/* Copy the state and all tenants' numbers.  The caller frees s->row. */
 static void
 snap(struct snapshot *s)
 {
@@ -123,26 +128,28 @@ snap(struct snapshot *s)
 }
 
 /*--------------------------------------------------------------------
- * Printing it
+ * Print the numbers
  */
 
 static const char * const modes[] = { SPD_MODE_NAMES };
 static const char * const resources[] = { "cpu", "net" };
 
-/* Of the dominant resource */
+/* Return a part of the dominant resource as 0 to 1. */
 static double
 part(uint32_t p)
 {
 	return ((double)p / REL_PART_ONE);
 }
 
+/* Return the tenant's limit, 0 to 1.  1: no limit. */
 static double
 limit(const struct row *r)
 {
 	return (r->st.limit > 0 ? part(r->st.limit) : 1);
 }
 
-/* Why it is in its group, if that is not for the map's sake */
+/* Print the tenant's group.  For a new Host, print its seconds with good
+ * answers, and the seconds that it needs. */
 static void
 group_text(struct cli *cli, const struct row *r)
 {
@@ -195,7 +202,7 @@ list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 	}
 }
 
-/* The JSON field has the version without the word */
+/* Return the version of the security patches without the word "Debian". */
 static const char *
 patches_version(void)
 {
@@ -206,7 +213,8 @@ patches_version(void)
 	    p : p + sizeof debian - 1);
 }
 
-/* VCLI_JSON_str() writes octal escapes in Varnish 6.0: that is no JSON */
+/* Print a JSON string.  VCLI_JSON_str() of Varnish 6.0 writes octal escapes,
+ * which JSON does not have. */
 static void
 json_name(struct cli *cli, const char *name)
 {
@@ -224,7 +232,7 @@ json_name(struct cli *cli, const char *name)
 	VCLI_Out(cli, "\"%s\"", b);
 }
 
-/* A tenant's fields, between the braces of a JSON object */
+/* Print a tenant as a JSON object. */
 static void
 row_json(struct cli *cli, const struct row *r)
 {

@@ -1,16 +1,17 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * All that differs between the Varnish series.  Our code says what the
- * newest series (7.7) says; for an older one its words are made here.
- * Where no macro can make the same expression mean the same, both sides
- * have a word of ours, in capitals with SPD_ or in small letters with spd_.
+ * All differences between the Varnish series.
  *
- * Included after Varnish's cache/cache.h (VMOD) or cache_varnishd.h.
+ * Our code uses the names of the newest series, 7.7.  For 6.0 this header
+ * defines them.  If no macro can give one expression the same meaning in both
+ * series, both have a macro of ours, named SPD_...
+ *
+ * Include this header after Varnish's cache/cache.h (VMOD) or cache_varnishd.h.
  */
 
 #ifdef NOT_IN_A_VMOD
-#include "common/heritage.h"		/* unguarded in 6.0: here alone */
+#include "common/heritage.h"	/* 6.0 has no guard: include it only here */
 #endif
 
 #if VRT_MAJOR_VERSION >= 21U		/* 7.7 */
@@ -20,7 +21,7 @@
 #define SPD_WORKER_VCL(wrk)	((wrk)->wpriv->vcl)
 #define SPD_LINGER(sp)		SESS_TMO(sp, timeout_linger)
 
-/* A request that met no complete bytes goes before its session waits */
+/* Release a request without complete headers, before its session waits */
 #define SPD_IDLE_REQ(wrk, req)	Req_Release(req)
 
 #ifdef NOT_IN_A_VMOD
@@ -40,7 +41,7 @@
 		Req_Release(req);			\
 	} while (0)
 
-/* include/ */
+/* From Varnish's include/ */
 
 #include <errno.h>
 
@@ -78,7 +79,7 @@
 #ifdef NOT_IN_A_VMOD
 #include "vtim.h"
 
-/* The heap has another name */
+/* The heap of deadlines has other names */
 
 #include "binary_heap.h"
 #define vbh			binheap
@@ -89,8 +90,8 @@
 #define VBH_delete		binheap_delete
 #define VBH_root		binheap_root
 
-/* Locks: a time-out is a time of day, and 0 means none */
-
+/* Wait for a condition variable.  tmo: s, or INFINITY.  In 6.0 the last
+ * argument of Lck_CondWait() is a time of day, and 0 means no timeout. */
 static inline int
 Lck_CondWaitTimeout(pthread_cond_t *cond, struct lock *lck, vtim_dur tmo)
 {
@@ -98,8 +99,7 @@ Lck_CondWaitTimeout(pthread_cond_t *cond, struct lock *lck, vtim_dur tmo)
 	return (Lck_CondWait(cond, lck, isinf(tmo) ? 0 : VTIM_real() + tmo));
 }
 
-/* Who asks, in the log of a request that no VCL has seen */
-
+/* Log the client of a request that no VCL has seen. */
 static inline void
 Req_LogStart(const struct worker *wrk, struct req *req)
 {

@@ -1,9 +1,14 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Setting our parameters, in the manager.  What the child gets is numbers
- * and fixed arrays.  A bad value is answered with what is allowed, and
- * changes nothing.  And our lines of `varnishd -V`.
+ * Set and show Sandpaper's parameters, in the manager process.  And print its
+ * lines of `varnishd -V`.
+ *
+ * The child gets numbers and fixed arrays, in shared memory.  A wrong value
+ * changes nothing, and is answered with what is allowed.  A tweak function
+ * with arg NULL or JSON_FMT shows the parameter.
+ *
+ * Only the manager's main thread calls these functions, so there is no lock.
  */
 
 #include "config.h"
@@ -21,6 +26,7 @@
 #include "releaser/releaser.h"
 #include "varnishd/spd_names.h"
 
+/* Print the lines of `varnishd -V`. */
 void
 mgt_sandpaper_version(void)
 {
@@ -30,6 +36,7 @@ mgt_sandpaper_version(void)
 	    SANDPAPER_FIXES[0] != '\0' ? SANDPAPER_FIXES : "none");
 }
 
+/* Show a value, as JSON if arg says so. */
 static void
 show(struct vsb *vsb, const char *arg, const char *val)
 {
@@ -40,7 +47,8 @@ show(struct vsb *vsb, const char *arg, const char *val)
 		VSB_cat(vsb, val);
 }
 
-/* One of these names; 1: it is none of them */
+/* Set or show a parameter that is one of n names.  Returns 1 if arg is none of
+ * them. */
 static int
 tweak_name(struct vsb *vsb, const struct parspec *par, const char *arg,
     const char * const *names, unsigned n)

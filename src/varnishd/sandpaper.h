@@ -1,43 +1,49 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * What varnishd and the VMOD call.  The hooks' prototypes are in
- * cache_varnishd.h (patches/); what they do:
+ * The functions that varnishd and the VMOD call.  None of them is called with
+ * Sandpaper's lock held.  The prototypes of varnishd's hooks are in
+ * cache_varnishd.h (patches/).  The hooks are:
  *
- * SPD_Accept	a connection was accepted: 1: made a session here and parked
- * SPD_Ready	bytes on a connection in Varnish's waiter: 1: taken
- * SPD_Resumed	1: this session's socket is already in blocking mode
- * SPD_Rx	HTTP/1 wants to read a request: 0: one (or an end) is there,
- *		1: the connection is parked, return to the pool
- * SPD_First	when that request's first byte came
- * SPD_Gate	an HTTP/1 request is complete, no VCL has run: see spd_gate
- * SPD_Stream	the same for an HTTP/2 stream: 0: it will run as a pool task,
- *		-1: refuse it, after it has waited for its tenant's turn of that
- * SPD_Cancel	an HTTP/2 stream is reset: 1: it waited, and is yours
- * SPD_Begin	a released or woken request runs on this worker; 1: its
- *		client has gone, or it waited too long, clean up
+ * SPD_Init	start Sandpaper, once
+ * SPD_Accept	take an accepted connection.  0: Sandpaper is off
+ * SPD_Ready	take a connection with bytes from Varnish's waiter.  0: stock
+ *		must run the task
+ * SPD_Resumed	1: this session's socket is in blocking mode already
+ * SPD_Rx	read an HTTP/1 request.  0: a request is there, or stock's code
+ *		reads on.  1: the connection waits without this thread: return
+ * SPD_First	set when the first byte of that request came
+ * SPD_Gate	queue or refuse a complete HTTP/1 request, before any VCL: see
+ *		enum spd_gate
+ * SPD_Stream	the same for an HTTP/2 stream.  0: a worker will run it.  Else:
+ *		refuse it.  The session may have waited before the answer
+ * SPD_Cancel	a stream is reset.  1: it waited, and the caller owns it again
+ * SPD_Begin	begin a released or woken request.  1: the client has reset, or
+ *		the request waited for too long: clean up
  * SPD_Disembark	the request leaves its worker for a waiting list
- * SPD_Answer	the request is about to be answered with this status
- * SPD_Done	the request is answered: its cost is known
- * SPD_Next	the worker is free: it parses, or runs the next release
- * SPD_Pipe	the worker is about to pipe: its slot goes back
- * SPD_Piped	so many bytes went to the client, since the pipe began
- * SPD_Rejoin	it has piped: the slot is retaken at once, even above W
- * SPD_CondWait	like Lck_CondWait(), lending after a millisecond
- * SPD_CondWaitWindow	the same, for an h2 window to open: ETIMEDOUT at once
- *		when as many of the tenant's workers as may be wait for
- *		slow readers
- * SPD_Read	like read(2), lending while nothing comes
- * SPD_Write	like write(2), of an answer without VCL: a worker that parses,
- *		or has a slot but no request, does not wait
- * SPD_Writev	like writev(2), lending to slow readers only
- * SPD_FetchTask	like Pool_Task() for a backend fetch: not above its tenant's
- *		limit, and counted until SPD_FetchEnd()
- * SPD_FetchBegin	its thread begins, SPD_FetchEnd() ends
+ * SPD_Answer	note the status of the request's answer
+ * SPD_Done	the request is done: settle its cost
+ * SPD_Next	the worker is free: find its next task
+ * SPD_Pipe	lend the slot before a pipe
+ * SPD_Piped	charge a pipe: so many bytes went to the client since it began
+ * SPD_Rejoin	retake a lent slot at once, even above W
+ * SPD_CondWait	like Lck_CondWait(), lending the slot after 1 ms
+ * SPD_CondWaitTimeout	the same, like Lck_CondWaitTimeout()
+ * SPD_CondWaitWindow	the same, for an HTTP/2 window to open.  ETIMEDOUT at
+ *		once: the tenant has as many slow readers as it may
+ * SPD_Read	like read(2), lending the slot while no byte comes
+ * SPD_Write	like write(2), for an answer without VCL and for a pipe.  A
+ *		worker that parses, or has a slot but no request, does not block
+ * SPD_Writev	like writev(2), lending the slot to a slow reader
+ * SPD_FetchTask	like Pool_Task(), for a fetch.  Not above the tenant's
+ *		limit.  It counts until SPD_FetchEnd()
+ * SPD_FetchBegin	a fetch begins on its thread
+ * SPD_FetchEnd	a fetch ends: charge its CPU time
  * SPD_H2Session	an HTTP/2 session's thread begins (1) or ends (-1)
  * SPD_Pool	a pool of threads begins (1) or ends (0)
- * SPD_Herd	threads that a pool should have, given Varnish's minimum
- * SPD_VclUse	this VCL becomes the active one
+ * SPD_Herd	return how many threads a pool should have, at least Varnish's
+ *		minimum
+ * SPD_VclUse	make this VCL's map the active one
  */
 
 #ifndef SANDPAPER_H_INCLUDED
@@ -51,48 +57,52 @@ struct req;
 struct spd_map;
 
 /*--------------------------------------------------------------------
- * The host map: which hosts are which tenant.  Made in vcl_init, belongs
- * to the VCL, in force while that VCL is the active one.
+ * The VCL's map: which Hosts belong to which tenant.  The map is made in
+ * vcl_init and belongs to the VCL.  Requests use it while the VCL is active.
  *
- * A pattern is a host name, or "*." and a domain: all names below it.
- * The functions return NULL, or what is wrong in one line (static).
+ * A pattern is a host name, or "*." and a domain: all names below that domain.
+ * The functions return NULL, or one line that says what is wrong.  The caller
+ * does not free that line.
  */
 
-struct spd_map *SPD_MapOf(const struct vcl *);	/* made when first asked */
+struct spd_map *SPD_MapOf(const struct vcl *);	/* made by the first call */
 void SPD_MapDrop(const struct vcl *);		/* the VCL is discarded */
+/* A queue_limit of 0 means: the parameter sandpaper_queue_limit */
 const char *SPD_MapTenant(struct spd_map *, const char *name,
     double weight, unsigned queue_limit);
-/* Parts of the dominant resource; a reservation of 0 and a limit of 1: none */
 const char *SPD_MapGroup(struct spd_map *, const char *name, double weight);
 const char *SPD_MapMember(struct spd_map *, const char *name,
     const char *group);
+/* Parts of the dominant resource.  0: no reservation.  1: no limit */
 const char *SPD_MapLimits(struct spd_map *, const char *name,
     double reservation, double limit);
 const char *SPD_MapHost(struct spd_map *, const char *name,
     const char *pattern);
-/* Unmapped hosts: 0: one tenant "(unknown)", 1: each its own */
+/* Hosts that the map does not name.  0: all belong to the tenant "(unknown)".
+ * 1: each is a new Host or a tenant, as without a map */
 void SPD_MapUnknown(struct spd_map *, int own);
 
 /*--------------------------------------------------------------------
- * Questions
+ * Numbers of a tenant or a request
  */
 
 struct spd_answer {
-	double		cpu;		/* s, estimate */
-	double		net;		/* s, estimate */
+	double		cpu;		/* s on cpu, estimate */
+	double		net;		/* s on net, estimate */
 	unsigned	waiting;	/* requests */
 	unsigned	running;	/* requests */
 	double		weight;
-	double		share;		/* of the weight of all that are backlogged */
-	double		used_cpu;	/* s, since it was first seen */
-	uint64_t	bytes;
-	double		waited;		/* s */
-	uint64_t	requests;
+	double		share;		/* 0 to 1, see REL_Share() */
+	/* Since the tenant was first seen */
+	double		used_cpu;	/* s of CPU time */
+	uint64_t	bytes;		/* sent to clients */
+	double		waited;		/* s, all requests */
+	uint64_t	requests;	/* done */
 };
 
-/* The tenant of this request, or NULL: it did not pass the gate */
+/* Name of the request's tenant, in buf, or NULL: it passed no gate */
 const char *SPD_ReqTenant(const struct req *, char *buf, size_t len);
-double SPD_ReqWait(const struct req *);		/* s */
+double SPD_ReqWait(const struct req *);		/* s; 0: it passed no gate */
 int SPD_Ask(const char *tenant, struct spd_answer *);	/* -1: unknown */
 
 #endif

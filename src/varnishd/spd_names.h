@@ -1,9 +1,9 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * What both the manager and the child need: the values of the parameters
- * `sandpaper` and `sandpaper_new_hosts`, and which security patches the source
- * of Varnish has.
+ * Names that the manager and the child both need: the values of the parameters
+ * `sandpaper` and `sandpaper_new_hosts`, and the security patches of Varnish's
+ * source.  There is no state here.
  */
 
 #define SPD_MODE_NAMES	"off", "observe", "on"
@@ -19,6 +19,7 @@ enum spd_new {
 	SPD_NEW_TENANT
 };
 
-/* "none", "unknown", or "Debian VERSION".  tools/build-varnish sets it. */
+/* "none", "unknown", or "Debian VERSION".  tools/build-varnish sets
+ * SANDPAPER_PATCHES, which is empty if unknown. */
 #define SPD_SECURITY_PATCHES \
     (SANDPAPER_PATCHES[0] != '\0' ? SANDPAPER_PATCHES : "unknown")

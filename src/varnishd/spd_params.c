@@ -5,7 +5,7 @@
  *
  * Varnish does not call the child when a parameter changes.  So the keeper
  * calls spd_params() about every 50 ms.  The static variable is the keeper's.
- * The lock guards what it sets in struct spd.
+ * The lock guards the fields of struct spd that are set here.
  */
 
 #include "config.h"
