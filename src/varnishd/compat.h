@@ -4,8 +4,8 @@
  * All differences between the Varnish series.
  *
  * Our code uses the names of the newest series, 7.7.  For 6.0 this header
- * defines them.  If no macro can give one expression the same meaning in both
- * series, both have a macro of ours, named SPD_...
+ * defines them.  If one expression cannot mean the same in both series, both
+ * have a macro of ours, named SPD_...
  *
  * Include this header after Varnish's cache/cache.h (VMOD) or cache_varnishd.h.
  */

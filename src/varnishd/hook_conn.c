@@ -53,8 +53,7 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 		    cache_param->http_req_size);
 		room -= htc->rxbuf_e - htc->rxbuf_b;
 		if (room <= 0 || c->expired || c->hup) {
-			/* HTC_RxStuff() may still wait for a moment, by the
-			 * wall clock.  So this worker parses no more. */
+			/* HTC_RxStuff() may still wait, by the wall clock */
 			if (c->expired)
 				spd_parsed();
 			c->expired = 0;

@@ -42,12 +42,14 @@ struct spd_look {			/* TCP_INFO at the last look */
 };
 
 /*
- * Return 1 if TCP_INFO says that the client does not read.  Either its window
- * limited the connection for more than half of the busy time since the last
- * look, or no ACK came for SPD_ACK_MS.
+ * Return 1 if TCP_INFO says that the client does not read.  One of two
+ * things is true:
+ *  - since the last look its window limited the connection for more than half
+ *    of the busy time;
+ *  - no ACK came for SPD_ACK_MS, and some bytes are not acknowledged.
  *
- * On a link of 100 Mbit/s the window's part was 0 to 0.4 % for a fast client,
- * and 76 to 100 % for a client that reads slowly or not at all.
+ * On a full link of 100 Mbit/s the window's part was 0 to 0.4 % for a fast
+ * client.  For a client that reads slowly or not at all it was 76 to 100 %.
  */
 static int
 spd_slow_reader(int fd, struct spd_look *last)
@@ -58,7 +60,7 @@ spd_slow_reader(int fd, struct spd_look *last)
 
 	memset(&ti, 0, sizeof ti);
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &ti, &l))
-		return (1);		/* no TCP, so no such facts */
+		return (1);		/* no TCP: each such wait is slow */
 	busy = ti.tcpi_busy_time - last->busy;
 	rwnd = ti.tcpi_rwnd_limited - last->rwnd;
 	last->busy = ti.tcpi_busy_time;

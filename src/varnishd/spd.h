@@ -3,11 +3,12 @@
  *
  * The types, variables and functions that the files of src/varnishd share.
  *
- * The state is one `struct spd` for the process, one `struct spd_worker` for
- * each thread, and one `struct spd_conn` for each file descriptor.
+ * The state is one `struct spd` for the process and one `struct spd_worker` for
+ * each thread.  Each connection has one `struct spd_conn`.
  *
- * A thread may take the lock `sandpaper` while it holds a lock of Varnish,
- * and never the other way round (doc/internals/locking.md):
+ * A thread that holds a lock of Varnish may take the lock `sandpaper`.  A
+ * thread that holds `sandpaper` takes no other lock
+ * (doc/internals/locking.md):
  *
  *	cli, sess, busyobj  ->  sandpaper  ->  (none)
  *
@@ -195,7 +196,7 @@ struct spd_conn {
 	uint8_t			expired;	/* a part's deadline passed */
 	_Atomic uint8_t		hup;		/* the client has reset it */
 	_Atomic uint8_t		fin;		/* the client sends no more */
-	uint8_t			blocking;	/* the socket's mode */
+	uint8_t			blocking;	/* the socket is blocking */
 	char			*part;		/* of a request: spd_part.c */
 	size_t			part_len, part_size;	/* bytes; room, bytes */
 	htc_complete_f		*complete;	/* is the part a request? */
@@ -224,11 +225,11 @@ spd_req_of(struct rel_node *node)
 	return (req);
 }
 
-/* Words of the node that the releaser leaves to varnishd.  The arrival time
- * becomes the waiting time when the request begins. */
+/* Words of the node that the releaser leaves to varnishd.  When a released
+ * request begins, its waiting time replaces its arrival time. */
 #define SPD_FLAGS(n)	((n)->host[0])
 #define SPD_CPU(n)	((n)->host[1])		/* CPU so far, in 16 ns */
-#define SPD_WAIT(n)	((n)->arrival)		/* ns, since it began */
+#define SPD_WAIT(n)	((n)->arrival)		/* ns */
 
 #define SPD_F_GRANTED	(1U << 0)	/* released, not yet begun */
 #define SPD_F_DRAWN	(1U << 1)	/* drawn: its CPU is to be measured */
@@ -271,8 +272,8 @@ struct spd_worker {
 						 * during its nap */
 	uint64_t		nap_released;	/* vsc->released before a nap */
 	const void		*impatient;	/* condition variable, or node
-						 * whose body is read: lend for
-						 * the next wait at once */
+						 * that reads a body: the next
+						 * wait for it lends at once */
 	struct spd_tenant	*writer_of;	/* (new), while its request
 						 * counts there as a writer */
 	_Atomic int64_t		began;		/* ns, start of its request */

@@ -16,8 +16,8 @@
 
 /*
  * Apply all parameters.  The first call is from SPD_Init().  In the modes
- * `off` and `observe` the policy is `fifo`, the releaser enforces no limits,
- * and there are SPD_SLOTS_MAX / 2 slots.
+ * `off` and `observe` the policy is `fifo`, without limits, and there are
+ * SPD_SLOTS_MAX / 2 slots.
  */
 void
 spd_params(void)

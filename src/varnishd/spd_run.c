@@ -331,9 +331,9 @@ spd_leave(struct spd_worker *me)
 }
 
 /*
- * Let another worker run, if this one has run for SPD_YIELD since it last woke
- * up or yielded, and more slots are taken than there are cores.  Returns the
- * time, ns.
+ * Yield the core if this worker has run for SPD_YIELD since it last woke up or
+ * yielded.  Do so only while more slots are taken than there are cores.
+ * Returns the time, ns.
  *
  * Under load a core has several runnable workers.  If the kernel preempts a
  * worker within a request, that request waits for the time slices of the other
@@ -358,7 +358,7 @@ spd_yield(struct spd_worker *me)
 /*
  * Take a task from the queues of this worker's pool, as the pool would give it.
  * Returns 1 if there was one.  The pool keeps its last idle threads for urgent
- * tasks, so it may not give a less urgent task to this worker.
+ * tasks.  So the pool may not give a less urgent task to this worker.
  *
  * The worker must not go back to the pool for this task.  A call for a leader
  * could then take the idle thread that the pool requires for the task.
@@ -420,7 +420,7 @@ spd_goes(struct spd_worker *me, int waiting, int lead)
  * task.  The worker may lead or be the deputy meanwhile.
  *
  * This function does not test spd.live.  A request may pass the gate after the
- * keeper cleared spd.live, and only a worker that was called would find it.
+ * keeper cleared spd.live.  Only a called worker would then find the request.
  */
 void
 spd_find_work(struct worker *wrk)

@@ -6,8 +6,8 @@
  * A pool can be full while other pools have idle threads.  So an idle thread of
  * any pool may run the task.  A granted request tries its session's pool first.
  * If no thread is idle, the task does not wait in the queue of one pool:
- *  - a granted request waits in `stranded`, with its slot, for the next free
- *    worker of any pool;
+ *  - a granted request waits in `stranded`, with its slot.  The next free
+ *    worker of any pool runs it;
  *  - a call for a worker waits in the queues of all pools.  These queues also
  *    make the herders start threads.
  *
@@ -110,8 +110,8 @@ spd_pool_ends(const struct pool *pp)
  */
 
 /*
- * End the call and look for work.  priv is the entry of the pool that had the
- * call in its queue, or NULL if an idle thread got the call.
+ * End the call and look for work.  priv is the pool that had the call in its
+ * queue.  NULL: an idle thread got the call.
  */
 static void v_matchproto_(task_func_t)
 spd_come(struct worker *wrk, void *priv)
