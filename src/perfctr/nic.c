@@ -516,12 +516,13 @@ NIC_Learn(struct nic *nic, uint64_t tx_bytes, uint64_t queued, int64_t now)
 	sent = (nic_u128)e.bytes * 8000000000ULL / (uint64_t)e.dt;
 	e.sent = sent > NIC_RATE_MAX ? NIC_RATE_MAX : (uint64_t)sent;
 	standing = nic_long(&e, queued);
-	if (standing && nic_expected(nic, queued) && !nic->probing) {
-		nic->standing = 0;
-		nic->stood = 0;
-		return (0);
+	if (standing && nic_expected(nic, queued)) {
+		standing = 0;
+		if (!nic->probing) {
+			nic->standing = nic->stood = 0;
+			return (0);
+		}
 	}
-	standing = standing && !nic_expected(nic, queued);
 	if (nic->rate == 0)
 		changed = nic_first(nic, &e, standing);
 	else if (standing)
