@@ -1,8 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * From a connection to the end of its request: src/varnishd but for the CLI, the
- * counters and the interface, with a small Varnish of
+ * From a connection to the end of its request: all of src/varnishd except the CLI,
+ * the counters and the interface, with a small Varnish of
  * ours around them.  Workers, the acceptor, the waiter and the keeper are
  * coroutines.  Each may be interrupted at unlocks and many calls, so an input is
  * a schedule, too.  An input is a sequence of: a client connects, sends a
