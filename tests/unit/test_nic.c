@@ -776,8 +776,7 @@ test_bursts(void **state)
 
 	(void)state;
 	assert_true(sim_bursts(sim, 1250000000, 1250000000) == 1);
-	/* A T that is too high is mended as far as queues show it, and not far too
-	 * low */
+	/* If T is too high, queues lower it, and not far below the link's rate */
 	assert_true(sim_bursts(sim, 1250000000, 10 * G) > 0.7);
 	assert_true(sim_rate(sim) < 2);
 	assert_true(sim_bursts(sim, 1250000000, 2500000000) > 0.7);

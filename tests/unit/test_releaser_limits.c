@@ -597,24 +597,33 @@ test_group_closed(void **state)
 	}
 }
 
-/* One request, of the link's tenants none while it is closed: whose.  Of each
- * tenant so many wait */
+/* Serve one request, and return its tenant's number.  Before it, the tenants 1
+ * to n have so many waiting requests, which cost so many ms */
 static unsigned
-serve_of(struct server *s, unsigned closed, unsigned wait)
+serve_costs(struct server *s, unsigned closed, unsigned wait, unsigned n,
+    const int64_t ms[])
 {
 	struct req *r;
 	unsigned t;
 
-	while (s->w->waiting[1] < wait)
-		(void)world_enqueue(s->w, 1, MS);
-	while (s->w->waiting[2] < wait)
-		(void)world_enqueue(s->w, 2, MS);
+	for (t = 1; t <= n; t++)
+		while (s->w->waiting[t] < wait)
+			(void)world_enqueue(s->w, t, ms[t] * MS);
 	r = world_dequeue(s->w, 0, closed, NULL);
 	assert_non_null(r);
 	t = r->tenant;
-	s->w->now += MS;
-	world_complete(s->w, r, MS, REL_SCALE_ONE);
+	s->w->now += ms[t] * MS;
+	world_complete(s->w, r, ms[t] * MS, REL_SCALE_ONE);
 	return (t);
+}
+
+/* Two tenants' requests, and those of others that wait already */
+static unsigned
+serve_of(struct server *s, unsigned closed, unsigned wait)
+{
+	static const int64_t ms[] = { 0, 1, 1, 1 };
+
+	return (serve_costs(s, closed, wait, 2, ms));
 }
 
 static unsigned
@@ -686,27 +695,19 @@ test_group_closed_late(void **state)
 static void
 judge_large(unsigned policy, const struct tenant *t)
 {
+	static const int64_t ms[] = { 0, 20, 1 };
 	unsigned closed = 0, i, n = 0;
 	struct server s;
-	struct req *r;
 
 	server_init(&s, policy, 3, t);
 	world_estimate(s.w, 1, MS / 100, 20 * MS);
 	for (i = 0; i < 2300; i++) {
-		while (s.w->waiting[1] < 2)
-			(void)world_enqueue(s.w, 1, 20 * MS);
-		while (s.w->waiting[2] < 2)
-			(void)world_enqueue(s.w, 2, MS);
-		r = world_dequeue(s.w, 0, closed > 0 ? REL_MASK(REL_NET) : 0,
-		    NULL);
-		assert_non_null(r);
-		closed -= closed > 0;
-		if (r->tenant == 1)
+		if (serve_costs(&s, closed > 0 ? REL_MASK(REL_NET) : 0, 2, 2,
+		    ms) == 1) {
 			closed = 20;
-		n += r->tenant == 1;
-		s.w->now += MS;
-		world_complete(s.w, r, r->tenant == 1 ? 20 * MS : MS,
-		    REL_SCALE_ONE);
+			n++;
+		} else
+			closed -= closed > 0;
 	}
 	print_message("%s: %u of 2300\n", REL_PolicyName(policy), n);
 	assert_in_range(n, 98, 2300 / 21 + 1);
@@ -740,9 +741,9 @@ test_group_blink(void **state)
 	static const struct tenant t[] = {
 		{ .is_group = 1 }, { .group = 1 }, { .group = 1 }, PLAIN,
 	};
+	static const int64_t ms[] = { 0, 1, 100, 1 };
 	unsigned u, i, n[4];
 	struct server s;
-	struct req *r;
 
 	(void)state;
 	EACH_POLICY(u) {
@@ -752,19 +753,9 @@ test_group_blink(void **state)
 		world_estimate(s.w, 1, MS / 100, MS);
 		world_estimate(s.w, 2, 100 * MS, 0);
 		memset(n, 0, sizeof n);
-		for (i = 0; i < 20000; i++) {
-			for (unsigned k = 1; k < 4; k++)
-				while (s.w->waiting[k] < 2)
-					(void)world_enqueue(s.w, k,
-					    k == 2 ? 100 * MS : MS);
-			r = world_dequeue(s.w, 0, i % 50 == 0 ?
-			    REL_MASK(REL_NET) : 0, NULL);
-			assert_non_null(r);
-			n[r->tenant]++;
-			s.w->now += r->tenant == 2 ? 100 * MS : MS;
-			world_complete(s.w, r, r->tenant == 2 ? 100 * MS : MS,
-			    REL_SCALE_ONE);
-		}
+		for (i = 0; i < 20000; i++)
+			n[serve_costs(&s, i % 50 == 0 ? REL_MASK(REL_NET) : 0,
+			    2, 3, ms)]++;
 		print_message("%s: %u, %u and %u\n", REL_PolicyName(u), n[1],
 		    n[2], n[3]);
 		assert_in_range(n[1], n[2] * 40, n[2] * 110);
@@ -781,9 +772,9 @@ test_group_mixed(void **state)
 	static const struct tenant t[] = {
 		{ .is_group = 1 }, { .group = 1 }, { .group = 1 }, PLAIN, PLAIN,
 	};
-	unsigned u, i, k, n[5];
+	static const int64_t ms[] = { 0, 1, 1, 1, 1 };
+	unsigned u, i, n[5];
 	struct server s;
-	struct req *r;
 
 	(void)state;
 	EACH_POLICY(u) {
@@ -793,17 +784,9 @@ test_group_mixed(void **state)
 		world_estimate(s.w, 1, MS / 100, MS);
 		world_estimate(s.w, 3, MS / 100, MS);
 		memset(n, 0, sizeof n);
-		for (i = 0; i < 5000; i++) {
-			for (k = 1; k < 5; k++)
-				while (s.w->waiting[k] < 2)
-					(void)world_enqueue(s.w, k, MS);
-			r = world_dequeue(s.w, 0, i % 5 > 1 ?
-			    REL_MASK(REL_NET) : 0, NULL);
-			assert_non_null(r);
-			n[r->tenant]++;
-			s.w->now += MS;
-			world_complete(s.w, r, MS, REL_SCALE_ONE);
-		}
+		for (i = 0; i < 5000; i++)
+			n[serve_costs(&s, i % 5 > 1 ? REL_MASK(REL_NET) : 0,
+			    2, 4, ms)]++;
 		print_message("%s: %u and %u, %u, %u\n", REL_PolicyName(u), n[1],
 		    n[2], n[3], n[4]);
 		assert_in_range(n[1] + n[2], 0, n[4] + n[4] / 5);
