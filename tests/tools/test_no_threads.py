@@ -31,12 +31,15 @@ class NoThreads(Preloaded):
             "no_threads", "-f",
             self.vcl(VCL % self.origin.getsockname()[1]),
             "-p", "thread_pools=1", "-p", f"thread_pool_min={THREADS}",
+            # While a task is queued, Varnish makes threads above the minimum
+            "-p", f"thread_pool_max={THREADS}",
             "-p", "thread_pool_reserve=10",
             "-p", "thread_pool_fail_delay=0.01", "-p", "sandpaper_cores=1",
             "-p", "sandpaper_workers_per_core=5", NO_THREADS=str(
                 self.no_threads))
         self.await_counter("MAIN.threads", THREADS)
         self.no_threads.touch()
+        self.cli("param.reset thread_pool_max")
         # Slots for all of them
         self.cli(f"param.set sandpaper_workers_per_core {CLIENTS}")
         self.await_counter("SANDPAPER.threads_wanted", CLIENTS)
