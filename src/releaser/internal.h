@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * What the files of the releaser share and a policy does not see: checks,
- * predicates, and the moves of requests in waiting.c.
+ * predicates, the moves of requests in waiting.c, and the restart in restart.c.
  */
 
 #ifndef INTERNAL_H_INCLUDED
@@ -90,8 +90,6 @@ void rel_largest(size_t *state, size_t *tenant);
 #define REL_STEPS	16	/* limits that end, or groups whose turn
 				 * passes: at most so many in one decision */
 
-/* Start the tenant's account in the policy at zero */
-void rel_start_tenant(struct rel *, struct rel_tenant *);
 /* Update the tenant's place in the heaps of mclock, after a change of its
  * queues, tags or limits */
 void rel_index_limits(struct rel *, struct rel_tenant *);
@@ -114,8 +112,6 @@ void rel_pass_back(struct rel *);
  * in_turn: 0 if a reservation releases it. */
 void rel_release_as(struct rel *, struct rel_node *, unsigned slot,
     int in_turn);
-/* Restart the policy, and queue all waiting requests again */
-void rel_restart(struct rel *);
 /* Count ns as charged to the tenant and its group, and move their mclock tags.
  * reserved: whose reservation released the request. */
 void rel_pay(struct rel *, struct rel_tenant *, int64_t ns, enum rel_reserved);
@@ -124,5 +120,14 @@ void rel_book(struct rel *, struct rel_tenant *, int64_t ns);
 /* Return the epoch of a release now.  A request is settled only if the epoch at
  * its completion is the one at its release. */
 uint16_t rel_epoch_of(const struct rel *, const struct rel_tenant *);
+
+/*--------------------------------------------------------------------
+ * restart.c
+ */
+
+/* Start the tenant's account in the policy at zero */
+void rel_start_tenant(struct rel *, struct rel_tenant *);
+/* Restart the policy, and queue all waiting requests again */
+void rel_restart(struct rel *);
 
 #endif

@@ -1,21 +1,18 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The trees and the virtual clock of vtime.h.
+ * The tags and the virtual clock of vtime.h, and the calls of its policies.
  *
- * Each tree is a treap (Seidel and Aragon, 1996): ordered by tag, then arrival,
- * then number, and a heap by a pseudo-random rank.  So the expected depth is
- * O(log n) in any order of arrivals.  Each node knows the least S and the least
- * S - (F - S) of its subtree.  From these two follows whether a tenant in the
- * subtree can be eligible, in any slot.
+ * The trees are in treap.h.  The choice of the next tenant is in
+ * vtime_choice.c.
  */
 
 #include <assert.h>
 
-#include "vtime.h"
+#include "treap.h"
+#include "vtime_internal.h"
 
 #define TAG_MAX		(INT64_C(1) << 58)	/* virtual ns, from v */
-#define V_MAX		(INT64_C(1) << 60)
 
 static struct vt *
 state(struct rel *rel)
@@ -30,125 +27,13 @@ account_of(struct rel_tenant *t)
 }
 
 /*--------------------------------------------------------------------
- * The trees
+ * The place of a tenant in the trees
  */
-
-static int64_t
-tag(enum vt_order order, const struct vt_tenant *n)
-{
-	return (order == VT_BY_START ? n->s : n->s + n->d);
-}
-
-static int
-earlier(const struct vt_tenant *a, int64_t ta, const struct vt_tenant *b,
-    int64_t tb)
-{
-	if (ta != tb)
-		return (ta < tb);
-	if (a->arrival != b->arrival)
-		return (a->arrival < b->arrival);
-	return (a->number < b->number);
-}
-
-static int
-precedes(enum vt_order order, const struct vt_tenant *a,
-    const struct vt_tenant *b)
-{
-	return (earlier(a, tag(order, a), b, tag(order, b)));
-}
-
-static struct vt_tenant *
-summed(struct vt_tenant *n)
-{
-	const struct vt_tenant *below[] = { n->left, n->right };
-	unsigned i;
-
-	n->least_s = n->s;
-	n->least_e = n->s - n->d;
-	for (i = 0; i < 2; i++) {
-		if (below[i] == NULL)
-			continue;
-		n->least_s = least(n->least_s, below[i]->least_s);
-		n->least_e = least(n->least_e, below[i]->least_e);
-	}
-	return (n);
-}
-
-static struct vt_tenant *
-merge(struct vt_tenant *a, struct vt_tenant *b)
-{
-	if (a == NULL || b == NULL)
-		return (a == NULL ? b : a);
-	if (a->rank > b->rank) {
-		a->right = merge(a->right, b);
-		return (summed(a));
-	}
-	b->left = merge(a, b->left);
-	return (summed(b));
-}
-
-/* Split the tree n into the nodes before `at`, *a, and the rest, *b */
-static void
-split(enum vt_order order, struct vt_tenant *n,
-    const struct vt_tenant *at, struct vt_tenant **a, struct vt_tenant **b)
-{
-	if (n == NULL) {
-		*a = *b = NULL;
-	} else if (precedes(order, n, at)) {
-		split(order, n->right, at, &n->right, b);
-		*a = summed(n);
-	} else {
-		split(order, n->left, at, a, &n->left);
-		*b = summed(n);
-	}
-}
-
-static struct vt_tenant *
-with(enum vt_order order, struct vt_tenant *n, struct vt_tenant *m)
-{
-	if (n == NULL || m->rank > n->rank) {
-		split(order, n, m, &m->left, &m->right);
-		return (summed(m));
-	}
-	if (precedes(order, m, n))
-		n->left = with(order, n->left, m);
-	else
-		n->right = with(order, n->right, m);
-	return (summed(n));
-}
-
-static struct vt_tenant *
-without(enum vt_order order, struct vt_tenant *n,
-    const struct vt_tenant *m)
-{
-	assert(n != NULL);
-	if (n == m)
-		return (merge(n->left, n->right));
-	if (precedes(order, m, n))
-		n->left = without(order, n->left, m);
-	else
-		n->right = without(order, n->right, m);
-	return (summed(n));
-}
-
-static struct vt_tree *
-tree_of(struct vt *p, const struct vt_tenant *n)
-{
-	return (n->place == VT_GONE ? &p->gone : &p->tree[n->dominant]);
-}
 
 static enum vt_order
 order_of(const struct vt *p, const struct vt_tenant *n)
 {
 	return (n->place == VT_GONE ? VT_BY_START : p->rules->order);
-}
-
-static int64_t
-start_tag(const struct vt *p, const struct vt_tenant *n)
-{
-	if (n->place == VT_GONE)
-		return (n->s);
-	return (n->s + p->tree[n->dominant].offset);
 }
 
 static void
@@ -198,163 +83,9 @@ join(struct vt *p, struct vt_tenant *n, unsigned running)
 	tree->root = with(order_of(p, n), tree->root, n);
 }
 
-static struct vt_tenant *
-leftmost(struct vt_tenant *n)
-{
-	while (n != NULL && n->left != NULL)
-		n = n->left;
-	return (n);
-}
-
-static void
-move_all(struct vt_tenant *n, int64_t by)
-{
-	if (n == NULL)
-		return;
-	move_all(n->left, by);
-	move_all(n->right, by);
-	n->least_s += by;
-	n->least_e += by;
-}
-
 /*--------------------------------------------------------------------
- * The choice.  In slot i of n a request is eligible if
- * n (v - S) + i (F - S) >= 0, that is n v >= (n - i) S + i (S - (F - S)).
- * Each node has a lower bound of both terms for its subtree.
+ * Under VT_SERVED: r of a tenant, after a change of its running requests
  */
-
-struct choice {
-	unsigned		i, n;
-};
-
-/* Return n S - i (F - S): the least n v at which the request is eligible.
- * e is S - (F - S). */
-static __int128
-lack(const struct choice *c, int64_t s, int64_t e)
-{
-	return ((__int128)(c->n - c->i) * s + (__int128)c->i * e);
-}
-
-/* Return the first tenant of the tree that is eligible at v, or NULL */
-static struct vt_tenant *
-first_eligible(const struct choice *c, struct vt_tenant *n, int64_t v)
-{
-	struct vt_tenant *m;
-
-	if (n == NULL || lack(c, n->least_s, n->least_e) > (__int128)c->n * v)
-		return (NULL);
-	m = first_eligible(c, n->left, v);
-	if (m != NULL)
-		return (m);
-	if (lack(c, n->s, n->s - n->d) <= (__int128)c->n * v)
-		return (n);
-	return (first_eligible(c, n->right, v));
-}
-
-/* Lower *nv to the least n v at which a tenant of the tree is eligible */
-static void
-soonest(const struct choice *c, const struct vt_tenant *n, __int128 offset,
-    __int128 *nv)
-{
-	const struct vt_tenant *a, *b, *t;
-	__int128 k;
-
-	if (n == NULL || lack(c, n->least_s, n->least_e) + offset >= *nv)
-		return;
-	k = lack(c, n->s, n->s - n->d) + offset;
-	if (k < *nv)
-		*nv = k;
-	a = n->left;
-	b = n->right;
-	if (a != NULL && b != NULL && lack(c, b->least_s, b->least_e) <
-	    lack(c, a->least_s, a->least_e)) {
-		t = a;
-		a = b;
-		b = t;
-	}
-	soonest(c, a, offset, nv);
-	soonest(c, b, offset, nv);
-}
-
-/* Compare the heads of two trees; NULL goes last */
-static int
-goes_before(struct vt *p, const struct vt_tenant *a, const struct vt_tenant *b)
-{
-	if (a == NULL || b == NULL)
-		return (a != NULL);
-	return (earlier(a, tag(p->rules->order, a) + tree_of(p, a)->offset,
-	    b, tag(p->rules->order, b) + tree_of(p, b)->offset));
-}
-
-/*
- * Under VT_SERVED a tenant with running requests may be eligible before S,
- * because S counts work that is not served yet.  This changes with time, so no
- * tree can have it: first_served() looks at each such tenant.
- */
-
-/* Bring r up to now: each running request is served as fast as the clock */
-static void
-serve(const struct vt *p, struct vt_tenant *n)
-{
-	int64_t past = p->now - n->since;
-
-	n->since = p->now;
-	if (past > 0 && n->ahead > 0)
-		n->ahead -= least(n->ahead, within((__int128)past *
-		    n->tenant->running, VIRTUAL_NS_MAX));
-}
-
-static int64_t
-served_tag(const struct vt *p, struct vt_tenant *n)
-{
-	uint32_t weight = n->tenant->weight;
-
-	serve(p, n);
-	return (start_tag(p, n) -
-	    (n->ahead * REL_WEIGHT_ONE + weight - 1) / weight);
-}
-
-static int
-may_go(const struct vt *p, const struct vt_tenant *n)
-{
-	return (n->place == VT_WAITS && !(p->closed & REL_MASK(n->dominant)));
-}
-
-/* Return the first of `best` and the eligible tenants with r > 0.  A tenant
- * with r = 0 leaves the list: its tree suffices. */
-static struct vt_tenant *
-first_served(struct vt *p, struct vt_tenant *best)
-{
-	struct rel_link *l, *next;
-	struct vt_tenant *n;
-	int64_t s;
-
-	for (l = p->runs.next; l != &p->runs; l = next) {
-		next = l->next;
-		n = LIST_OF(l, struct vt_tenant, runs);
-		s = served_tag(p, n);
-		if (n->ahead == 0)
-			list_remove(l);
-		else if (may_go(p, n) && s <= p->v && goes_before(p, n, best))
-			best = n;
-	}
-	return (best);
-}
-
-/* Return the least v at which a tenant of p->runs is eligible, or `most` */
-static int64_t
-soonest_served(struct vt *p, int64_t most)
-{
-	struct vt_tenant *n;
-	struct rel_link *l;
-
-	for (l = p->runs.next; l != &p->runs; l = l->next) {
-		n = LIST_OF(l, struct vt_tenant, runs);
-		if (may_go(p, n))
-			most = least(most, served_tag(p, n));
-	}
-	return (most);
-}
 
 static void
 note_release(struct vt *p, struct vt_tenant *n)
@@ -382,66 +113,6 @@ note_charge(struct vt *p, struct vt_tenant *n, int64_t ns)
 	serve(p, n);
 	if (ns < 0)
 		n->ahead -= least(n->ahead, -ns);
-}
-
-/* Return the tenant that goes in this slot at v, or NULL */
-static struct vt_tenant *
-first(struct vt *p, const struct choice *c)
-{
-	struct vt_tenant *best = NULL, *m;
-	struct vt_tree *tree;
-	unsigned r;
-
-	for (r = 0; r < REL__RESOURCES; r++) {
-		tree = &p->tree[r];
-		if (tree->root == NULL || (p->closed & REL_MASK(r)))
-			continue;
-		m = p->rules->eligible == VT_ALL ? leftmost(tree->root) :
-		    first_eligible(c, tree->root, p->v - tree->offset);
-		if (goes_before(p, m, best))
-			best = m;
-	}
-	return (first_served(p, best));
-}
-
-/* Move v on to the first eligible tenant in this slot, if v is less.  0: no
- * tenant waits whose dominant resource is open. */
-static int
-follow(struct vt *p, const struct choice *c)
-{
-	__int128 nv = (__int128)c->n * V_MAX * 2;
-	unsigned r, some = 0;
-	int64_t v;
-
-	for (r = 0; r < REL__RESOURCES; r++) {
-		if (p->tree[r].root == NULL || (p->closed & REL_MASK(r)))
-			continue;
-		some = 1;
-		soonest(c, p->tree[r].root, (__int128)c->n *
-		    p->tree[r].offset, &nv);
-	}
-	v = soonest_served(p, (int64_t)((nv + c->n - 1) / c->n));
-	if (some && v > p->v)
-		p->v = v;
-	return ((int)some);
-}
-
-/* Return the tenant that goes in this slot, or NULL if all is closed.  No slot
- * idles: if no tenant is eligible, the machine is faster than v, so v moves. */
-static struct vt_tenant *
-choose(const struct rel *rel, struct vt *p, unsigned slot)
-{
-	struct choice c = { .i = 0, .n = rel->nslots };
-	struct vt_tenant *best;
-
-	if (p->rules->eligible == VT_STAGGERED)
-		c.i = slot;
-	if (p->rules->eligible == VT_ALL && !p->rules->self_clocked)
-		(void)follow(p, &c);
-	best = first(p, &c);
-	if (best == NULL && follow(p, &c))
-		best = first(p, &c);
-	return (best);
 }
 
 /*--------------------------------------------------------------------
@@ -658,7 +329,7 @@ vt_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	(void)when;
 	advance(rel, p);
 	heed(p, closed);
-	n = choose(rel, p, slot);
+	n = vt_choose(rel, p, slot);
 	if (n == NULL)
 		return (REL_NOT_YET);
 	t = n->tenant;
