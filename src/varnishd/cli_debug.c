@@ -128,18 +128,18 @@ cli_slots(struct cli *cli, const char * const *av, void *priv)
 static void v_matchproto_(cli_func_t)
 cli_fail(struct cli *cli, const char * const *av, void *priv)
 {
-	uint64_t u = 1, refuse = 0;
+	uint64_t u = 1, fail_next = 0;
 	const char *p;
 
 	(void)cli;
 	(void)priv;
 	for (p = av[2]; *p != '\0'; p++) {
 		if (*p == 'F' || *p == 'f')
-			refuse |= u;
+			fail_next |= u;
 		u <<= 1;
 	}
 	spd_lock();
-	spd.refuse = refuse;
+	spd.fail_next = fail_next;
 	spd_unlock();
 }
 

@@ -68,7 +68,7 @@ snap_row(struct row *r, struct spd_tenant *t, int64_t now)
 	    t->group != NULL ? spd_name(t->group) : "");
 	r->is_new = NEW_Is(&t->newhost);
 	r->new_seconds = spd_new_seconds(t, now);
-	r->queue_limit = spd_queue_limit(t);
+	r->queue_limit = spd_waiting_limit(t);
 	r->requests = t->requests;
 	r->refused = t->refused;
 	r->gone = t->gone;

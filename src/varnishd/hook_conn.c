@@ -67,7 +67,7 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 			if (n > 0)
 				continue;
 		}
-		timeout = spd_left(sp, hs == HTC_S_EMPTY ? spd_linger(sp) :
+		timeout = spd_left(sp, hs == HTC_S_EMPTY ? spd_conn_linger(sp) :
 		    SESS_TMO(sp, timeout_idle));
 		if (hs == HTC_S_MORE && c->t_first == 0.)
 			c->t_first = VTIM_real();
@@ -85,7 +85,7 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 		if (spd_park(c, timeout, 1))
 			return (1);
 		if (without) {
-			spd_ready_now(c);
+			spd_wake_conn(c);
 			return (1);
 		}
 	}
@@ -197,7 +197,7 @@ spd_accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 		c->priv = task.priv;
 		if (spd_many_idle())
 			(void)spd_without_req(wrk, c);
-		if (!spd_park(c, spd_linger(sp), 0)) {
+		if (!spd_park(c, spd_conn_linger(sp), 0)) {
 			/* Bytes came, or the epoll set refused the socket */
 			spd_lock();
 			spd_ready_push(c);

@@ -20,7 +20,7 @@
  * the thread does not wait.
  */
 static void
-spd_stream_waits(const struct sess *sp, int64_t wait)
+spd_delay_session(const struct sess *sp, int64_t wait)
 {
 	struct pollfd pfd = { .fd = sp->fd, .events = POLLRDHUP };
 
@@ -45,7 +45,7 @@ SPD_Stream(struct worker *wrk, struct req *req, enum task_prio prio)
 	if (spd_enqueue(wrk, req, NULL, SPD_F_H2, &e, &wait) !=
 	    SPD_IN_QUEUED) {
 		spd_log_excess(req->vsl, &e);
-		spd_stream_waits(req->sp, wait);
+		spd_delay_session(req->sp, wait);
 		return (-1);
 	}
 	spd_dispatch();

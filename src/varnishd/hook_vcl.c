@@ -149,7 +149,7 @@ SPD_VclUse(const struct vcl *vcl)
 	struct spd_map *m, *last;
 	unsigned without;
 
-	spd_log_start();
+	spd_tell_start();
 	m = spd_map_of(vcl);
 	without = map_pin(m);
 	last = spd_map_publish(m);

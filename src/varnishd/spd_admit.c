@@ -66,7 +66,7 @@ spd_exceeds_new(struct spd_excess *e, struct spd_tenant *t, const char *what,
 
 /* Return how many requests of the tenant may wait */
 unsigned
-spd_queue_limit(const struct spd_tenant *t)
+spd_waiting_limit(const struct spd_tenant *t)
 {
 
 	return (t->queue_limit ? t->queue_limit :
@@ -80,11 +80,11 @@ spd_queue_limit(const struct spd_tenant *t)
  * may enter.  Caller holds spd_lock().
  */
 static int
-spd_new_full(const struct spd_tenant *t, const struct spd_tenant *group,
+spd_admit_full_new(const struct spd_tenant *t, const struct spd_tenant *group,
     struct spd_excess *e)
 {
 	unsigned waiting = REL_TenantWaiting(group->rel);
-	unsigned limit = spd_queue_limit(group);
+	unsigned limit = spd_waiting_limit(group);
 
 	return (spd_exceeds(e, group, SPD_WAITING, waiting, 2 * limit) ||
 	    (REL_TenantWaiting(t->rel) >= REL_GroupPart(t->rel, limit) &&
@@ -95,7 +95,7 @@ spd_new_full(const struct spd_tenant *t, const struct spd_tenant *group,
  * Return 1 if the tenant may not have one more request, and then fill *e.
  * These are the limits:
  *
- *	(new)		spd_new_full(), for its members
+ *	(new)		spd_admit_full_new(), for its members
  *	waiting		the queue limit of the tenant
  *	running		sandpaper_queue_total, by spd_exceeds_new().  Released
  *			requests may wait, too: for origins, on waiting lists
@@ -107,16 +107,16 @@ spd_new_full(const struct spd_tenant *t, const struct spd_tenant *group,
  * Caller holds spd_lock().
  */
 int
-spd_queue_full(struct spd_tenant *t, struct spd_excess *e)
+spd_admit_full(struct spd_tenant *t, struct spd_excess *e)
 {
 	const struct spd_tenant *liable = spd_new_liable(t);
 	unsigned waiting = REL_TenantWaiting(t->rel);
 	unsigned all = cache_param->sandpaper_queue_total;
 
 	SPD_LOCKED();
-	if (liable != t && spd_new_full(t, liable, e))
+	if (liable != t && spd_admit_full_new(t, liable, e))
 		return (1);
-	if (spd_exceeds(e, t, SPD_WAITING, waiting, spd_queue_limit(t)) ||
+	if (spd_exceeds(e, t, SPD_WAITING, waiting, spd_waiting_limit(t)) ||
 	    spd_exceeds_new(e, t, "released requests "
 	    "(see sandpaper_queue_total)",
 	    REL_TenantRunning(t->rel), REL_TenantRunning(liable->rel), all))
@@ -134,13 +134,13 @@ spd_queue_full(struct spd_tenant *t, struct spd_excess *e)
  * refusals of a tenant are SPD_REFUSE_EVERY apart.  Caller holds spd_lock().
  */
 int64_t
-spd_refusal(struct spd_tenant *t, int64_t now)
+spd_refusal_delay(struct spd_tenant *t, int64_t now)
 {
 	int64_t wait;
 
 	SPD_LOCKED();
-	wait = vmax_t(int64_t, 0, t->refusal - now);
-	t->refusal = vmin(now + wait + SPD_REFUSE_EVERY,
+	wait = vmax_t(int64_t, 0, t->next_refusal - now);
+	t->next_refusal = vmin(now + wait + SPD_REFUSE_EVERY,
 	    now + SPD_REFUSE_MOST);
 	return (wait);
 }

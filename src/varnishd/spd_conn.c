@@ -257,7 +257,7 @@ spd_ns(double timeout)
 
 /* Return how long a connection without a part of a request is parked, s */
 double
-spd_linger(const struct sess *sp)
+spd_conn_linger(const struct sess *sp)
 {
 
 	return (vmin(SPD_LINGER(sp), SESS_TMO(sp, timeout_idle)));

@@ -4,8 +4,8 @@
  * A network interface: how many bytes it has sent, and how many are queued.
  *
  * The kernel answers by rtnetlink, for the network namespace of this process.
- * The socket and the index of the interface are kept in spd_link().  Only the
- * keeper calls that, so no lock is needed.
+ * The socket and the index of the interface are kept in spd_iface_read().  Only
+ * the keeper calls that, so no lock is needed.
  */
 
 #include "config.h"
@@ -202,7 +202,7 @@ link_ask(int s, struct link_seen *seen, int type, int flags)
  * call, for another address, and after an error.
  */
 int
-spd_link(const struct sockaddr_storage *ss, uint64_t *tx_bytes,
+spd_iface_read(const struct sockaddr_storage *ss, uint64_t *tx_bytes,
     uint64_t *backlog, int *paced, uint64_t *speed, char *name, size_t len)
 {
 	static int s = -1;

@@ -136,7 +136,7 @@ spd_wake_leader(void)
 {
 
 	spd_lock();
-	if (spd.leader && spd_pool_waits(leading))
+	if (spd.leader && spd_pool_has_task(leading))
 		spd_timer(METER_Now());
 	spd_unlock();
 }

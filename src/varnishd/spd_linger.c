@@ -24,7 +24,7 @@
 
 /* Make a BUSY connection READY and call a worker to read from it. */
 void
-spd_ready_now(struct spd_conn *c)
+spd_wake_conn(struct spd_conn *c)
 {
 
 	spd_lock();
@@ -61,7 +61,7 @@ spd_park(struct spd_conn *c, double timeout, int partial)
 		/* A worker then reads the end of the stream, and closes the
 		 * connection. */
 		(void)shutdown(excess->fd, SHUT_RDWR);
-		spd_ready_now(excess);
+		spd_wake_conn(excess);
 	}
 	return (parked);
 }
@@ -173,7 +173,7 @@ spd_expire(struct worker *wrk, int64_t now)
 		spd_unlock();
 		for (u = 0; u < nidle; u++) {
 			if (spd_has_bytes(idle[u]))
-				spd_ready_now(idle[u]);
+				spd_wake_conn(idle[u]);
 			else
 				spd_to_waiter(wrk, idle[u]);
 		}

@@ -132,7 +132,7 @@ spd_nic_gauges(int64_t now)
  * chooses another one.
  */
 static void
-spd_no_link(int gone, int64_t now)
+spd_link_missing(int gone, int64_t now)
 {
 
 	spd_lock();
@@ -148,7 +148,7 @@ spd_no_link(int gone, int64_t now)
  * or what an earlier measurement of the same interface has learned.
  */
 static void
-spd_new_link(const char *name, uint64_t speed)
+spd_link_changed(const char *name, uint64_t speed)
 {
 	uint64_t rate = speed;
 
@@ -181,14 +181,14 @@ spd_learn(int64_t now)
 	ss = spd.addr;
 	spd_unlock();
 	bprintf(before, "%s", name);
-	if (!known || spd_link(&ss, &tx, &backlog, &paced, &speed, name,
+	if (!known || spd_iface_read(&ss, &tx, &backlog, &paced, &speed, name,
 	    sizeof name)) {
 		last = 0;
-		spd_no_link(known, now);
+		spd_link_missing(known, now);
 		return;
 	}
 	if (strcmp(name, before)) {
-		spd_new_link(name, speed);
+		spd_link_changed(name, speed);
 		last = 0;
 	}
 	if (last == 0 || now <= last) {

@@ -4,7 +4,7 @@
  * The state of the process, `spd`, and its start.
  *
  * Each part is set up before the parts that use it.  The keeper's thread starts
- * last.  spd.h says which fields the lock guards.
+ * last.  spd_state.h says which fields the lock guards.
  */
 
 #include "config.h"

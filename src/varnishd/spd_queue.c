@@ -55,18 +55,18 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	t = spd_tenant_check(t, name, l);
 	spd_sum_laps(me);
 	spd_pays(me, t);
-	full = spd_queue_full(t, e);
-	if (spd.refuse) {
-		full = full || ((spd.refuse & 1) &&
+	full = spd_admit_full(t, e);
+	if (spd.fail_next) {
+		full = full || ((spd.fail_next & 1) &&
 		    spd_exceeds(e, t, "requests to refuse "
 		    "(see debug.sandpaper.fail)", 1, 1));
-		spd.refuse >>= 1;
+		spd.fail_next >>= 1;
 	}
 	if (full) {
 		SPD_COUNT(t, refused, 1);
 		spd.vsc->refused++;
 		if (wait != NULL)
-			*wait = spd_refusal(t, now);
+			*wait = spd_refusal_delay(t, now);
 		spd_charge(t, cpu, 0, now);
 		spd_unlock();
 		return (SPD_IN_FULL);
@@ -164,7 +164,7 @@ spd_take_out(struct rel_node *n, int64_t now)
  * Caller holds spd_lock().
  */
 int
-spd_hold(int64_t now)
+spd_enough_run(int64_t now)
 {
 
 	SPD_LOCKED();

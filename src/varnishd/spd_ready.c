@@ -16,14 +16,14 @@
 #include "spd.h"
 
 /* Instead of a tenant: connections without one, with and without a part */
-static struct spd_tenant spd_parts, spd_new;
+static struct spd_tenant nobody_part, nobody_whole;
 
 /* Return 1 if t stands for connections without a tenant */
 static int
 spd_of_nobody(const struct spd_tenant *t)
 {
 
-	return (t == &spd_new || t == &spd_parts);
+	return (t == &nobody_whole || t == &nobody_part);
 }
 
 /*
@@ -38,7 +38,7 @@ spd_ready_push(struct spd_conn *c)
 
 	SPD_LOCKED();
 	if (t == NULL || TEN_OfHost(t)->generation != c->generation) {
-		t = c->partial ? &spd_parts : &spd_new;
+		t = c->partial ? &nobody_part : &nobody_whole;
 		c->tenant = NULL;
 	}
 	c->state = SPD_READY;
@@ -56,7 +56,7 @@ spd_ready_push(struct spd_conn *c)
  * connections is used up (spd_nobody_may()).  Caller holds spd_lock().
  */
 int
-spd_held_back(int64_t now)
+spd_parse_later(int64_t now)
 {
 
 	return (spd.nready > 0 && spd.nready == spd.nobodys &&
@@ -68,7 +68,7 @@ int
 spd_may_parse(void)
 {
 
-	return (spd.nready > 0 && !spd_held_back(METER_Now()));
+	return (spd.nready > 0 && !spd_parse_later(METER_Now()));
 }
 
 /*
@@ -115,8 +115,8 @@ spd_ready_init(void)
 {
 
 	VTAILQ_INIT(&spd.readylist);
-	INIT_OBJ(&spd_parts, SPD_TENANT_MAGIC);
-	VTAILQ_INIT(&spd_parts.ready);
-	INIT_OBJ(&spd_new, SPD_TENANT_MAGIC);
-	VTAILQ_INIT(&spd_new.ready);
+	INIT_OBJ(&nobody_part, SPD_TENANT_MAGIC);
+	VTAILQ_INIT(&nobody_part.ready);
+	INIT_OBJ(&nobody_whole, SPD_TENANT_MAGIC);
+	VTAILQ_INIT(&nobody_whole.ready);
 }

@@ -32,7 +32,7 @@
 
 /*
  * Release requests while slots are free, and run each on another thread.  If
- * requests are held back for the workers that run, call a deputy instead.
+ * requests are left to the workers that run, call a deputy instead.
  * Caller does not hold the lock.
  */
 void
@@ -48,7 +48,7 @@ spd_dispatch(void)
 		now = METER_Now();
 		spd_lock();
 		while (n < SPD_BATCH && spd.running < spd.limit &&
-		    !spd_hold(now)) {
+		    !spd_enough_run(now)) {
 			slot = spd_take();
 			if (slot < 0)
 				break;
@@ -61,61 +61,15 @@ spd_dispatch(void)
 			n++;
 		}
 		deputy = !spd.deputy && REL_Waiting(spd.rel) > 0 &&
-		    spd.running < spd.limit && spd_hold(now);
+		    spd.running < spd.limit && spd_enough_run(now);
 		spd_unlock();
 		/* A released request has its slot.  So it must not be refused,
 		 * and must not wait behind tasks without a slot. */
 		for (u = 0; u < n; u++)
-			spd_run(req[u]);
+			spd_task_run(req[u]);
 	} while (n == SPD_BATCH);
 	if (deputy)
 		spd_summon();
-}
-
-/*--------------------------------------------------------------------
- * Lend and retake a slot
- */
-
-/*
- * Lend this worker's slot: give it back, and release another request.  The
- * request goes on.  For the policy, a wait counts as begun service on net.
- */
-void
-spd_lend(void)
-{
-	struct spd_worker *me = &spd_me;
-	int lead;
-
-	spd_lock();
-	REL_Progress(spd.rel, me->node, REL_NET, METER_Now());
-	spd_give_mine(me);
-	me->lent = 1;
-	spd.lent++;
-	spd.vsc->lent = spd.lent;
-	spd.vsc->lendings++;
-	lead = spd_unwatched();
-	spd_unlock();
-	spd_dispatch();
-	if (lead)
-		spd_summon();
-}
-
-/* Retake a slot at once, even above W, if this worker has lent its slot. */
-void
-SPD_Rejoin(void)
-{
-	struct spd_worker *me = &spd_me;
-
-	if (!me->lent)
-		return;
-	spd_lock();
-	AN(spd.lent);
-	spd.lent--;
-	spd.vsc->lent = spd.lent;
-	spd_retake(me);
-	me->lent = 0;
-	spd_unlock();
-	me->fresh = METER_Now();
 }
 
 /*--------------------------------------------------------------------
@@ -207,14 +161,14 @@ enum spd_next {
 
 /*
  * Return 1 if a worker without a slot must not take a request.  Either requests
- * are held back for the workers that run, or all slots are taken.  Caller holds
+ * are left to the workers that run, or all slots are taken.  Caller holds
  * spd_lock().
  */
 static int
 spd_crowded(int64_t now)
 {
 
-	return (spd_hold(now) || spd.running >= spd.limit);
+	return (spd_enough_run(now) || spd.running >= spd.limit);
 }
 
 /*
@@ -230,7 +184,7 @@ spd_rest(struct spd_worker *me, int64_t now)
 	spd_turn_to(me, NULL, now);
 	if (spd.mode == SPD_OFF)
 		return (SPD_IDLE);
-	if (spd_held_back(now))
+	if (spd_parse_later(now))
 		spd_timer(now + SPD_NAP);
 	if (spd_crowded(now))
 		return (spd.deputy ? SPD_IDLE : SPD_DEPUTISE);
@@ -367,7 +321,7 @@ static int
 spd_vital(struct worker *wrk)
 {
 
-	return (spd_pool_waits(wrk->pool) && WRK_TaskTake(wrk));
+	return (spd_pool_has_task(wrk->pool) && WRK_TaskTake(wrk));
 }
 
 /*
@@ -375,7 +329,7 @@ spd_vital(struct worker *wrk)
  * HTTP/2 session, or a task of a debugging transport.
  */
 static int
-spd_task_ends(struct worker *wrk, struct spd_worker *me)
+spd_end_task(struct worker *wrk, struct spd_worker *me)
 {
 
 	spd_runs(me, NULL);
@@ -432,7 +386,7 @@ spd_find_work(struct worker *wrk)
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	me = spd_self();
-	if (spd_task_ends(wrk, me)) {
+	if (spd_end_task(wrk, me)) {
 		spd_leave(me);
 		return;
 	}

@@ -69,7 +69,7 @@ may_be_idle(const struct pool *pp)
  * pool.  Returns 0, or -1 if no thread is idle.  The task is copied.
  */
 static int
-spd_run_idle(struct pool *first, const struct pool_task *task)
+spd_task_to_idle(struct pool *first, const struct pool_task *task)
 {
 	unsigned u, n = npools, from;
 	struct pool *pp;
@@ -91,7 +91,7 @@ spd_run_idle(struct pool *first, const struct pool_task *task)
  * the pool's lock, which is not held here.  The caller asks again later.
  */
 int __attribute__((no_sanitize("thread")))
-spd_pool_waits(const struct pool *pp)
+spd_pool_has_task(const struct pool *pp)
 {
 
 	return (pp->lqueue > 0);
@@ -174,7 +174,7 @@ spd_summon(void)
 	summon = !spd.summoned;
 	spd.summoned = 1;
 	spd_unlock();
-	if (summon && spd_run_idle(NULL, &task))
+	if (summon && spd_task_to_idle(NULL, &task))
 		spd_call_all();
 }
 
@@ -187,11 +187,11 @@ spd_summon(void)
  * Caller does not hold the lock, and must not use the request afterwards.
  */
 void
-spd_run(struct req *req)
+spd_task_run(struct req *req)
 {
 	struct pool_task *task = SPD_TASK(req);
 
-	if (spd_run_idle(req->sp->pool, task) == 0)
+	if (spd_task_to_idle(req->sp->pool, task) == 0)
 		return;				/* req may be freed by now */
 	spd_lock();
 	VTAILQ_INSERT_TAIL(&stranded, task, list);

@@ -105,7 +105,7 @@ static int logged;			/* locked */
 
 /* Log which counter is in use, and why it is not the one in the parameter */
 static void
-spd_log_counter(void)
+spd_tell_counter(void)
 {
 	const struct meter_source *src = spd.source;
 	char note[SPD_NOTE];
@@ -125,7 +125,7 @@ spd_log_counter(void)
  * Before that, tests expect a quiet log.
  */
 void
-spd_log_start(void)
+spd_tell_start(void)
 {
 	int log;
 
@@ -135,7 +135,7 @@ spd_log_start(void)
 	spd_unlock();
 	if (!log)
 		return;
-	spd_log_counter();
+	spd_tell_counter();
 	/* By default vsl_mask hides Debug records, but no Notice */
 	VSL(strcmp(SPD_SECURITY_PATCHES, "none") ? SLT_Debug : SLT_Notice,
 	    NO_VXID, "Sandpaper: security patches: %s", SPD_SECURITY_PATCHES);
@@ -180,5 +180,5 @@ spd_counter(void)
 	log = logged;
 	spd_unlock();
 	if (log)
-		spd_log_counter();
+		spd_tell_counter();
 }

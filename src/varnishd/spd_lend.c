@@ -1,0 +1,57 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Lend and retake a slot: while its request waits for an origin or a client, a
+ * worker needs no slot.
+ *
+ * The hooks of waits decide when a worker lends: hook_wait.c, hook_write.c.
+ * The lock guards the slots.  Only the worker's thread uses me->lent.
+ */
+
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "spd.h"
+
+/*
+ * Lend this worker's slot: give it back, and release another request.  The
+ * request goes on.  For the policy, a wait counts as begun service on net.
+ */
+void
+spd_lend(void)
+{
+	struct spd_worker *me = &spd_me;
+	int lead;
+
+	spd_lock();
+	REL_Progress(spd.rel, me->node, REL_NET, METER_Now());
+	spd_give_mine(me);
+	me->lent = 1;
+	spd.lent++;
+	spd.vsc->lent = spd.lent;
+	spd.vsc->lendings++;
+	lead = spd_unwatched();
+	spd_unlock();
+	spd_dispatch();
+	if (lead)
+		spd_summon();
+}
+
+/* Retake a slot at once, even above W, if this worker has lent its slot. */
+void
+SPD_Rejoin(void)
+{
+	struct spd_worker *me = &spd_me;
+
+	if (!me->lent)
+		return;
+	spd_lock();
+	AN(spd.lent);
+	spd.lent--;
+	spd.vsc->lent = spd.lent;
+	spd_retake(me);
+	me->lent = 0;
+	spd_unlock();
+	me->fresh = METER_Now();
+}

@@ -1,0 +1,258 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The types of Sandpaper: a tenant, a client's connection, a request, a worker.
+ *
+ * Each part says who may read and write its fields.  Only spd.h includes this
+ * file, after all that the file needs.
+ */
+
+/*--------------------------------------------------------------------
+ * A tenant: the fields that the releaser does not need.  The lock guards all
+ * of them.  Only cpu_next may be read without the lock.
+ */
+
+struct spd_conn;
+
+struct spd_tenant {
+	unsigned		magic;
+#define SPD_TENANT_MAGIC	0x5a9d7e4a
+	unsigned		queue_limit;	/* requests; 0: the parameter
+						 * sandpaper_queue_limit */
+	struct rel_tenant	*rel;		/* in the same record */
+	struct spd_tenant	*group;		/* NULL: in no group */
+	const struct spd_map	*map;		/* the VCL's map that pins the
+						 * tenant, or NULL */
+	struct newhost		newhost;	/* NONE: neither new nor
+						 * proven */
+	struct account		account;
+	struct acc_key		key;		/* ns of CPU; bytes on net */
+	_Atomic int64_t		cpu_next;	/* ns of CPU, the estimate */
+	int64_t			owed[REL__RESOURCES];	/* ns: spd_charge() */
+	int64_t			fixed[REL__RESOURCES];	/* ns; 0: not fixed by
+							 * debug.sandpaper.cost
+							 */
+
+	VTAILQ_HEAD(, spd_conn)	ready;		/* connections to parse */
+	VTAILQ_ENTRY(spd_tenant) readylist;	/* in spd.readylist */
+	/* In the record of (new): those of all members.  Each counts there
+	 * until it ends, even if the tenant leaves (new) before. */
+	unsigned		writers;	/* workers with a slow reader */
+	unsigned		fetches;	/* waiting for a thread, or
+						 * running */
+	int64_t			next_refusal;	/* ns, when the next stream may
+						 * be refused */
+
+	/* In a group's record: the sum over its members, see SPD_COUNT() */
+	uint64_t		requests;	/* done */
+	uint64_t		refused;	/* queue full, waited too long,
+						 * or a fetch over the limit */
+	uint64_t		gone;		/* reset before they began */
+	uint64_t		shed;		/* too many slow readers */
+	int64_t			cpu_ns;		/* measured or estimated */
+	uint64_t		bytes;		/* sent to clients */
+	int64_t			wait_ns;	/* in the queue */
+};
+
+/* Add n to a counter of the tenant, and to that of its group.  Locked. */
+#define SPD_COUNT(t, field, n)					\
+	do {							\
+		(t)->field += (n);				\
+		if ((t)->group != NULL)				\
+			(t)->group->field += (n);		\
+	} while (0)
+
+/*
+ * Return the size of struct spd_tenant in a tenant's record, in bytes.  The
+ * releaser's part of the record follows it, aligned to 64 bytes.
+ */
+static inline size_t
+spd_own_size(void)
+{
+
+	return ((sizeof(struct spd_tenant) + 63) & ~(size_t)63);
+}
+
+static inline struct spd_tenant *
+spd_tenant_rel(struct rel_tenant *rel)
+{
+	struct spd_tenant *t;
+
+	t = (void *)((char *)rel - spd_own_size());
+	CHECK_OBJ_NOTNULL(t, SPD_TENANT_MAGIC);
+	return (t);
+}
+
+static inline const char *
+spd_name(const struct spd_tenant *t)
+{
+
+	return (TEN_OfHost(TRUST_ME(t))->name);
+}
+
+/* Sandpaper's own tenants and groups.  TEN_OTHER, "(other)", is one more. */
+#define SPD_UNKNOWN	"(unknown)"	/* Hosts that the VCL's map does not
+					 * name */
+#define SPD_NEW		"(new)"		/* a group, see spd_new.c */
+#define SPD_NOHOST	"(none)"	/* requests without a Host, or with one
+					 * that is empty or begins with "(" */
+
+/* A limit that a tenant has reached, for the log */
+struct spd_excess {
+	const char		*what;
+	unsigned		value, limit;
+	char			tenant[TEN_NAME_MAX + 1];
+};
+
+/*--------------------------------------------------------------------
+ * A client's connection.  The table of spd_conn.c has one record for each file
+ * descriptor.  In state BUSY the fields belong to the worker that reads from
+ * the connection.  In all other states the lock guards them.  The thread that
+ * harvests the epoll set writes pending, hup and fin in any state.
+ */
+
+enum spd_conn_state {
+	SPD_BUSY = 0,		/* a worker or Varnish's waiter owns it */
+	SPD_PARKED,		/* waits for bytes, without a thread */
+	SPD_READY,		/* waits to be parsed, or ended */
+	SPD_QUEUED		/* its request waits in the releaser */
+};
+
+struct spd_conn {
+	VTAILQ_ENTRY(spd_conn)	list;		/* READY: of its tenant's list;
+						 * PARKED, partial: of parts */
+	unsigned		idx;		/* PARKED: in the heap */
+	task_func_t		*func;		/* the task, when READY */
+	void			*priv;
+	struct sess		*sp;
+	uint64_t		vxid;		/* of sp: shows reuse of fd */
+	struct spd_tenant	*tenant;	/* of its last request */
+	uint32_t		generation;	/* of that tenant's record */
+	int64_t			deadline;	/* ns, METER_Now() */
+	vtim_real		t_first;	/* s, when the first part of a
+						 * request came; 0: no part */
+	int			fd;
+	uint8_t			state;		/* enum spd_conn_state */
+	uint8_t			armed;		/* in the epoll set */
+	_Atomic uint8_t		pending;	/* event while not PARKED */
+	uint8_t			drained;	/* the socket was read empty */
+	uint8_t			partial;	/* has a part of a request */
+	uint8_t			expired;	/* a part's deadline passed */
+	_Atomic uint8_t		hup;		/* the client has reset it */
+	_Atomic uint8_t		fin;		/* the client sends no more */
+	uint8_t			blocking;	/* the socket is blocking */
+	char			*part;		/* of a request: spd_part.c */
+	size_t			part_len, part_size;	/* bytes; room, bytes */
+	htc_complete_f		*complete;	/* is the part a request? */
+	/* The fields from here on survive a reuse of the fd. */
+	_Atomic uint8_t		left;		/* orders two uses of the fd */
+	uint32_t		serial;		/* of this use of the fd */
+};
+
+/*--------------------------------------------------------------------
+ * A request: the releaser's node, at most 64 bytes in struct req.  While the
+ * request waits, the releaser owns the node.  While the request runs, its
+ * worker does.
+ */
+
+#define SPD_NODE(req)	((struct rel_node *)(void *)(req)->sandpaper)
+_Static_assert(sizeof(struct rel_node) <=
+    sizeof ((struct req *)0)->sandpaper, "a node fits into a request");
+
+static inline struct req *
+spd_req_of(struct rel_node *node)
+{
+	struct req *req;
+
+	req = (void *)((char *)node - offsetof(struct req, sandpaper));
+	CHECK_OBJ_NOTNULL(req, REQ_MAGIC);
+	return (req);
+}
+
+/* Words of the node that the releaser leaves to varnishd.  When a released
+ * request begins, its waiting time replaces its arrival time. */
+#define SPD_FLAGS(n)	((n)->host[0])
+#define SPD_CPU(n)	((n)->host[1])		/* CPU so far, in 16 ns */
+#define SPD_WAIT(n)	((n)->arrival)		/* ns */
+
+#define SPD_F_GRANTED	(1U << 0)	/* released, not yet begun */
+#define SPD_F_DRAWN	(1U << 1)	/* drawn: its CPU is to be measured */
+#define SPD_F_GONE	(1U << 2)	/* cancelled: reset by the client */
+#define SPD_F_H2	(1U << 3)	/* an HTTP/2 stream */
+#define SPD_F_SLOW	(1U << 4)	/* its client is a slow reader */
+#define SPD_F_SENDING	(1U << 5)	/* REL_Progress() was called for net */
+#define SPD_F_LATE	(1U << 6)	/* cancelled: waited for too long */
+#define SPD_F_GOOD	(1U << 7)	/* its status is 200 to 399 */
+#define SPD_COUNTED_SHIFT 8		/* upper 24 bits: its wire bytes in the
+					 * backlog of net */
+
+/*--------------------------------------------------------------------
+ * A worker, in thread-local memory.  A slot belongs to the worker, not to its
+ * request.  Only the worker's thread writes the fields.  The exception is the
+ * last block: the keeper writes that under the lock.
+ */
+
+struct spd_worker {
+	unsigned		magic;
+#define SPD_WORKER_MAGIC	0x5a9d3042
+	_Atomic int		slot;		/* -1: none */
+	unsigned		lent;		/* its slot, while it waits */
+	unsigned		parsing;	/* counted in spd.parsers */
+	unsigned		parsed;		/* connections, in a row */
+	unsigned		turns;		/* tasks since Pool_Sumstat() */
+	/* The node of the request that runs here, or NULL.  For a thread that
+	 * holds the lock: this request is running.  The thread that completes
+	 * the request clears this field in the same hold of the lock. */
+	_Atomic(struct rel_node *) node;
+	int64_t			charge;		/* ns, of the request, at its
+						 * release */
+	struct spd_conn		*conn;		/* read from last, or NULL */
+	struct spd_conn		*parks;		/* to be parked, or NULL */
+	int64_t			parks_for;	/* ns, timeout of parks */
+	struct rel_node		*picked;	/* released by this worker for
+						 * itself, at `began` */
+	unsigned		napped;		/* it was the deputy just now */
+	unsigned		late;		/* no worker looked at the set
+						 * during its nap */
+	uint64_t		nap_released;	/* vsc->released before a nap */
+	const void		*impatient;	/* condition variable, or node
+						 * that reads a body: the next
+						 * wait for it lends at once */
+	struct spd_tenant	*writer_of;	/* (new), while its request
+						 * counts there as a writer */
+	_Atomic int64_t		began;		/* ns, start of its request */
+	int64_t			unmeasured;	/* ns of CPU, estimated since
+						 * the last lap */
+	int64_t			laps;		/* ns, not yet in spd.lap_sum */
+	/* CPU time outside of requests, see spd_cost.c */
+	struct spd_tenant	*payer;		/* NULL: no tenant pays */
+	uint32_t		payer_generation;
+	unsigned		turn_drawn;	/* this turn is measured */
+	int64_t			owed, unowned;	/* ns: by the payer; by none */
+	uint64_t		sent;		/* bytes, of its request */
+	/* A pipe's bytes to the client, and how many of them were charged */
+	uint64_t		pipe_out, piped;
+	/* ns: charged for the pipe so far; when it was last charged */
+	int64_t			piped_cpu, piped_net, piped_at;
+	int64_t			fresh;		/* ns, when it last woke up or
+						 * yielded */
+	int64_t			blocked;	/* ns, in its writes */
+	uint64_t		rnd;		/* state of spd_drawn() */
+	struct meter		meter[1];
+	/* Constant, for the keeper */
+	clockid_t		clock;		/* its CPU clock */
+	pid_t			tid;
+	/* The keeper's: `began` and CPU clock at the last progress, and when
+	 * that was, ns */
+	int64_t			looked_began, looked_cpu, still;
+	int64_t			first_cpu;	/* ns, CPU clock at the first
+						 * look at this request */
+};
+
+/* Set the request that runs on this worker, or NULL. */
+static inline void
+spd_runs(struct spd_worker *me, struct rel_node *n)
+{
+
+	atomic_store_explicit(&me->node, n, memory_order_release);
+}
