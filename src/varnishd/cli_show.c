@@ -36,6 +36,8 @@ struct row {				/* a tenant */
 	int			is_new;		/* a new Host */
 	unsigned		new_seconds;	/* with good answers */
 	int64_t			oldest_ns;	/* wait of its oldest request */
+	const char		*waits_for;	/* NULL: none of its requests
+						 * waits */
 };
 
 struct snapshot {
@@ -48,6 +50,29 @@ struct snapshot {
 	unsigned		rows;
 	struct row		*row;
 };
+
+/*
+ * Return why the tenant's first waiting request waits: the first reason that
+ * holds, in the order of doc/internals/life.md.  Caller holds spd_lock().
+ */
+static const char *
+snap_reason(const struct rel_node *first, enum rel_resource dominant,
+    int64_t now)
+{
+	int64_t opens;
+
+	SPD_LOCKED();
+	if (first->state == REL_SHUT)
+		return ("limit");
+	if (first->state == REL_POOLED)
+		return ("group");
+	if (spd.mode == SPD_ON && dominant == REL_NET &&
+	    NIC_Closed(spd.nic, now, &opens))
+		return ("net");
+	if (spd.running >= spd.limit)
+		return ("slot");
+	return (spd_enough_run(now) ? "worker" : "turn");
+}
 
 /* Copy a tenant's numbers.  Caller holds spd_lock(). */
 static void
@@ -63,6 +88,8 @@ snap_row(struct row *r, struct spd_tenant *t, int64_t now)
 	/* This request may have come after `now` */
 	if (first != NULL && first->arrival < now)
 		r->oldest_ns = now - first->arrival;
+	if (first != NULL)
+		r->waits_for = snap_reason(first, r->st.dominant, now);
 	r->share = REL_Share(spd.rel, t->rel);
 	(void)snprintf(r->group, sizeof r->group, "%s",
 	    t->group != NULL ? spd_name(t->group) : "");
@@ -259,11 +286,14 @@ row_json(struct cli *cli, const struct row *r)
 	    "\"gone\": %ju, \"shed\": %ju, "
 	    "\"cpu_s\": %.9f, \"bytes\": %ju, "
 	    "\"waited_s\": %.9f, \"oldest_s\": %.6f, "
-	    "\"account_s\": %.9f}", (uintmax_t)r->requests,
+	    "\"account_s\": %.9f", (uintmax_t)r->requests,
 	    (uintmax_t)r->refused, (uintmax_t)r->gone, (uintmax_t)r->shed,
 	    (double)r->cpu_ns * 1e-9, (uintmax_t)r->bytes,
 	    (double)r->wait_ns * 1e-9, (double)r->oldest_ns * 1e-9,
 	    (double)r->st.account * 1e-9);
+	if (r->waits_for != NULL)
+		VCLI_Out(cli, ", \"waits_for\": \"%s\"", r->waits_for);
+	VCLI_Out(cli, "}");
 }
 
 static void
@@ -355,6 +385,8 @@ show_text(struct cli *cli, const struct row *r)
 	VCLI_Out(cli, "%-22s %u\n", "running", r->st.running);
 	VCLI_Out(cli, "%-22s %.6f\n", "oldest wait, s",
 	    (double)r->oldest_ns * 1e-9);
+	VCLI_Out(cli, "%-22s %s\n", "waits for",
+	    r->waits_for != NULL ? r->waits_for : "-");
 	VCLI_Out(cli, "%-22s %s\n", "dominant resource",
 	    resources[r->st.dominant]);
 	VCLI_Out(cli, "%-22s %.1f\n", "estimated cpu, us",

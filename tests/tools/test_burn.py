@@ -60,6 +60,16 @@ class Burn(Preloaded):
         self.end()
         self.assert_alive()
 
+    def test_all_slots_are_taken(self) -> None:
+        self.start(slots=1)
+        other = self.ask("b.example")
+        self.cli("debug.sandpaper.wait 1")
+        self.assertEqual(self.tenant("b.example")["waits_for"], "slot")
+        self.assertNotIn("waits_for", self.tenant("a.example"))
+        self.end()
+        self.assertEqual(self.status(other), 200)
+        self.assert_alive()
+
     def busiest(self) -> int:
         """Return the thread of the child that has had most CPU time."""
         mgt = self.process.pid

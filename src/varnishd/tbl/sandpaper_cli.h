@@ -34,6 +34,18 @@ CLI_CMD(SANDPAPER_SHOW,
 	" above the common level, divided by its weight. A tenant with a higher"
 	" account waits longer for its turn. The name of an unknown tenant is an"
 	" error.\n\n"
+	"  *waits for* is the reason why the tenant's first waiting request"
+	" waits. It is the first of these that holds:\n\n"
+	"  - ``limit``: the tenant is at its limit.\n"
+	"  - ``group``: another member of its group goes first, or the group is"
+	" at its limit.\n"
+	"  - ``net``: the interface still has enough to send, and the tenant's"
+	" dominant resource is net.\n"
+	"  - ``slot``: all slots are taken.\n"
+	"  - ``worker``: each core has a running request. A worker that is done"
+	" takes this one, or after 1 ms another worker does.\n"
+	"  - ``turn``: the policy lets others go first.\n\n"
+	"  If no request waits, it is ``-``, and JSON has no *waits_for*.\n\n"
 	"  ``-j`` selects JSON output, with the fields of sandpaper.list.\n\n"
 	"  Example: ``sandpaper.show shop``",
 	1, 2
