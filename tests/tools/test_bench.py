@@ -784,9 +784,11 @@ class Loadgen(unittest.TestCase):
             "host=a,path=/bytes/9,on=0.2,off=0.2",
             "host=b,path=/bytes/9,on=0.2,off=0.2,shift=0.2")
         found = json.loads(done.stdout.splitlines()[2])["groups"]
-        for i in range(1, 12, 2):  # the second 0.1 s of each time
-            counted = [g["slices"][i] > 0 for g in found]
-            self.assertEqual(counted, [i % 4 == 1, i % 4 == 3], i)
+        # Slices of 0.1 s.  A busy machine may take one whole time away.
+        for g, loads, rests in zip(found, (0, 2), (3, 1), strict=True):
+            times = [sum(g["slices"][i:i + 2]) for i in range(loads, 12, 4)]
+            self.assertGreater(sum(t > 0 for t in times), 1, g)
+            self.assertEqual(sum(g["slices"][rests:12:4]), 0, g)
 
     def test_each_so_many_requests_are_dear(self) -> None:
         answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
