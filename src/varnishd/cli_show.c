@@ -52,8 +52,8 @@ struct snapshot {
 };
 
 /*
- * Return why the tenant's first waiting request waits: the first reason that
- * holds, in the order of doc/internals/life.md.  Caller holds spd_lock().
+ * Return why the tenant's first waiting request waits.  If no other reason is
+ * true, the policy lets others go first.  Caller holds spd_lock().
  */
 static const char *
 snap_reason(const struct rel_node *first, enum rel_resource dominant,

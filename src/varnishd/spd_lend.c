@@ -15,8 +15,9 @@
 #include "spd.h"
 
 /*
- * Lend this worker's slot: give it back, and release another request.  The
- * request goes on.  For the policy, a wait counts as begun service on net.
+ * Lend this worker's slot, so that another request can be released.  The worker
+ * keeps its own request, which is about to wait.  For the policy, this request
+ * has now begun on net, whatever it waits for.
  */
 void
 spd_lend(void)
@@ -38,7 +39,8 @@ spd_lend(void)
 		spd_summon();
 }
 
-/* Retake a slot at once, even above W, if this worker has lent its slot. */
+/* Retake a slot at once if this worker has lent its slot, even if more than W
+ * are then taken. */
 void
 SPD_Rejoin(void)
 {

@@ -8,7 +8,7 @@
  */
 
 #define SPD_SLOTS_MAX		16384		/* bits in spd.slots */
-#define SPD_HARVEST		200000		/* ns between two looks */
+#define SPD_HARVEST		200000		/* ns between two looks, at least */
 #define SPD_NAP			1000000		/* ns, a sleep of the deputy */
 
 enum spd_address {			/* a better address is larger */

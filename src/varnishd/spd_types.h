@@ -196,7 +196,7 @@ struct spd_worker {
 	unsigned		magic;
 #define SPD_WORKER_MAGIC	0x5a9d3042
 	_Atomic int		slot;		/* -1: none */
-	unsigned		lent;		/* its slot, while it waits */
+	unsigned		lent;		/* 1: it has lent its slot */
 	unsigned		parsing;	/* counted in spd.parsers */
 	unsigned		parsed;		/* connections, in a row */
 	unsigned		turns;		/* tasks since Pool_Sumstat() */
