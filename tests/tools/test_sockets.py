@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import unittest
 from http.client import HTTPConnection
+from socket import SO_RCVBUF, SOL_SOCKET
 
 from preloaded import ROOT, TIMEOUT, Preloaded
 
@@ -12,6 +13,7 @@ LINK = 16_000_000  # bits/s
 PART = 300_000  # bytes: more than NIC_SHARE
 FILL = 200  # answers that count NIC_SHARE each: 26 s of LINK
 LARGE = 20_000_000  # bytes: more than sockets hold
+HOLDS = 1_000_000  # bytes: of the client's socket, which else grows to 32 MB
 VCL = """vcl 4.1;
 import std;
 backend none none;
@@ -50,6 +52,8 @@ class Sockets(Preloaded):
         for tenant in "ab":  # released whatever stands before the link
             self.cli(f"debug.sandpaper.cost {tenant}.example 1000 0")
         client = HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
+        client.connect()
+        client.sock.setsockopt(SOL_SOCKET, SO_RCVBUF, HOLDS)
         for n in range(FILL):
             client.request("GET", "/part",
                            headers={"Host": "ab"[n % 2] + ".example"})
