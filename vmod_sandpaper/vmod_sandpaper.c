@@ -164,11 +164,11 @@ top(VRT_CTX)
 
 /* All zero, and a note in the log, when there is no such tenant: -1 */
 static int
-ask(VRT_CTX, VCL_STRING tenant, struct spd_answer *a)
+ask(VRT_CTX, VCL_STRING tenant, struct spd_fields *f)
 {
 	char buf[NAME_SIZE];
 
-	memset(a, 0, sizeof *a);
+	memset(f, 0, sizeof *f);
 	if (NOT_CLIENT(ctx))
 		return (-1);
 	if (tenant == NULL || *tenant == '\0')
@@ -178,7 +178,7 @@ ask(VRT_CTX, VCL_STRING tenant, struct spd_answer *a)
 		    "vmod_sandpaper: This request has no tenant");
 		return (-1);
 	}
-	if (SPD_Ask(tenant, a) == 0)
+	if (SPD_Ask(tenant, f) == 0)
 		return (0);
 	VSLb(ctx->vsl, SLT_Notice, "vmod_sandpaper: Tenant \"%s\" is not known",
 	    tenant);
@@ -213,40 +213,44 @@ vmod_wait(VRT_CTX)
 VCL_DURATION
 vmod_estimate(VRT_CTX, VCL_STRING tenant, VCL_ENUM resource)
 {
-	struct spd_answer a;
+	struct spd_fields f;
+	int64_t ns;
 
-	(void)ask(ctx, tenant, &a);
+	(void)ask(ctx, tenant, &f);
 	if (resource == VENUM(cpu))
-		return (a.cpu);
-	if (resource == VENUM(net))
-		return (a.net);
-	assert(resource == VENUM(dominant));
-	return (vmax(a.cpu, a.net));
+		ns = f.estimate_cpu_ns;
+	else if (resource == VENUM(net))
+		ns = f.estimate_net_ns;
+	else {
+		assert(resource == VENUM(dominant));
+		ns = vmax(f.estimate_cpu_ns, f.estimate_net_ns);
+	}
+	return ((double)ns * 1e-9);
 }
 
 VCL_STRING
 vmod_dominant(VRT_CTX, VCL_STRING tenant)
 {
-	struct spd_answer a;
+	struct spd_fields f;
 
-	if (ask(ctx, tenant, &a))
+	if (ask(ctx, tenant, &f))
 		return ("");
-	return (a.net > a.cpu ? "net" : "cpu");
+	return (f.estimate_net_ns > f.estimate_cpu_ns ? "net" : "cpu");
 }
 
-#define QUESTION(type, name, field)				\
+#define QUESTION(type, name, field, unit)			\
 VCL_##type							\
 vmod_##name(VRT_CTX, VCL_STRING tenant)				\
 {								\
-	struct spd_answer a;					\
+	struct spd_fields f;					\
 								\
-	(void)ask(ctx, tenant, &a);				\
-	return ((VCL_##type)a.field);				\
+	(void)ask(ctx, tenant, &f);				\
+	return ((VCL_##type)f.field * unit);			\
 }
 
-QUESTION(INT, waiting, waiting)
-QUESTION(INT, running, running)
-QUESTION(REAL, share, share)
-QUESTION(REAL, weight, weight)
-QUESTION(DURATION, used_cpu, used_cpu)
-QUESTION(BYTES, used_bytes, bytes)
+QUESTION(INT, waiting, waiting, 1)
+QUESTION(INT, running, running, 1)
+QUESTION(REAL, share, share, 1)
+QUESTION(REAL, weight, weight, 1)
+QUESTION(DURATION, used_cpu, cpu_ns, 1e-9)
+QUESTION(BYTES, used_bytes, bytes, 1)

@@ -25,21 +25,6 @@
  * Copy the numbers
  */
 
-struct row {				/* a tenant */
-	char			name[TEN_NAME_MAX + 1];
-	char			group[TEN_NAME_MAX + 1];
-	struct rel_tenant_stat	st;
-	uint64_t		requests, refused, gone, shed, bytes;
-	int64_t			cpu_ns, wait_ns;
-	unsigned		queue_limit;
-	double			share;
-	int			is_new;		/* a new Host */
-	unsigned		new_seconds;	/* with good answers */
-	int64_t			oldest_ns;	/* wait of its oldest request */
-	const char		*waits_for;	/* NULL: none of its requests
-						 * waits */
-};
-
 struct snapshot {
 	const char		*policy;
 	enum spd_mode		mode;
@@ -48,72 +33,18 @@ struct snapshot {
 	uint64_t		rate, overflows;
 	struct spd_new_stat	news;
 	unsigned		rows;
-	struct row		*row;
+	struct spd_fields	*row;
 };
-
-/*
- * Return why the tenant's first waiting request waits.  If no other reason is
- * true, the policy lets others go first.  Caller holds spd_lock().
- */
-static const char *
-snap_reason(const struct rel_node *first, enum rel_resource dominant,
-    int64_t now)
-{
-	int64_t opens;
-
-	SPD_LOCKED();
-	if (first->state == REL_SHUT)
-		return ("limit");
-	if (first->state == REL_POOLED)
-		return ("group");
-	if (spd.mode == SPD_ON && dominant == REL_NET &&
-	    NIC_Closed(spd.nic, now, &opens))
-		return ("net");
-	if (spd.running >= spd.limit)
-		return ("slot");
-	return (spd_enough_run(now) ? "worker" : "turn");
-}
-
-/* Copy a tenant's numbers.  Caller holds spd_lock(). */
-static void
-snap_row(struct row *r, struct spd_tenant *t, int64_t now)
-{
-	const struct rel_node *first;
-
-	CHECK_OBJ_NOTNULL(t, SPD_TENANT_MAGIC);
-	SPD_LOCKED();
-	(void)snprintf(r->name, sizeof r->name, "%s", spd_name(t));
-	REL_TenantStat(spd.rel, t->rel, &r->st);
-	first = REL_TenantFirst(t->rel);
-	/* This request may have come after `now` */
-	if (first != NULL && first->arrival < now)
-		r->oldest_ns = now - first->arrival;
-	if (first != NULL)
-		r->waits_for = snap_reason(first, r->st.dominant, now);
-	r->share = REL_Share(spd.rel, t->rel);
-	(void)snprintf(r->group, sizeof r->group, "%s",
-	    t->group != NULL ? spd_name(t->group) : "");
-	r->is_new = NEW_Is(&t->newhost);
-	r->new_seconds = spd_new_seconds(t, now);
-	r->queue_limit = spd_waiting_limit(t);
-	r->requests = t->requests;
-	r->refused = t->refused;
-	r->gone = t->gone;
-	r->shed = t->shed;
-	r->bytes = t->bytes;
-	r->cpu_ns = t->cpu_ns;
-	r->wait_ns = t->wait_ns;
-}
 
 /* Order rows by CPU time, the most first, then by name. */
 static int
 row_cmp(const void *p1, const void *p2)
 {
-	const struct row *a = p1, *b = p2;
+	const struct spd_fields *a = p1, *b = p2;
 
 	if (a->cpu_ns != b->cpu_ns)
 		return (a->cpu_ns < b->cpu_ns ? 1 : -1);
-	return (strcmp(a->name, b->name));
+	return (strcmp(a->tenant, b->tenant));
 }
 
 /* Copy the state and all tenants' numbers.  The caller frees s->row. */
@@ -147,7 +78,7 @@ snap(struct snapshot *s)
 	s->closed_ns = NIC_ClosedTime(spd.nic, now);
 	for (u = 0; s->rows < space &&
 	    (rec = TEN_At(spd.tenants, u)) != NULL; u++) {
-		snap_row(&s->row[s->rows++], TEN_Host(rec), now);
+		spd_fields(TEN_Host(rec), now, &s->row[s->rows++]);
 		spd_pause(u);
 	}
 	spd_unlock();
@@ -159,40 +90,24 @@ snap(struct snapshot *s)
  */
 
 static const char * const modes[] = { SPD_MODE_NAMES };
-static const char * const resources[] = { "cpu", "net" };
-
-/* Return a part of the dominant resource as 0 to 1. */
-static double
-part(uint32_t p)
-{
-	return ((double)p / REL_PART_ONE);
-}
-
-/* Return the tenant's limit, 0 to 1.  1: no limit. */
-static double
-limit(const struct row *r)
-{
-	return (r->st.limit > 0 ? part(r->st.limit) : 1);
-}
-
 /* Print the tenant's group.  For a new Host, print its seconds with good
  * answers, and the seconds that it needs. */
 static void
-group_text(struct cli *cli, const struct row *r)
+group_text(struct cli *cli, const struct spd_fields *r)
 {
 
 	if (r->group[0] == '\0')
 		return;
 	VCLI_Out(cli, "  %s", r->group);
-	if (r->is_new)
-		VCLI_Out(cli, " %u of %d s", r->new_seconds, NEW_PROOF);
+	if (r->new_seconds >= 0)
+		VCLI_Out(cli, " %d of %d s", r->new_seconds, NEW_PROOF);
 }
 
 static void
 list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 {
 	const struct meter_source *src = spd.source;
-	const struct row *r;
+	const struct spd_fields *r;
 	unsigned u;
 
 	VCLI_Out(cli, "mode %s, policy %s, counter %s%s\n", modes[s->mode],
@@ -216,14 +131,13 @@ list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 	    "net_us", "dom", "requests", "cpu_s", "MB", "oldest_s", "group");
 	for (u = 0; u < s->rows && u < rows; u++) {
 		r = &s->row[u];
-		VCLI_Out(cli, "%-24s %6.3g %7u %7u %9.1f %9.1f %3s %10ju "
-		    "%10.3f %10.3f %8.3f", r->name,
-		    (double)r->st.weight / REL_WEIGHT_ONE, r->st.waiting,
-		    r->st.running, (double)r->st.estimate[REL_CPU] * 1e-3,
-		    (double)r->st.estimate[REL_NET] * 1e-3,
-		    resources[r->st.dominant], (uintmax_t)r->requests,
-		    (double)r->cpu_ns * 1e-9, (double)r->bytes * 1e-6,
-		    (double)r->oldest_ns * 1e-9);
+		VCLI_Out(cli, "%-24s %6.3g %7ju %7ju %9.1f %9.1f %3s %10ju "
+		    "%10.3f %10.3f %8.3f", r->tenant, r->weight,
+		    (uintmax_t)r->waiting, (uintmax_t)r->running,
+		    (double)r->estimate_cpu_ns * 1e-3,
+		    (double)r->estimate_net_ns * 1e-3, r->dominant,
+		    (uintmax_t)r->requests, (double)r->cpu_ns * 1e-9,
+		    (double)r->bytes * 1e-6, (double)r->oldest_ns * 1e-9);
 		group_text(cli, r);
 		VCLI_Out(cli, "\n");
 	}
@@ -243,56 +157,93 @@ patches_version(void)
 /* Print a JSON string.  VCLI_JSON_str() of Varnish 6.0 writes octal escapes,
  * which JSON does not have. */
 static void
-json_name(struct cli *cli, const char *name)
+json_string(struct cli *cli, const char *p)
 {
-	char b[6 * TEN_NAME_MAX + 1], *p = b;
 
-	for (; *name != '\0'; name++) {
-		if (*name == '"' || *name == '\\')
-			*p++ = '\\';
-		if ((unsigned char)*name < ' ')
-			p += sprintf(p, "\\u%04x", (unsigned char)*name);
+	VCLI_Out(cli, "\"");
+	for (; *p != '\0'; p++) {
+		if ((unsigned char)*p < ' ')
+			VCLI_Out(cli, "\\u%04x", (unsigned char)*p);
 		else
-			*p++ = *name;
+			VCLI_Out(cli, "%s%c",
+			    *p == '"' || *p == '\\' ? "\\" : "", *p);
 	}
-	*p = '\0';
-	VCLI_Out(cli, "\"%s\"", b);
+	VCLI_Out(cli, "\"");
+}
+
+/* Print a field as JSON: one function for each kind.  A field that says
+ * "none" is not printed. */
+static void
+json_NAME(struct cli *cli, const char *key, const char *v)
+{
+
+	if (*v == '\0')
+		return;
+	VCLI_Out(cli, ", \"%s\": ", key);
+	json_string(cli, v);
+}
+
+static void
+json_WORD(struct cli *cli, const char *key, const char *v)
+{
+
+	if (v != NULL)
+		json_NAME(cli, key, v);
+}
+
+static void
+json_NUMBER(struct cli *cli, const char *key, uint64_t v)
+{
+
+	VCLI_Out(cli, ", \"%s\": %ju", key, (uintmax_t)v);
+}
+
+static void
+json_REAL(struct cli *cli, const char *key, double v)
+{
+
+	VCLI_Out(cli, ", \"%s\": %.6g", key, v);
+}
+
+static void
+json_PART(struct cli *cli, const char *key, double v)
+{
+
+	VCLI_Out(cli, ", \"%s\": %.6f", key, v);
+}
+
+static void
+json_TIME(struct cli *cli, const char *key, int64_t ns)
+{
+
+	VCLI_Out(cli, ", \"%s\": %.9f", key, (double)ns * 1e-9);
+}
+
+static void
+json_COST(struct cli *cli, const char *key, int64_t ns)
+{
+
+	json_TIME(cli, key, ns);
+}
+
+static void
+json_PROOF(struct cli *cli, const char *key, int s)
+{
+
+	if (s >= 0)
+		json_NUMBER(cli, key, (uint64_t)s);
 }
 
 /* Print a tenant as a JSON object. */
 static void
-row_json(struct cli *cli, const struct row *r)
+row_json(struct cli *cli, const struct spd_fields *r)
 {
 
 	VCLI_Out(cli, "{\"tenant\": ");
-	json_name(cli, r->name);
-	if (*r->group) {
-		VCLI_Out(cli, ", \"group\": ");
-		json_name(cli, r->group);
-	}
-	if (r->is_new)
-		VCLI_Out(cli, ", \"new_seconds\": %u", r->new_seconds);
-	VCLI_Out(cli, ", \"weight\": %.6g, \"share\": %.6f, "
-	    "\"reservation\": %.6f, \"limit\": %.6f, "
-	    "\"queue_limit\": %u, \"waiting\": %u, "
-	    "\"running\": %u, \"dominant\": \"%s\", "
-	    "\"estimate_cpu_s\": %.9f, \"estimate_net_s\": %.9f, ",
-	    (double)r->st.weight / REL_WEIGHT_ONE, r->share,
-	    part(r->st.reservation), limit(r), r->queue_limit,
-	    r->st.waiting, r->st.running, resources[r->st.dominant],
-	    (double)r->st.estimate[REL_CPU] * 1e-9,
-	    (double)r->st.estimate[REL_NET] * 1e-9);
-	VCLI_Out(cli, "\"requests\": %ju, \"refused\": %ju, "
-	    "\"gone\": %ju, \"shed\": %ju, "
-	    "\"cpu_s\": %.9f, \"bytes\": %ju, "
-	    "\"waited_s\": %.9f, \"oldest_s\": %.6f, "
-	    "\"account_s\": %.9f", (uintmax_t)r->requests,
-	    (uintmax_t)r->refused, (uintmax_t)r->gone, (uintmax_t)r->shed,
-	    (double)r->cpu_ns * 1e-9, (uintmax_t)r->bytes,
-	    (double)r->wait_ns * 1e-9, (double)r->oldest_ns * 1e-9,
-	    (double)r->st.account * 1e-9);
-	if (r->waits_for != NULL)
-		VCLI_Out(cli, ", \"waits_for\": \"%s\"", r->waits_for);
+	json_string(cli, r->tenant);
+#define TENANT_FIELD(kind, name, key, label, counter, value)	\
+	json_##kind(cli, key, r->name);
+#include "tenant_fields.h"
 	VCLI_Out(cli, "}");
 }
 
@@ -366,50 +317,80 @@ cli_list_json(struct cli *cli, const char * const *av, void *priv)
 	list(cli, av, 1);
 }
 
+/* Print a field as text: one function for each kind. */
 static void
-show_text(struct cli *cli, const struct row *r)
+text_WORD(struct cli *cli, const char *label, const char *v)
 {
 
-	VCLI_Out(cli, "%-22s %s\n", "tenant", r->name);
-	VCLI_Out(cli, "%-22s %s\n", "group", *r->group ? r->group : "-");
-	if (r->is_new)
-		VCLI_Out(cli, "%-22s %u of %d s in the last %d s\n",
-		    "good answers", r->new_seconds, NEW_PROOF, NEW_WINDOW);
-	VCLI_Out(cli, "%-22s %.6g\n", "weight",
-	    (double)r->st.weight / REL_WEIGHT_ONE);
-	VCLI_Out(cli, "%-22s %.3f\n", "share", r->share);
-	VCLI_Out(cli, "%-22s %.3f\n", "reservation", part(r->st.reservation));
-	VCLI_Out(cli, "%-22s %.3f\n", "limit", limit(r));
-	VCLI_Out(cli, "%-22s %u\n", "queue limit", r->queue_limit);
-	VCLI_Out(cli, "%-22s %u\n", "waiting", r->st.waiting);
-	VCLI_Out(cli, "%-22s %u\n", "running", r->st.running);
-	VCLI_Out(cli, "%-22s %.6f\n", "oldest wait, s",
-	    (double)r->oldest_ns * 1e-9);
-	VCLI_Out(cli, "%-22s %s\n", "waits for",
-	    r->waits_for != NULL ? r->waits_for : "-");
-	VCLI_Out(cli, "%-22s %s\n", "dominant resource",
-	    resources[r->st.dominant]);
-	VCLI_Out(cli, "%-22s %.1f\n", "estimated cpu, us",
-	    (double)r->st.estimate[REL_CPU] * 1e-3);
-	VCLI_Out(cli, "%-22s %.1f\n", "estimated net, us",
-	    (double)r->st.estimate[REL_NET] * 1e-3);
-	VCLI_Out(cli, "%-22s %.1f\n", "account, us",
-	    (double)r->st.account * 1e-3);
-	VCLI_Out(cli, "%-22s %ju\n", "requests", (uintmax_t)r->requests);
-	VCLI_Out(cli, "%-22s %ju\n", "refused", (uintmax_t)r->refused);
-	VCLI_Out(cli, "%-22s %ju\n", "gone", (uintmax_t)r->gone);
-	VCLI_Out(cli, "%-22s %ju\n", "shed", (uintmax_t)r->shed);
-	VCLI_Out(cli, "%-22s %.6f\n", "cpu, s", (double)r->cpu_ns * 1e-9);
-	VCLI_Out(cli, "%-22s %ju\n", "bytes", (uintmax_t)r->bytes);
-	VCLI_Out(cli, "%-22s %.6f\n", "waited, s",
-	    (double)r->wait_ns * 1e-9);
+	VCLI_Out(cli, "%-22s %s\n", label, v != NULL ? v : "-");
+}
+
+static void
+text_NAME(struct cli *cli, const char *label, const char *v)
+{
+
+	text_WORD(cli, label, *v != '\0' ? v : NULL);
+}
+
+static void
+text_NUMBER(struct cli *cli, const char *label, uint64_t v)
+{
+
+	VCLI_Out(cli, "%-22s %ju\n", label, (uintmax_t)v);
+}
+
+static void
+text_REAL(struct cli *cli, const char *label, double v)
+{
+
+	VCLI_Out(cli, "%-22s %.6g\n", label, v);
+}
+
+static void
+text_PART(struct cli *cli, const char *label, double v)
+{
+
+	VCLI_Out(cli, "%-22s %.3f\n", label, v);
+}
+
+static void
+text_TIME(struct cli *cli, const char *label, int64_t ns)
+{
+
+	VCLI_Out(cli, "%-22s %.6f\n", label, (double)ns * 1e-9);
+}
+
+static void
+text_COST(struct cli *cli, const char *label, int64_t ns)
+{
+
+	VCLI_Out(cli, "%-22s %.1f\n", label, (double)ns * 1e-3);
+}
+
+static void
+text_PROOF(struct cli *cli, const char *label, int s)
+{
+
+	if (s >= 0)
+		VCLI_Out(cli, "%-22s %d of %d s in the last %d s\n", label, s,
+		    NEW_PROOF, NEW_WINDOW);
+}
+
+static void
+show_text(struct cli *cli, const struct spd_fields *r)
+{
+
+	text_WORD(cli, "tenant", r->tenant);
+#define TENANT_FIELD(kind, name, key, label, counter, value)	\
+	text_##kind(cli, label, r->name);
+#include "tenant_fields.h"
 }
 
 static void
 show(struct cli *cli, const char * const *av, int json)
 {
 	struct spd_tenant *t;
-	struct row r;
+	struct spd_fields r;
 	const char *name = av[2];
 
 	if (json && av[3] != NULL)
@@ -420,7 +401,7 @@ show(struct cli *cli, const char * const *av, int json)
 	spd_lock();
 	t = spd_tenant_find(name, strlen(name));
 	if (t != NULL)
-		snap_row(&r, t, METER_Now());
+		spd_fields(t, METER_Now(), &r);
 	spd_unlock();
 	if (t == NULL) {
 		VCLI_Out(cli, "Tenant \"%s\" is not known: it had no "

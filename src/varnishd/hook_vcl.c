@@ -166,31 +166,17 @@ SPD_VclUse(const struct vcl *vcl)
  * Questions
  */
 
-/* Fill in the tenant's numbers.  Returns -1 if there is no such tenant. */
+/* Copy the tenant's fields.  Returns -1 if there is no such tenant. */
 int
-SPD_Ask(const char *name, struct spd_answer *a)
+SPD_Ask(const char *name, struct spd_fields *f)
 {
-	struct rel_tenant_stat st;
 	struct spd_tenant *t;
 
-	memset(a, 0, sizeof *a);
+	memset(f, 0, sizeof *f);
 	spd_lock();
 	t = spd_tenant_find(name, strlen(name));
-	if (t == NULL) {
-		spd_unlock();
-		return (-1);
-	}
-	REL_TenantStat(spd.rel, t->rel, &st);
-	a->cpu = (double)st.estimate[REL_CPU] * 1e-9;
-	a->net = (double)st.estimate[REL_NET] * 1e-9;
-	a->waiting = st.waiting;
-	a->running = st.running;
-	a->weight = (double)st.weight / REL_WEIGHT_ONE;
-	a->share = REL_Share(spd.rel, t->rel);
-	a->used_cpu = (double)t->cpu_ns * 1e-9;
-	a->bytes = t->bytes;
-	a->waited = (double)t->wait_ns * 1e-9;
-	a->requests = t->requests;
+	if (t != NULL)
+		spd_fields(t, METER_Now(), f);
 	spd_unlock();
-	return (0);
+	return (t != NULL ? 0 : -1);
 }

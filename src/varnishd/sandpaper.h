@@ -52,6 +52,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "spd_fields.h"
+
 struct vcl;
 struct req;
 struct spd_map;
@@ -86,23 +88,9 @@ void SPD_MapUnknown(struct spd_map *, int own);
  * Numbers of a tenant or a request
  */
 
-struct spd_answer {
-	double		cpu;		/* s on cpu, estimate */
-	double		net;		/* s on net, estimate */
-	unsigned	waiting;	/* requests */
-	unsigned	running;	/* requests */
-	double		weight;
-	double		share;		/* 0 to 1, see REL_Share() */
-	/* Since the tenant was first seen */
-	double		used_cpu;	/* s of CPU time */
-	uint64_t	bytes;		/* sent to clients */
-	double		waited;		/* s, all requests */
-	uint64_t	requests;	/* done */
-};
-
 /* Name of the request's tenant, in buf, or NULL: it passed no gate */
 const char *SPD_ReqTenant(const struct req *, char *buf, size_t len);
 double SPD_ReqWait(const struct req *);		/* s; 0: it passed no gate */
-int SPD_Ask(const char *tenant, struct spd_answer *);	/* -1: unknown */
+int SPD_Ask(const char *tenant, struct spd_fields *);	/* -1: unknown */
 
 #endif

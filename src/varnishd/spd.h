@@ -222,6 +222,10 @@ struct req *spd_release(int64_t now, int slot, int64_t *when);	/* locked */
 void spd_take_out(struct rel_node *, int64_t now);	/* locked */
 int spd_enough_run(int64_t now);		/* locked */
 
+/* spd_fields.c */
+void spd_fields(struct spd_tenant *, int64_t now, struct spd_fields *);
+						/* locked */
+
 /* spd_poll.c */
 void spd_poll_init(void);
 void spd_harvest(int timeout_ms);

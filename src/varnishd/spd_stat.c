@@ -92,30 +92,23 @@ stat_make(const struct spd_mapped *tenant, unsigned n)
 }
 
 /*
- * Copy a tenant's numbers to *vsc.  Returns 0 if the record has another tenant
+ * Copy a tenant's counters to *vsc.  Returns 0 if the record has another tenant
  * by now, or none.  Caller holds spd_lock().
  */
 static int
 stat_copy(const struct spd_mapped *of, struct VSC_sandpaper_tenant *vsc)
 {
-	struct spd_tenant *t = of->tenant;
-	struct rel_tenant_stat st;
+	struct spd_fields f;
 
 	SPD_LOCKED();
-	if (TEN_OfHost(t)->generation != of->generation)
+	if (TEN_OfHost(of->tenant)->generation != of->generation)
 		return (0);
-	REL_TenantStat(spd.rel, t->rel, &st);
-	vsc->waiting = st.waiting;
-	vsc->running = st.running;
-	vsc->requests = t->requests;
-	vsc->refused = t->refused;
-	vsc->gone = t->gone;
-	vsc->shed = t->shed;
-	vsc->cpu_ns = (uint64_t)t->cpu_ns;
-	vsc->bytes = t->bytes;
-	vsc->wait_ns = (uint64_t)t->wait_ns;
-	vsc->estimate_cpu_ns = (uint64_t)st.estimate[REL_CPU];
-	vsc->estimate_net_ns = (uint64_t)st.estimate[REL_NET];
+	spd_fields(of->tenant, METER_Now(), &f);
+#define COPY_COUNTER(name)	vsc->name = (uint64_t)f.name;
+#define COPY_NO(name)
+#define TENANT_FIELD(kind, name, key, label, counter, value)	\
+	COPY_##counter(name)
+#include "tenant_fields.h"
 	return (1);
 }
 

@@ -1,0 +1,89 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Copy a tenant's fields, as the table tenant_fields.h says.
+ *
+ * The lock guards the tenants' records and the releaser.
+ */
+
+#include "config.h"
+
+#include <string.h>
+
+#include "spd.h"
+
+static const char * const resources[] = { "cpu", "net" };
+
+/* Return how long the tenant's oldest request has waited, ns.  Caller holds
+ * spd_lock(). */
+static int64_t
+spd_oldest(const struct spd_tenant *t, int64_t now)
+{
+	const struct rel_node *first = REL_TenantFirst(t->rel);
+
+	SPD_LOCKED();
+	/* This request may have come after `now` */
+	return (first != NULL && first->arrival < now ?
+	    now - first->arrival : 0);
+}
+
+/*
+ * Return why the tenant's first waiting request waits, or NULL if none waits.
+ * If no other reason is true, the policy lets others go first.  Caller holds
+ * spd_lock().
+ */
+static const char *
+spd_waits_for(const struct spd_tenant *t, enum rel_resource dominant,
+    int64_t now)
+{
+	const struct rel_node *first = REL_TenantFirst(t->rel);
+	int64_t opens;
+
+	SPD_LOCKED();
+	if (first == NULL)
+		return (NULL);
+	if (first->state == REL_SHUT)
+		return ("limit");
+	if (first->state == REL_POOLED)
+		return ("group");
+	if (spd.mode == SPD_ON && dominant == REL_NET &&
+	    NIC_Closed(spd.nic, now, &opens))
+		return ("net");
+	if (spd.running >= spd.limit)
+		return ("slot");
+	return (spd_enough_run(now) ? "worker" : "turn");
+}
+
+#define SET_NAME(m, v)		set_name(f->m, v)
+#define SET_WORD(m, v)		f->m = v
+#define SET_NUMBER(m, v)	f->m = v
+#define SET_REAL(m, v)		f->m = v
+#define SET_PART(m, v)		f->m = v
+#define SET_COST(m, v)		f->m = v
+#define SET_TIME(m, v)		f->m = v
+#define SET_PROOF(m, v)		f->m = v
+
+/* Copy a tenant's name, at most TEN_NAME_MAX bytes. */
+static void
+set_name(char *to, const char *name)
+{
+	size_t l = strlen(name);
+
+	assert(l <= TEN_NAME_MAX);
+	memcpy(to, name, l + 1);
+}
+
+/* Copy a tenant's fields.  Caller holds spd_lock(). */
+void
+spd_fields(struct spd_tenant *t, int64_t now, struct spd_fields *f)
+{
+	struct rel_tenant_stat st;
+
+	CHECK_OBJ_NOTNULL(t, SPD_TENANT_MAGIC);
+	SPD_LOCKED();
+	SET_NAME(tenant, spd_name(t));
+	REL_TenantStat(spd.rel, t->rel, &st);
+#define TENANT_FIELD(kind, name, key, label, counter, value)	\
+	SET_##kind(name, (value));
+#include "tenant_fields.h"
+}

@@ -1,0 +1,50 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The fields of a tenant besides its name, in the order in which
+ * sandpaper.show prints them.
+ *
+ * From this table come struct spd_fields, which VCL functions read, the text
+ * and JSON of the CLI, and the counters SANDPAPER_TENANT.*.  A line has:
+ *  - kind: the C type, and how it is printed: see cli_show.c
+ *  - name: the member of struct spd_fields
+ *  - key: in JSON
+ *  - label: in text
+ *  - COUNTER if VSC_sandpaper_tenant.vsc has a counter of this name, else NO
+ *  - value: t is the tenant, st what the releaser says of it, and now the time
+ */
+
+TENANT_FIELD(NAME, group, "group", "group", NO,
+    t->group != NULL ? spd_name(t->group) : "")
+TENANT_FIELD(PROOF, new_seconds, "new_seconds", "good answers", NO,
+    NEW_Is(&t->newhost) ? (int)spd_new_seconds(t, now) : -1)
+TENANT_FIELD(REAL, weight, "weight", "weight", NO,
+    (double)st.weight / REL_WEIGHT_ONE)
+TENANT_FIELD(PART, share, "share", "share", NO, REL_Share(spd.rel, t->rel))
+TENANT_FIELD(PART, reservation, "reservation", "reservation", NO,
+    (double)st.reservation / REL_PART_ONE)
+TENANT_FIELD(PART, limit, "limit", "limit", NO,
+    st.limit > 0 ? (double)st.limit / REL_PART_ONE : 1)
+TENANT_FIELD(NUMBER, queue_limit, "queue_limit", "queue limit", NO,
+    spd_waiting_limit(t))
+TENANT_FIELD(NUMBER, waiting, "waiting", "waiting", COUNTER, st.waiting)
+TENANT_FIELD(NUMBER, running, "running", "running", COUNTER, st.running)
+TENANT_FIELD(WORD, dominant, "dominant", "dominant resource", NO,
+    resources[st.dominant])
+TENANT_FIELD(COST, estimate_cpu_ns, "estimate_cpu_s", "estimated cpu, us",
+    COUNTER, st.estimate[REL_CPU])
+TENANT_FIELD(COST, estimate_net_ns, "estimate_net_s", "estimated net, us",
+    COUNTER, st.estimate[REL_NET])
+TENANT_FIELD(NUMBER, requests, "requests", "requests", COUNTER, t->requests)
+TENANT_FIELD(NUMBER, refused, "refused", "refused", COUNTER, t->refused)
+TENANT_FIELD(NUMBER, gone, "gone", "gone", COUNTER, t->gone)
+TENANT_FIELD(NUMBER, shed, "shed", "shed", COUNTER, t->shed)
+TENANT_FIELD(TIME, cpu_ns, "cpu_s", "cpu, s", COUNTER, t->cpu_ns)
+TENANT_FIELD(NUMBER, bytes, "bytes", "bytes", COUNTER, t->bytes)
+TENANT_FIELD(TIME, wait_ns, "waited_s", "waited, s", COUNTER, t->wait_ns)
+TENANT_FIELD(TIME, oldest_ns, "oldest_s", "oldest wait, s", NO,
+    spd_oldest(t, now))
+TENANT_FIELD(COST, account_ns, "account_s", "account, us", NO, st.account)
+TENANT_FIELD(WORD, waits_for, "waits_for", "waits for", NO,
+    spd_waits_for(t, st.dominant, now))
+#undef TENANT_FIELD
