@@ -26,8 +26,7 @@ cli_freeze(struct cli *cli, const char * const *av, void *priv)
 	(void)av;
 	(void)priv;
 	spd_lock();
-	spd.frozen = 1;
-	spd.steps = 0;
+	spd_freeze(1);
 	spd_unlock();
 }
 
@@ -39,7 +38,7 @@ cli_thaw(struct cli *cli, const char * const *av, void *priv)
 	(void)av;
 	(void)priv;
 	spd_lock();
-	spd.frozen = 0;
+	spd_freeze(0);
 	spd_unlock();
 	spd_dispatch();
 }
@@ -53,7 +52,7 @@ cli_step(struct cli *cli, const char * const *av, void *priv)
 	if (av[2] != NULL && spd_cli_number(cli, av[2], 1, 1000000, &n))
 		return;
 	spd_lock();
-	spd.steps += (unsigned)n;
+	spd_step((unsigned)n);
 	spd_unlock();
 	spd_dispatch();
 }
@@ -69,7 +68,7 @@ cli_wait(struct cli *cli, const char * const *av, void *priv)
 		return;
 	for (i = 0; i < 5000; i++) {
 		spd_lock();
-		waiting = REL_Waiting(spd.rel);
+		waiting = REL_Waiting(spd_rel);
 		spd_unlock();
 		if (waiting == n)
 			return;
@@ -120,7 +119,7 @@ cli_slots(struct cli *cli, const char * const *av, void *priv)
 	if (spd_cli_number(cli, av[2], 0, SPD_SLOTS_MAX, &n))
 		return;
 	spd_lock();
-	spd.slots_max = (unsigned)n;
+	spd_cap_slots((unsigned)n);
 	spd_unlock();
 	spd_dispatch();
 }
@@ -139,7 +138,7 @@ cli_fail(struct cli *cli, const char * const *av, void *priv)
 		u <<= 1;
 	}
 	spd_lock();
-	spd.fail_next = fail_next;
+	spd_fail(fail_next);
 	spd_unlock();
 }
 

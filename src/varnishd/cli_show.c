@@ -29,8 +29,9 @@ struct snapshot {
 	const char		*policy;
 	enum spd_mode		mode;
 	unsigned		slots, running, lent, waiting, tenants;
-	int64_t			residual, closed_ns, backlog;
-	uint64_t		rate, overflows;
+	int64_t			residual;
+	uint64_t		overflows;
+	struct spd_link_stat	net;
 	struct spd_new_stat	news;
 	unsigned		rows;
 	struct spd_fields	*row;
@@ -57,27 +58,25 @@ snap(struct snapshot *s)
 
 	memset(s, 0, sizeof *s);
 	spd_lock();
-	space = TEN_Count(spd.tenants) + 64;
+	space = TEN_Count(spd_tenants) + 64;
 	spd_unlock();
 	s->row = calloc(space, sizeof *s->row);
 	AN(s->row);
 	spd_lock();
-	s->policy = REL_PolicyName(REL_GetPolicy(spd.rel));
-	s->mode = spd.mode;
-	s->slots = spd.limit;
-	s->running = spd.running;
-	s->lent = spd.lent;
-	s->waiting = REL_Waiting(spd.rel);
-	s->tenants = TEN_Count(spd.tenants);
-	s->overflows = TEN_Overflows(spd.tenants);
+	s->policy = REL_PolicyName(REL_GetPolicy(spd_rel));
+	s->mode = spd_set.mode;
+	s->slots = spd_slots();
+	s->running = spd_running();
+	s->lent = spd_lent();
+	s->waiting = REL_Waiting(spd_rel);
+	s->tenants = TEN_Count(spd_tenants);
+	s->overflows = TEN_Overflows(spd_tenants);
 	spd_new_stat(&s->news);
-	s->residual = spd.residual;
-	s->rate = NIC_Rate(spd.nic);
+	s->residual = spd_residual();
 	now = METER_Now();
-	s->backlog = NIC_Backlog(spd.nic, now);
-	s->closed_ns = NIC_ClosedTime(spd.nic, now);
+	spd_link_stat(&s->net, now);
 	for (u = 0; s->rows < space &&
-	    (rec = TEN_At(spd.tenants, u)) != NULL; u++) {
+	    (rec = TEN_At(spd_tenants, u)) != NULL; u++) {
 		spd_fields(TEN_Host(rec), now, &s->row[s->rows++]);
 		spd_pause(u);
 	}
@@ -106,7 +105,7 @@ group_text(struct cli *cli, const struct spd_fields *r)
 static void
 list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 {
-	const struct meter_source *src = spd.source;
+	const struct meter_source *src = spd_source();
 	const struct spd_fields *r;
 	unsigned u;
 
@@ -118,8 +117,8 @@ list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 	    s->waiting, s->tenants, (uintmax_t)s->overflows);
 	VCLI_Out(cli, "net rate %.3f Mbit/s, backlog %.1f kB, held %.3f s, "
 	    "cpu outside of workers %.1f us per request\n",
-	    (double)s->rate * 1e-6, (double)s->backlog * 1e-3,
-	    (double)s->closed_ns * 1e-9, (double)s->residual * 1e-3);
+	    (double)s->net.rate * 1e-6, (double)s->net.backlog * 1e-3,
+	    (double)s->net.closed_ns * 1e-9, (double)s->residual * 1e-3);
 	VCLI_Out(cli, "security patches: %s\n\n", SPD_SECURITY_PATCHES);
 	if (s->news.hosts > 0)
 		VCLI_Out(cli, "new Hosts %u, with good answers %u%s, "
@@ -251,7 +250,7 @@ static void
 list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
     unsigned rows)
 {
-	const struct meter_source *src = spd.source;
+	const struct meter_source *src = spd_source();
 	unsigned u;
 
 	VCLI_JSON_begin(cli, 2, av);
@@ -264,8 +263,8 @@ list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
 	    (uintmax_t)s->overflows);
 	VCLI_Out(cli, "\"residual_ns\": %jd, \"nic_rate_bps\": %ju, "
 	    "\"nic_backlog_bytes\": %jd, \"nic_held_s\": %.6f,\n",
-	    (intmax_t)s->residual, (uintmax_t)s->rate, (intmax_t)s->backlog,
-	    (double)s->closed_ns * 1e-9);
+	    (intmax_t)s->residual, (uintmax_t)s->net.rate, (intmax_t)s->net.backlog,
+	    (double)s->net.closed_ns * 1e-9);
 	VCLI_Out(cli, "\"new_hosts\": %u, \"new_hosts_with_good_answers\": %u, "
 	    "\"proven_hosts\": %u, \"many_new_hosts\": %s,\n", s->news.hosts,
 	    s->news.evident, s->news.proven,

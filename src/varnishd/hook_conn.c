@@ -100,7 +100,7 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	spd_me.conn = NULL;
 	c = NULL;
-	if (spd.mode != SPD_OFF)
+	if (spd_set.mode != SPD_OFF)
 		c = spd_conn(req->sp);
 	else if (spd_me.magic == SPD_WORKER_MAGIC && METER_Cheap(spd_me.meter))
 		METER_Drop(spd_me.meter);	/* no tenant pays */
@@ -124,7 +124,7 @@ SPD_First(struct req *req)
 {
 	struct spd_conn *c;
 
-	if (spd.mode == SPD_OFF)
+	if (spd_set.mode == SPD_OFF)
 		return;
 	c = spd_conn(req->sp);
 	if (c == NULL)
@@ -241,7 +241,7 @@ spd_accepted(const struct worker *wrk)
 		spd_lock();
 		spd_turn_to(me, NULL, now);
 		may = spd_nobody_may(now) || spd_pool_ends(wrk->pool);
-		spd.vsc->accept_naps += !may;
+		spd_vsc->accept_naps += !may;
 		spd_unlock();
 		if (may)
 			return;
@@ -256,7 +256,7 @@ SPD_Accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 {
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
-	if (spd.mode == SPD_OFF)
+	if (spd_set.mode == SPD_OFF)
 		return (0);
 	spd_accept(wrk, make, arg, len);
 	spd_accepted(wrk);
@@ -272,7 +272,7 @@ SPD_Ready(struct sess *sp, struct pool_task *tp)
 {
 	struct spd_conn *c;
 
-	if (spd.mode == SPD_OFF)
+	if (spd_set.mode == SPD_OFF)
 		return (0);
 	c = spd_conn(sp);
 	if (c == NULL)

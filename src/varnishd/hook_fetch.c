@@ -20,6 +20,18 @@
 
 #include "spd.h"
 
+SPD_STATIC unsigned fetches;		/* waiting for a thread, or running;
+					 * locked */
+
+/* Return the number of fetches.  Caller holds spd_lock(). */
+unsigned
+spd_fetches(void)
+{
+
+	SPD_LOCKED();
+	return (fetches);
+}
+
 /* Return the tenant of the request that fetches, or NULL. */
 static struct spd_tenant *
 spd_fetcher(const struct req *req)
@@ -42,15 +54,15 @@ spd_fetch_count(struct busyobj *bo)
 	spd_lock();
 	if (t != NULL) {
 		liable = spd_new_liable(t);
-		full = spd.mode == SPD_ON && spd_exceeds_new(&e, t,
+		full = spd_set.mode == SPD_ON && spd_exceeds_new(&e, t,
 		    "fetches (see sandpaper_fetch_limit)", t->fetches,
 		    liable->fetches, spd_fetch_limit());
 	}
 	if (full) {
 		SPD_COUNT(t, refused, 1);
-		spd.vsc->refused++;
+		spd_vsc->refused++;
 	} else {
-		spd.fetches++;
+		fetches++;
 		if (t != NULL)
 			t->fetches++;
 		if (liable == t)
@@ -74,8 +86,8 @@ spd_fetch_uncount(const struct busyobj *bo)
 	struct spd_tenant *liable = (void *)(uintptr_t)bo->sandpaper[1];
 
 	SPD_LOCKED();
-	AN(spd.fetches);
-	spd.fetches--;
+	AN(fetches);
+	fetches--;
 	CHECK_OBJ_ORNULL(t, SPD_TENANT_MAGIC);
 	if (t != NULL) {
 		AN(t->fetches);
@@ -123,11 +135,11 @@ SPD_FetchEnd(const struct busyobj *bo)
 	struct spd_tenant *t;
 	int64_t lap;
 
-	lap = spd_lap(me, 1) + spd.residual;
+	lap = spd_lap(me, 1) + spd_residual();
 	spd_lock();
-	spd.vsc->fetches++;
+	spd_vsc->fetches++;
 	spd_sum_laps(me);
-	spd.nrequests++;
+	spd_residual_count();
 	t = spd_fetch_uncount(bo);
 	if (t != NULL)
 		spd_charge(t, lap, 0, METER_Now());

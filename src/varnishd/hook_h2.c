@@ -4,7 +4,7 @@
  * Hooks of HTTP/2: a stream is a request without a connection of its own.
  *
  * The session's thread parses and enqueues its streams.  It holds no slot and
- * runs no stream.  The lock guards the releaser and spd.h2_sessions.
+ * runs no stream.  The lock guards the releaser and h2_sessions.
  */
 
 #include "config.h"
@@ -13,6 +13,17 @@
 #include <stdlib.h>
 
 #include "spd.h"
+
+static unsigned h2_sessions;		/* threads of HTTP/2 sessions; locked */
+
+/* Return the number of HTTP/2 sessions.  Caller holds spd_lock(). */
+unsigned
+spd_h2_sessions(void)
+{
+
+	SPD_LOCKED();
+	return (h2_sessions);
+}
 
 /*
  * Let the session's thread wait for `wait` ns after it refused a stream.  The
@@ -38,7 +49,7 @@ SPD_Stream(struct worker *wrk, struct req *req, enum task_prio prio)
 	struct spd_excess e;
 	int64_t wait;
 
-	if (spd.mode == SPD_OFF)
+	if (spd_set.mode == SPD_OFF)
 		return (Pool_Task(wrk->pool, SPD_TASK(req), prio));
 	if (prio == TASK_QUEUE_REQ && WRK_ReqPoolFail())
 		return (-1);
@@ -87,6 +98,6 @@ SPD_H2Session(int d)
 	spd_lock();
 	if (me->magic == SPD_WORKER_MAGIC)
 		spd_turn_to(me, NULL, METER_Now());
-	spd.h2_sessions += (unsigned)d;
+	h2_sessions += (unsigned)d;
 	spd_unlock();
 }

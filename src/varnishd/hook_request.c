@@ -62,7 +62,7 @@ SPD_Gate(struct worker *wrk, struct req *req)
 	struct spd_excess e;
 	struct spd_conn *conn;
 
-	conn = spd.mode == SPD_OFF ? NULL : spd_conn(req->sp);
+	conn = spd_set.mode == SPD_OFF ? NULL : spd_conn(req->sp);
 	if (conn == NULL) {
 		spd_parsed();
 		return (SPD_GATE_OPEN);
@@ -123,11 +123,10 @@ spd_bury(struct spd_worker *me, struct req *req)
 	if (n->state == REL_RUNNING) {
 		t = spd_tenant_rel(n->tenant);
 		SPD_COUNT(t, gone, 1);
-		(void)NIC_Correct(spd.nic, SPD_FLAGS(n) >> SPD_COUNTED_SHIFT,
-		    0, now);
-		REL_Complete(spd.rel, n, 0, REL_SCALE_ONE, now);
+		spd_link_correct(n, 0, now);
+		REL_Complete(spd_rel, n, 0, REL_SCALE_ONE, now);
 		spd_charge(t, (int64_t)SPD_CPU(n) << 4, 0, now);
-		spd.vsc->cancelled++;
+		spd_vsc->cancelled++;
 	}
 	spd_runs(me, NULL);
 	spd_unlock();
@@ -256,9 +255,9 @@ static uint32_t
 spd_scale(uint32_t flags)
 {
 
-	if (!(flags & SPD_F_DRAWN) || spd.sample <= 0)
+	if (!(flags & SPD_F_DRAWN) || spd_set.sample <= 0)
 		return (REL_SCALE_ONE);
-	return ((uint32_t)(REL_SCALE_ONE / spd.sample));
+	return ((uint32_t)(REL_SCALE_ONE / spd_set.sample));
 }
 
 /*
@@ -313,7 +312,7 @@ spd_cpu(struct spd_worker *me, const struct rel_node *n, int drawn,
 		me->unmeasured += cpu;
 		return (cpu);
 	}
-	cpu = lap + spd.residual + spd_take_owed(me);
+	cpu = lap + spd_residual() + spd_take_owed(me);
 	if (METER_Cheap(me->meter) || drawn)
 		cpu += (int64_t)SPD_CPU(n) << 4;
 	if (!drawn)
@@ -333,29 +332,26 @@ spd_done(struct rel_node *n, const struct spd_spent *s, int64_t now)
 	int64_t cost;
 
 	SPD_LOCKED();
-	spd.nrequests++;
+	spd_residual_count();
 	if (!(SPD_FLAGS(n) & SPD_F_SLOW))
-		(void)NIC_Correct(spd.nic,
-		    SPD_FLAGS(n) >> SPD_COUNTED_SHIFT, s->wire, now);
-	cost = ACC_Settle(&t->account, s->cpu / spd.cores, s->net);
+		spd_link_correct(n, s->wire, now);
+	cost = ACC_Settle(&t->account, s->cpu / spd_set.cores, s->net);
 	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
 		cost = vmax(t->fixed[REL_CPU], t->fixed[REL_NET]);
 	/* A request that was measured only because it was drawn stands for 1/p
 	 * requests.  Other requests stand for themselves. */
-	REL_Complete(spd.rel, n, cost, ACC_Scale(&t->account, s->measured &&
+	REL_Complete(spd_rel, n, cost, ACC_Scale(&t->account, s->measured &&
 	    !s->dear ? spd_scale(SPD_FLAGS(n)) : REL_SCALE_ONE), now);
 	spd_pay(t, now);
-	if (s->measured)
-		ACC_Sample(&spd.costs, &t->key, REL_CPU, s->cpu);
-	ACC_Sample(&spd.costs, &t->key, REL_NET, (int64_t)s->wire);
+	spd_sample(t, s->measured ? s->cpu : -1, (int64_t)s->wire);
 	SPD_COUNT(t, requests, 1);
 	spd_new_answer(t, (SPD_FLAGS(n) & SPD_F_GOOD) != 0, now);
 	spd_estimate(t);
 	SPD_COUNT(t, cpu_ns, s->cpu);
 	SPD_COUNT(t, bytes, s->bytes);
 	SPD_COUNT(t, wait_ns, SPD_WAIT(n));
-	spd.vsc->completed++;
-	spd.vsc->measured += (unsigned)s->measured;
+	spd_vsc->completed++;
+	spd_vsc->measured += (unsigned)s->measured;
 }
 
 /* Measure, log and settle the request that ran on this worker. */
@@ -373,7 +369,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 		return;
 	now = METER_Now();
 	s.drawn = (SPD_FLAGS(n) & SPD_F_DRAWN) != 0;
-	s.dear = now - me->began > ACC_DEAR * me->charge * spd.cores;
+	s.dear = now - me->began > ACC_DEAR * me->charge * spd_set.cores;
 	lap = spd_lap(me, s.drawn || s.dear);
 	s.measured = lap >= 0;
 	s.bytes = spd_bytes(me, req, SPD_FLAGS(n));

@@ -49,7 +49,7 @@ map_record(const struct map_tenant *mt)
 static struct spd_tenant *
 map_room(const struct map_tenant *mt, unsigned without)
 {
-	unsigned u, n = without > 0 ? 0 : TEN_Count(spd.tenants);
+	unsigned u, n = without > 0 ? 0 : TEN_Count(spd_tenants);
 	struct spd_tenant *t;
 
 	t = map_record(mt);
@@ -82,10 +82,10 @@ map_pin(const struct spd_map *m)
 			without++;
 			continue;
 		}
-		TEN_Pin(spd.tenants, TEN_OfHost(t), 1);
+		TEN_Pin(spd_tenants, TEN_OfHost(t), 1);
 		t->map = m;
-		REL_SetWeight(spd.rel, t->rel, mt->weight);
-		REL_SetLimits(spd.rel, t->rel, map_part(mt->reservation),
+		REL_SetWeight(spd_rel, t->rel, mt->weight);
+		REL_SetLimits(spd_rel, t->rel, map_part(mt->reservation),
 		    map_part(mt->limit), METER_Now());
 		t->queue_limit = mt->queue_limit;
 		spd_new_end(t);
@@ -97,7 +97,7 @@ map_pin(const struct spd_map *m)
 		if (t == NULL)
 			continue;
 		t->group = mt->group == NULL ? NULL : mt->group->pinned;
-		REL_SetGroup(spd.rel, t->rel, t->group == NULL ? NULL :
+		REL_SetGroup(spd_rel, t->rel, t->group == NULL ? NULL :
 		    t->group->rel, METER_Now());
 	}
 	spd_unlock();
@@ -123,14 +123,14 @@ map_unpin(const struct spd_map *m)
 		if (t == NULL || t->map != m)
 			continue;
 		t->map = NULL;
-		TEN_Pin(spd.tenants, TEN_OfHost(t), 0);
-		REL_SetWeight(spd.rel, t->rel, REL_WEIGHT_ONE);
-		REL_SetLimits(spd.rel, t->rel, 0, 0, METER_Now());
+		TEN_Pin(spd_tenants, TEN_OfHost(t), 0);
+		REL_SetWeight(spd_rel, t->rel, REL_WEIGHT_ONE);
+		REL_SetLimits(spd_rel, t->rel, 0, 0, METER_Now());
 		t->queue_limit = 0;
 		t->group = NULL;
 		spd_new_begin(t);
 		if (t->group == NULL)
-			REL_SetGroup(spd.rel, t->rel, NULL, METER_Now());
+			REL_SetGroup(spd_rel, t->rel, NULL, METER_Now());
 	}
 	spd_unlock();
 }

@@ -80,8 +80,7 @@ SPD_Piped(const struct req *req, uint64_t out)
 	spd_lock();
 	spd_sum_laps(me);
 	SPD_COUNT(t, bytes, out - me->piped);
-	(void)NIC_Release(spd.nic, (uint32_t)vmin_t(uint64_t, wire,
-	    UINT32_MAX >> SPD_COUNTED_SHIFT), now);
+	(void)spd_link_release((int64_t)wire, now);
 	spd_charge(t, cpu, net, now);
 	spd_unlock();
 	me->piped = out;

@@ -140,10 +140,9 @@ spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
 	int e;
 
 	spd_lock();
-	spd.vsc->slow_readers += !(SPD_FLAGS(node) & SPD_F_SLOW);
+	spd_vsc->slow_readers += !(SPD_FLAGS(node) & SPD_F_SLOW);
 	/* The request's bytes wait for the client, not for net. */
-	(void)NIC_Correct(spd.nic, SPD_FLAGS(node) >> SPD_COUNTED_SHIFT, 0,
-	    METER_Now());
+	spd_link_correct(node, 0, METER_Now());
 	SPD_FLAGS(node) &= (1U << SPD_COUNTED_SHIFT) - 1;
 	SPD_FLAGS(node) |= SPD_F_SLOW;
 	spd_unlock();
@@ -190,7 +189,7 @@ spd_begin_sending(struct rel_node *n)
 
 	SPD_FLAGS(n) |= SPD_F_SENDING;
 	spd_lock();
-	REL_Progress(spd.rel, n, REL_NET, METER_Now());
+	REL_Progress(spd_rel, n, REL_NET, METER_Now());
 	spd_unlock();
 	spd_dispatch();
 }
@@ -237,7 +236,7 @@ SPD_Writev(int fd, const struct iovec *iov, int n)
 
 	if (!spd_holds_slot())
 		return (spd_sent(fd, TEMP_FAILURE_RETRY(writev(fd, iov, n))));
-	if (spd.synchronised && !(SPD_FLAGS(spd_me.node) & SPD_F_SENDING))
+	if (spd_set.synchronised && !(SPD_FLAGS(spd_me.node) & SPD_F_SENDING))
 		spd_begin_sending(spd_me.node);
 	for (i = 0; i < n; i++)
 		len += iov[i].iov_len;

@@ -61,7 +61,7 @@
 #include "VSC_sandpaper.h"
 
 #include "varnishd/spd_types.h"
-#include "varnishd/spd_state.h"
+#include "varnishd/spd_base.h"
 
 /*--------------------------------------------------------------------
  * The files, in the order of FLOORS.  A file calls only functions of floors
@@ -88,6 +88,7 @@ int64_t spd_lap(struct spd_worker *, int wanted);
 int spd_drawn(struct spd_worker *);
 void spd_tell_start(void);
 void spd_counter(void);
+const struct meter_source *spd_source(void);
 
 /* spd_slot.c */
 int spd_take(void);				/* locked */
@@ -97,6 +98,17 @@ void spd_give(int slot);			/* locked */
 int spd_robbed(const struct spd_worker *);	/* locked */
 void spd_give_mine(struct spd_worker *);	/* locked */
 int spd_holds_slot(void);
+unsigned spd_slots(void);
+unsigned spd_running(void);
+/* The following are locked */
+void spd_set_slots(unsigned);
+void spd_cap_slots(unsigned);
+int spd_slots_full(void);
+unsigned spd_lent(void);
+uint64_t spd_slots_taken(unsigned word);
+struct spd_worker *spd_owner(int slot);
+void spd_slot_lend(struct spd_worker *);
+void spd_slot_retake(struct spd_worker *);
 
 /* spd_iface.c */
 int spd_iface_read(const struct sockaddr_storage *, uint64_t *tx_bytes,
@@ -105,16 +117,28 @@ int spd_iface_read(const struct sockaddr_storage *, uint64_t *tx_bytes,
 /* spd_link.c */
 void spd_link_init(void);
 void spd_link_seen(const struct sess *);
-void spd_set_rate(void);			/* locked */
 void spd_learn(int64_t now);
-void spd_note_user(const struct spd_tenant *, int64_t now);	/* locked */
 int spd_link_busy(int64_t now);
+int64_t spd_net(int64_t wire);
+/* The following are locked */
+struct spd_link_stat {
+	uint64_t		rate;		/* bits/s */
+	int64_t			backlog;	/* bytes */
+	int64_t			closed_ns;	/* in all */
+};
+void spd_note_user(const struct spd_tenant *, int64_t now);
+void spd_link_bound(uint64_t);
+uint32_t spd_link_release(int64_t wire, int64_t now);
+void spd_link_correct(const struct rel_node *, uint64_t wire, int64_t now);
+int spd_link_closed(int64_t now, int64_t *opens);
+void spd_link_stat(struct spd_link_stat *, int64_t now);
 
 /* spd_part.c */
 void spd_part_limit(void);
 void spd_part_parked(struct spd_conn *, int parked);	/* locked */
 struct spd_conn *spd_part_excess(void);		/* locked */
 int spd_many_parts(void);			/* locked */
+void spd_part_ready(const struct spd_conn *, int);	/* locked */
 ssize_t spd_recv(struct spd_conn *, char *, size_t);
 int spd_part_keep(struct worker *, struct spd_conn *);
 int spd_part_grows(struct spd_conn *);
@@ -125,6 +149,7 @@ void spd_unowned(struct spd_worker *);
 void spd_unowned_now(struct spd_worker *);
 void spd_owe(struct spd_worker *);
 int64_t spd_take_owed(struct spd_worker *);
+int64_t spd_residual(void);
 /* The following are locked */
 void spd_charge(struct spd_tenant *, int64_t cpu, int64_t net, int64_t now);
 void spd_pay(struct spd_tenant *, int64_t now);
@@ -135,6 +160,10 @@ int spd_nobody_may(int64_t now);
 void spd_estimate(struct spd_tenant *);
 void spd_costs(unsigned policy);
 void spd_refresh(const struct spd_worker *, int64_t cpu, int64_t now);
+int64_t spd_wire(const struct spd_tenant *);
+void spd_sample(struct spd_tenant *, int64_t cpu, int64_t wire);
+void spd_residual_count(void);
+void spd_residual_measure(int64_t cpu, int64_t now);
 
 /* spd_new.c: all locked, except spd_new_keep() */
 struct spd_new_stat {
@@ -187,6 +216,7 @@ int spd_admit_full(struct spd_tenant *, struct spd_excess *);	/* locked */
 int64_t spd_refusal_delay(struct spd_tenant *, int64_t now);	/* locked */
 int spd_writer_begins(struct spd_tenant *);
 void spd_writer_ends(struct spd_tenant *);
+unsigned spd_writers(void);			/* locked */
 
 /* spd_conn.c */
 void spd_conn_init(void);
@@ -199,13 +229,16 @@ void spd_disarm(struct spd_conn *);
 int spd_park_locked(struct spd_conn *, int64_t deadline, int partial);
 void spd_unpark_locked(struct spd_conn *);
 struct spd_conn *spd_expired(int64_t now);	/* locked */
-int spd_many_idle(void);
+int spd_epoll(void);
+unsigned spd_nparked(void);
 int64_t spd_ns(double timeout);
 double spd_conn_linger(const struct sess *);
 double spd_left(const struct sess *, double timeout);
 
-/* spd_ready.c: all locked, except spd_ready_init() */
+/* spd_ready.c: the first three are not locked */
 void spd_ready_init(void);
+unsigned spd_nready(void);
+int spd_many_idle(void);
 void spd_ready_push(struct spd_conn *);
 struct spd_conn *spd_ready_pop(int64_t now);
 int spd_parse_later(int64_t now);
@@ -221,6 +254,10 @@ enum spd_in spd_enqueue(struct worker *, struct req *, struct spd_conn *,
 struct req *spd_release(int64_t now, int slot, int64_t *when);	/* locked */
 void spd_take_out(struct rel_node *, int64_t now);	/* locked */
 int spd_enough_run(int64_t now);		/* locked */
+void spd_freeze(int on);			/* locked */
+void spd_step(unsigned);			/* locked */
+int spd_frozen(void);				/* locked */
+void spd_fail(uint64_t next);			/* locked */
 
 /* spd_fields.c */
 void spd_fields(struct spd_tenant *, int64_t now, struct spd_fields *);
@@ -230,6 +267,9 @@ void spd_fields(struct spd_tenant *, int64_t now, struct spd_fields *);
 void spd_poll_init(void);
 void spd_harvest(int timeout_ms);
 void spd_timer(int64_t when);			/* locked */
+void spd_set_leader(int);			/* locked */
+int spd_has_leader(void);			/* locked */
+void spd_wake(void);				/* locked */
 
 /* spd_task.c */
 void spd_task_init(void (*work)(struct worker *));
@@ -238,10 +278,14 @@ int spd_pool_ends(const struct pool *);
 void spd_summon(void);
 void spd_task_run(struct req *);		/* a granted request */
 struct pool_task *spd_stranded(void);		/* locked */
+int spd_summoned(void);				/* locked */
+void spd_summon_done(void);			/* locked */
 
 /* spd_leader.c */
 int spd_unwatched(void);			/* locked */
 int spd_leaderless(void);
+int spd_has_deputy(void);			/* locked */
+int64_t spd_harvested(void);
 void spd_look_now(struct spd_worker *, int64_t now);
 void spd_sleep(struct worker *);		/* locked, returns unlocked */
 void spd_nap(struct worker *, struct spd_worker *, int64_t now);
@@ -262,6 +306,10 @@ void spd_wake_conn(struct spd_conn *);
 int spd_park(struct spd_conn *, double timeout, int partial);
 int spd_without_req(struct worker *, struct spd_conn *);
 void spd_expire(struct worker *, int64_t now);
+
+/* hook_fetch.c, hook_h2.c */
+unsigned spd_fetches(void);			/* locked */
+unsigned spd_h2_sessions(void);			/* locked */
 
 /* spd_watch.c, spd_stat.c, spd_params.c, spd_keeper.c: called by the keeper */
 void spd_watch(int64_t now);

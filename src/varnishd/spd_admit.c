@@ -16,6 +16,17 @@
 
 #include "spd.h"
 
+SPD_STATIC unsigned writers;		/* workers with a slow reader; locked */
+
+/* Return the number of slow readers.  Caller holds spd_lock(). */
+unsigned
+spd_writers(void)
+{
+
+	SPD_LOCKED();
+	return (writers);
+}
+
 #define SPD_FETCHES	8U	/* least limit, whatever the threads */
 #define SPD_WRITERS	8U	/* the same, for slow readers */
 #define SPD_REFUSE_EVERY 5000000	/* ns, between a tenant's refusals */
@@ -121,10 +132,10 @@ spd_admit_full(struct spd_tenant *t, struct spd_excess *e)
 	    "(see sandpaper_queue_total)",
 	    REL_TenantRunning(t->rel), REL_TenantRunning(liable->rel), all))
 		return (1);
-	return ((waiting > 0 || liable != t) && REL_Waiting(spd.rel) >= all &&
+	return ((waiting > 0 || liable != t) && REL_Waiting(spd_rel) >= all &&
 	    spd_exceeds(e, t, "requests in the full queue "
 	    "(see sandpaper_queue_total)",
-	    REL_GroupWaiting(t->rel), all / REL_Backlogged(spd.rel)));
+	    REL_GroupWaiting(t->rel), all / REL_Backlogged(spd_rel)));
 }
 
 /*
@@ -186,18 +197,18 @@ spd_writer_begins(struct spd_tenant *t)
 
 	spd_lock();
 	liable = spd_new_liable(t);
-	shed = spd.writers >= all / 2 && spd_exceeds_new(&e, t,
+	shed = writers >= all / 2 && spd_exceeds_new(&e, t,
 	    "slow readers (see thread_pool_max)", t->writers, liable->writers,
 	    vmax_t(unsigned, all / 8, SPD_WRITERS));
 	if (shed) {
 		SPD_COUNT(t, shed, 1);
-		spd.vsc->shed++;
+		spd_vsc->shed++;
 	} else {
 		t->writers++;
 		spd_me.writer_of = liable != t ? liable : NULL;
 		if (liable != t)
 			liable->writers++;
-		spd.writers++;
+		writers++;
 	}
 	spd_unlock();
 	if (shed)
@@ -215,6 +226,6 @@ spd_writer_ends(struct spd_tenant *t)
 	if (spd_me.writer_of != NULL)
 		spd_me.writer_of->writers--;
 	spd_me.writer_of = NULL;
-	spd.writers--;
+	writers--;
 	spd_unlock();
 }

@@ -28,13 +28,28 @@
 
 #define SPD_CHUNK	1024		/* connections, allocated at once */
 #define SPD_FDS_MAX	(1 << 22)
-#ifndef SPD_IDLE_MAX			/* less in a fuzz target */
-#define SPD_IDLE_MAX	2000		/* idle connections with a request */
-#endif
 #define SPD_YEAR	3e7		/* s: no connection is parked longer */
 
 static struct spd_conn *_Atomic chunks[SPD_FDS_MAX / SPD_CHUNK];
 static struct vbh *deadlines;		/* of parked connections; locked */
+SPD_STATIC _Atomic unsigned nparked;	/* changed under the lock */
+SPD_STATIC int epoll_fd = -1;		/* set at start */
+
+/* Return the epoll set of all connections. */
+int
+spd_epoll(void)
+{
+
+	return (epoll_fd);
+}
+
+/* Return the number of PARKED connections.  No lock is needed. */
+unsigned
+spd_nparked(void)
+{
+
+	return (nparked);
+}
 
 /*
  * Return the record of a file descriptor.  NULL: there is no memory, or the
@@ -125,7 +140,7 @@ spd_arm(struct spd_conn *c)
 		return (1);
 	ev.events = EPOLLIN | EPOLLRDHUP | EPOLLET;
 	ev.data.u64 = (uint64_t)c->serial << 32 | (unsigned)c->fd;
-	if (epoll_ctl(spd.epoll, EPOLL_CTL_ADD, c->fd, &ev) == 0 ||
+	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, c->fd, &ev) == 0 ||
 	    errno == EEXIST)
 		c->armed = 1;
 	return (c->armed);
@@ -141,7 +156,7 @@ spd_disarm(struct spd_conn *c)
 
 	if (c->armed) {
 		c->armed = 0;
-		(void)epoll_ctl(spd.epoll, EPOLL_CTL_DEL, c->fd, NULL);
+		(void)epoll_ctl(epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
 		spd_lock();
 		c->pending = 0;
 		c->drained = 0;
@@ -194,8 +209,8 @@ spd_park_locked(struct spd_conn *c, int64_t deadline, int partial)
 	VBH_insert(deadlines, c);
 	if (c->partial)
 		spd_part_parked(c, 1);
-	spd.nparked++;
-	spd.vsc->lingering = spd.nparked;
+	nparked++;
+	spd_vsc->lingering = nparked;
 	return (1);
 }
 
@@ -210,9 +225,9 @@ spd_unpark_locked(struct spd_conn *c)
 	if (c->partial)
 		spd_part_parked(c, 0);
 	c->state = SPD_BUSY;
-	AN(spd.nparked);
-	spd.nparked--;
-	spd.vsc->lingering = spd.nparked;
+	AN(nparked);
+	nparked--;
+	spd_vsc->lingering = nparked;
 }
 
 /*
@@ -230,17 +245,6 @@ spd_expired(int64_t now)
 		return (NULL);
 	spd_unpark_locked(c);
 	return (c);
-}
-
-/*
- * Return 1 if SPD_IDLE_MAX connections are parked, or wait to be parsed.
- * Further ones then wait without a request.
- */
-int
-spd_many_idle(void)
-{
-
-	return (spd.nparked + spd.nready >= SPD_IDLE_MAX);
 }
 
 /*--------------------------------------------------------------------
@@ -275,6 +279,8 @@ void
 spd_conn_init(void)
 {
 
+	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	assert(epoll_fd >= 0);
 	deadlines = VBH_new(NULL, spd_deadline_cmp, spd_deadline_update);
 	AN(deadlines);
 }

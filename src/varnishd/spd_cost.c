@@ -21,6 +21,15 @@
 
 #include "spd.h"
 
+static struct acc_costs costs;		/* locked */
+SPD_STATIC int64_t lap_sum;		/* ns, laps of all threads; locked */
+static uint64_t nrequests;		/* and fetches that are done; locked */
+static struct residual residual_of;	/* locked */
+static _Atomic int64_t residual;	/* ns of CPU, a request */
+static int64_t nobody;			/* ns of CPU, a token bucket:
+					 * spd_nobody_may(); locked */
+static int64_t nobody_at;		/* ns, its last change */
+
 #define SPD_TICK	1000		/* ns: less could add 0 */
 #ifndef SPD_BURST			/* less in a fuzz target */
 #define SPD_BURST	10000000	/* ns of CPU: size of the bucket */
@@ -57,8 +66,8 @@ spd_pay(struct spd_tenant *t, int64_t now)
 	if (t->owed[REL_CPU] + t->owed[REL_NET] == 0)
 		return;
 	if (t->fixed[REL_CPU] + t->fixed[REL_NET] == 0)
-		REL_Charge(spd.rel, t->rel, ACC_Charge(&t->account,
-		    t->owed[REL_CPU] / spd.cores, t->owed[REL_NET]), now);
+		REL_Charge(spd_rel, t->rel, ACC_Charge(&t->account,
+		    t->owed[REL_CPU] / spd_set.cores, t->owed[REL_NET]), now);
 	memset(t->owed, 0, sizeof t->owed);
 }
 
@@ -74,8 +83,8 @@ spd_spend(int64_t ns)
 {
 
 	SPD_LOCKED();
-	spd.vsc->cpu_unowned_ns += (uint64_t)ns;
-	spd.nobody = vmax_t(int64_t, spd.nobody - ns, -SPD_BURST);
+	spd_vsc->cpu_unowned_ns += (uint64_t)ns;
+	nobody = vmax_t(int64_t, nobody - ns, -SPD_BURST);
 }
 
 /*
@@ -85,19 +94,19 @@ spd_spend(int64_t ns)
 int
 spd_nobody_may(int64_t now)
 {
-	int64_t more = now - spd.nobody_at;
+	int64_t more = now - nobody_at;
 
 	SPD_LOCKED();
-	if (spd.mode != SPD_ON || (REL_Waiting(spd.rel) == REL_Shut(spd.rel) &&
+	if (spd_set.mode != SPD_ON || (REL_Waiting(spd_rel) == REL_Shut(spd_rel) &&
 	    !spd_many_parts()))
-		spd.nobody = SPD_BURST;
+		nobody = SPD_BURST;
 	else if (more >= SPD_TICK)
-		spd.nobody = vmin_t(int64_t, SPD_BURST,
-		    spd.nobody + more * spd.cores / 4);
+		nobody = vmin_t(int64_t, SPD_BURST,
+		    nobody + more * spd_set.cores / 4);
 	else
-		return (spd.nobody > 0);
-	spd.nobody_at = now;
-	return (spd.nobody > 0);
+		return (nobody > 0);
+	nobody_at = now;
+	return (nobody > 0);
 }
 
 /*
@@ -109,9 +118,9 @@ spd_sum_laps(struct spd_worker *me)
 {
 
 	SPD_LOCKED();
-	spd.lap_sum += me->laps;
+	lap_sum += me->laps;
 	me->laps = 0;
-	spd.vsc->cpu_unowned_ns += (uint64_t)me->unowned;
+	spd_vsc->cpu_unowned_ns += (uint64_t)me->unowned;
 	me->unowned = 0;
 }
 
@@ -155,8 +164,8 @@ spd_owe(struct spd_worker *me)
 	lap = spd_lap(me, me->turn_drawn);
 	if (lap <= 0)
 		return;
-	if (me->turn_drawn && spd.sample > 0)
-		lap = (int64_t)((double)lap / spd.sample);
+	if (me->turn_drawn && spd_set.sample > 0)
+		lap = (int64_t)((double)lap / spd_set.sample);
 	me->owed += lap;
 }
 
@@ -233,14 +242,14 @@ spd_estimate(struct spd_tenant *t)
 	int64_t e[REL__RESOURCES], cpu;
 
 	SPD_LOCKED();
-	cpu = ACC_Value(&spd.costs, &t->key, REL_CPU);
+	cpu = ACC_Value(&costs, &t->key, REL_CPU);
 	atomic_store_explicit(&t->cpu_next, cpu, memory_order_relaxed);
-	e[REL_CPU] = cpu / spd.cores;
-	e[REL_NET] = spd_net(ACC_Value(&spd.costs, &t->key, REL_NET));
+	e[REL_CPU] = cpu / spd_set.cores;
+	e[REL_NET] = spd_net(ACC_Value(&costs, &t->key, REL_NET));
 	ACC_Next(&t->account, e);
 	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
 		memcpy(e, t->fixed, sizeof e);
-	REL_SetEstimate(spd.rel, t->rel, e);
+	REL_SetEstimate(spd_rel, t->rel, e);
 }
 
 /*
@@ -259,14 +268,13 @@ spd_costs(unsigned policy)
 		estimator = "ewma";
 		alpha = (uint32_t)(cache_param->sandpaper_alpha * 65536 + .5);
 	}
-	spd.costs.estimator = (unsigned)EST_ByName(estimator);
-	spd.costs.alpha = alpha;
-	spd.sample = cache_param->sandpaper_sample;
+	costs.estimator = (unsigned)EST_ByName(estimator);
+	costs.alpha = alpha;
+	spd_set.sample = cache_param->sandpaper_sample;
 	if (bound != cache_param->sandpaper_nic_rate) {
 		bound = cache_param->sandpaper_nic_rate;
-		NIC_SetBound(spd.nic, bound);
+		spd_link_bound(bound);
 	}
-	spd_set_rate();
 }
 
 /*
@@ -286,8 +294,65 @@ spd_refresh(const struct spd_worker *w, int64_t cpu, int64_t now)
 	if (n == NULL || cpu < 0 || w->looked_began != w->began)
 		return;
 	cost = ACC_SoFar(&spd_tenant_rel(n->tenant)->account,
-	    (cpu - w->first_cpu) / spd.cores);
+	    (cpu - w->first_cpu) / spd_set.cores);
 	before = n->charge;
-	REL_Refresh(spd.rel, n, cost, now);
-	spd.vsc->refreshed += n->charge != before;
+	REL_Refresh(spd_rel, n, cost, now);
+	spd_vsc->refreshed += n->charge != before;
+}
+
+/*--------------------------------------------------------------------
+ * What requests cost
+ */
+
+/* Return the bytes on net that the tenant's next request is expected to cost.
+ * Caller holds spd_lock(). */
+int64_t
+spd_wire(const struct spd_tenant *t)
+{
+
+	SPD_LOCKED();
+	return (ACC_Value(&costs, &t->key, REL_NET));
+}
+
+/* A request cost ns of CPU (-1: not measured) and bytes on net.  Caller holds
+ * spd_lock(). */
+void
+spd_sample(struct spd_tenant *t, int64_t cpu, int64_t wire)
+{
+
+	SPD_LOCKED();
+	if (cpu >= 0)
+		ACC_Sample(&costs, &t->key, REL_CPU, cpu);
+	ACC_Sample(&costs, &t->key, REL_NET, wire);
+}
+
+/*--------------------------------------------------------------------
+ * The residual: CPU time of the process outside of laps, for each request
+ */
+
+/* Count a request or a fetch that is done.  Caller holds spd_lock(). */
+void
+spd_residual_count(void)
+{
+
+	SPD_LOCKED();
+	nrequests++;
+}
+
+/* Return the residual, ns. */
+int64_t
+spd_residual(void)
+{
+
+	return (residual);
+}
+
+/* Measure the residual, every second.  Caller holds spd_lock(). */
+void
+spd_residual_measure(int64_t cpu, int64_t now)
+{
+
+	SPD_LOCKED();
+	residual = RESIDUAL_Update(&residual_of, now, cpu, lap_sum, nrequests);
+	spd_vsc->residual_ns = (uint64_t)residual;
 }

@@ -46,10 +46,9 @@ spd_waits_for(const struct spd_tenant *t, enum rel_resource dominant,
 		return ("limit");
 	if (first->state == REL_POOLED)
 		return ("group");
-	if (spd.mode == SPD_ON && dominant == REL_NET &&
-	    NIC_Closed(spd.nic, now, &opens))
+	if (dominant == REL_NET && spd_link_closed(now, &opens))
 		return ("net");
-	if (spd.running >= spd.limit)
+	if (spd_slots_full())
 		return ("slot");
 	return (spd_enough_run(now) ? "worker" : "turn");
 }
@@ -82,7 +81,7 @@ spd_fields(struct spd_tenant *t, int64_t now, struct spd_fields *f)
 	CHECK_OBJ_NOTNULL(t, SPD_TENANT_MAGIC);
 	SPD_LOCKED();
 	SET_NAME(tenant, spd_name(t));
-	REL_TenantStat(spd.rel, t->rel, &st);
+	REL_TenantStat(spd_rel, t->rel, &st);
 #define TENANT_FIELD(kind, name, key, label, counter, value)	\
 	SET_##kind(name, (value));
 #include "tenant_fields.h"

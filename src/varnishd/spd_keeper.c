@@ -25,7 +25,6 @@
 #define SPD_LOOK_EVERY	100000000	/* ns */
 
 static pthread_t spd_keeper_thread;
-static struct residual residual;
 static struct poolmgr poolmgr;
 static _Atomic unsigned threads;	/* that a pool should have */
 
@@ -40,26 +39,24 @@ spd_second(int64_t now)
 	cpu = METER_Process();
 	memset(&s, 0, sizeof s);
 	spd_lock();
-	spd.residual = RESIDUAL_Update(&residual, now, cpu, spd.lap_sum,
-	    spd.nrequests);
-	spd.vsc->residual_ns = (uint64_t)spd.residual;
-	TEN_Tick(spd.tenants);
-	spd.vsc->tenants = TEN_Count(spd.tenants);
+	spd_residual_measure(cpu, now);
+	TEN_Tick(spd_tenants);
+	spd_vsc->tenants = TEN_Count(spd_tenants);
 	s.workers_per_core = cache_param->sandpaper_workers_per_core;
-	s.cores = spd.cores;
-	s.parsers = spd.parsers_max;
+	s.cores = spd_set.cores;
+	s.parsers = spd_set.parsers;
 	s.acceptors = 1;
-	s.lent = spd.lent;
-	s.fetches = spd.fetches;
-	s.h2_sessions = spd.h2_sessions;
-	s.writers = spd.writers;
+	s.lent = spd_lent();
+	s.fetches = spd_fetches();
+	s.h2_sessions = spd_h2_sessions();
+	s.writers = spd_writers();
 	s.pools = cache_param->wthread_pools;
 	s.reserve = cache_param->wthread_reserve;
 	s.min = cache_param->wthread_min;
 	s.max = cache_param->wthread_max;
 	spd_unlock();
 	threads = POOLMGR_Threads(&poolmgr, &s, now);
-	spd.vsc->threads_wanted = threads;
+	spd_vsc->threads_wanted = threads;
 }
 
 /* Return how many threads the pool should have, at least Varnish's minimum. */
@@ -68,7 +65,7 @@ SPD_Herd(const struct pool *pp, unsigned min)
 {
 
 	CHECK_OBJ_NOTNULL(pp, POOL_MAGIC);
-	if (spd.mode != SPD_ON || DO_DEBUG(DBG_VTC_MODE))
+	if (spd_set.mode != SPD_ON || DO_DEBUG(DBG_VTC_MODE))
 		return (min);
 	return (vmax_t(unsigned, min, threads));
 }
@@ -85,13 +82,13 @@ spd_keeper(struct worker *wrk, void *priv)
 			params = now;
 			spd_params();
 		}
-		if (spd.mode != SPD_OFF && now - epoch >= NIC_EPOCH) {
+		if (spd_set.mode != SPD_OFF && now - epoch >= NIC_EPOCH) {
 			epoch = now;
 			spd_learn(now);
 		}
-		if (spd.mode != SPD_OFF)
+		if (spd_set.mode != SPD_OFF)
 			spd_watch(now);
-		if (spd.mode != SPD_OFF && now - look >= SPD_LOOK_EVERY) {
+		if (spd_set.mode != SPD_OFF && now - look >= SPD_LOOK_EVERY) {
 			look = now;
 			spd_look(now);
 			spd_new_keep(now);
@@ -101,14 +98,14 @@ spd_keeper(struct worker *wrk, void *priv)
 			second = now;
 			spd_second(now);
 		}
-		if (spd.live) {
-			spd_expire(wrk, spd.mode == SPD_OFF ? INT64_MAX : now);
+		if (spd_set.live) {
+			spd_expire(wrk, spd_set.mode == SPD_OFF ? INT64_MAX : now);
 			if (spd_leaderless())
 				spd_summon();
 			spd_wake_leader();
 			Pool_Sumstat(wrk);
 		}
-		VTIM_sleep(spd.nparked > 0 ? 0.010 : 0.050);
+		VTIM_sleep(spd_nparked() > 0 ? 0.010 : 0.050);
 	}
 	NEEDLESS(return (NULL));
 }

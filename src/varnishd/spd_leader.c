@@ -11,7 +11,7 @@
  * at each event.  So one worker, the deputy, sleeps SPD_NAP ns instead.  The
  * deputy then looks at the set only if no other worker did.
  *
- * The lock guards spd.leader, spd.deputy and `leading`.
+ * The lock guards `leading` and `deputy`.
  */
 
 #include "config.h"
@@ -23,6 +23,26 @@
 #include "vtim.h"
 
 static const struct pool *leading;	/* the leader's pool, locked */
+SPD_STATIC int deputy;			/* a worker naps; locked */
+/* ns, the last look at the set, written by the worker that looks */
+static _Atomic int64_t harvested;
+
+/* Return 1 if there is a deputy.  Caller holds spd_lock(). */
+int
+spd_has_deputy(void)
+{
+
+	SPD_LOCKED();
+	return (deputy);
+}
+
+/* Return when a worker last looked at the set, ns. */
+int64_t
+spd_harvested(void)
+{
+
+	return (harvested);
+}
 
 /*
  * Return 1 if a worker must be called: no leader or deputy will see the next
@@ -34,9 +54,9 @@ spd_unwatched(void)
 {
 
 	SPD_LOCKED();
-	if (spd.deputy && spd.running >= spd.cores)
+	if (deputy && spd_running() >= spd_set.cores)
 		return (0);
-	return (!spd.leader || spd_may_parse());
+	return (!spd_has_leader() || spd_may_parse());
 }
 
 /*
@@ -49,8 +69,8 @@ spd_leaderless(void)
 	int leaderless;
 
 	spd_lock();
-	leaderless = !spd.summoned && spd_unwatched() &&
-	    (spd.mode != SPD_OFF || spd.nready > 0);
+	leaderless = !spd_summoned() && spd_unwatched() &&
+	    (spd_set.mode != SPD_OFF || spd_nready() > 0);
 	spd_unlock();
 	return (leaderless);
 }
@@ -60,7 +80,7 @@ void
 spd_look_now(struct spd_worker *me, int64_t now)
 {
 
-	spd.harvested = now;
+	harvested = now;
 	spd_harvest(0);
 	spd_unowned(me);
 }
@@ -74,12 +94,11 @@ spd_sleep(struct worker *wrk)
 {
 
 	SPD_LOCKED();
-	AZ(spd.leader);
-	spd.leader = 1;
+	spd_set_leader(1);
 	leading = wrk->pool;
 	/* A call may still wait in the queues of the pools.  Forget this call,
 	 * so that the next spd_summon() wakes this leader. */
-	spd.summoned = 0;
+	spd_summon_done();
 	spd_unlock();
 	if (SPD_WORKER_VCL(wrk) != NULL)
 		VCL_Rel(&SPD_WORKER_VCL(wrk));
@@ -88,10 +107,9 @@ spd_sleep(struct worker *wrk)
 	spd_harvest(-1);
 	spd_me.late = 0;
 	spd_me.fresh = METER_Now();
-	spd.harvested = spd_me.fresh;
+	harvested = spd_me.fresh;
 	spd_lock();
-	AN(spd.leader);
-	spd.leader = 0;
+	spd_set_leader(0);
 	spd_unlock();
 }
 
@@ -104,10 +122,10 @@ spd_nap(struct worker *wrk, struct spd_worker *me, int64_t now)
 {
 
 	SPD_LOCKED();
-	AZ(spd.deputy);
-	spd.deputy = 1;
-	spd.summoned = 0;
-	me->nap_released = spd.vsc->released;
+	AZ(deputy);
+	deputy = 1;
+	spd_summon_done();
+	me->nap_released = spd_vsc->released;
 	spd_unlock();
 	/* Under load one worker can be the deputy for long.  So do now what the
 	 * pool does between two tasks. */
@@ -119,10 +137,10 @@ spd_nap(struct worker *wrk, struct spd_worker *me, int64_t now)
 	VTIM_sleep(SPD_NAP * 1e-9);
 	me->fresh = METER_Now();
 	me->napped = 1;
-	me->late = spd.harvested <= now;
+	me->late = harvested <= now;
 	spd_lock();
-	AN(spd.deputy);
-	spd.deputy = 0;
+	AN(deputy);
+	deputy = 0;
 	spd_unlock();
 }
 
@@ -136,7 +154,7 @@ spd_wake_leader(void)
 {
 
 	spd_lock();
-	if (spd.leader && spd_pool_has_task(leading))
-		spd_timer(METER_Now());
+	if (spd_has_leader() && spd_pool_has_task(leading))
+		spd_wake();
 	spd_unlock();
 }

@@ -26,12 +26,8 @@ spd_lend(void)
 	int lead;
 
 	spd_lock();
-	REL_Progress(spd.rel, me->node, REL_NET, METER_Now());
-	spd_give_mine(me);
-	me->lent = 1;
-	spd.lent++;
-	spd.vsc->lent = spd.lent;
-	spd.vsc->lendings++;
+	REL_Progress(spd_rel, me->node, REL_NET, METER_Now());
+	spd_slot_lend(me);
 	lead = spd_unwatched();
 	spd_unlock();
 	spd_dispatch();
@@ -49,11 +45,7 @@ SPD_Rejoin(void)
 	if (!me->lent)
 		return;
 	spd_lock();
-	AN(spd.lent);
-	spd.lent--;
-	spd.vsc->lent = spd.lent;
-	spd_retake(me);
-	me->lent = 0;
+	spd_slot_retake(me);
 	spd_unlock();
 	me->fresh = METER_Now();
 }

@@ -10,8 +10,8 @@
  * sandpaper_nic_rate.  Without that T is unknown, and Sandpaper holds no
  * request for net.
  *
- * The NIC and the address are under spd_lock(); spd.rate, spd.address and
- * spd.link_busy are also read without it.  Only the keeper measures.
+ * The NIC and the address are under spd_lock(); rate_of_costs, address and
+ * busy are also read without it.  Only the keeper measures.
  */
 
 #include "config.h"
@@ -53,12 +53,26 @@ spd_keep(void)
 		kept = p;
 }
 
+enum address {				/* a better address is larger */
+	ADDRESS_NONE = 0,
+	ADDRESS_LOOPBACK,
+	ADDRESS_OUTSIDE
+};
+
+static struct nic nic[1];		/* locked */
+static const struct spd_tenant *last_user;	/* of net; locked */
+static int64_t shared_until;		/* ns: net has several users until
+					 * then; locked */
+static struct sockaddr_storage addr;	/* local, of a client; locked */
+static _Atomic enum address address;	/* kind of addr */
+static _Atomic uint64_t rate_of_costs = SPD_RATE_UNKNOWN;	/* bits/s */
+static _Atomic int busy;		/* net, in the last epoch */
+
 void
 spd_link_init(void)
 {
 
-	spd.rate = SPD_RATE_UNKNOWN;
-	NIC_Init(spd.nic, kept != NULL ? kept->rate : 0,
+	NIC_Init(nic, kept != NULL ? kept->rate : 0,
 	    cache_param->sandpaper_nic_rate, METER_Now());
 }
 
@@ -86,19 +100,19 @@ spd_link_seen(const struct sess *sp)
 {
 	struct sockaddr_storage ss;
 	socklen_t l = sizeof ss;
-	enum spd_address is;
+	enum address is;
 
-	if (spd.address == SPD_ADDRESS_OUTSIDE || sp->fd < 0)
+	if (address == ADDRESS_OUTSIDE || sp->fd < 0)
 		return;
 	memset(&ss, 0, sizeof ss);
 	if (getsockname(sp->fd, (void *)&ss, &l) ||
 	    (ss.ss_family != AF_INET && ss.ss_family != AF_INET6))
 		return;
-	is = is_loopback(&ss) ? SPD_ADDRESS_LOOPBACK : SPD_ADDRESS_OUTSIDE;
+	is = is_loopback(&ss) ? ADDRESS_LOOPBACK : ADDRESS_OUTSIDE;
 	spd_lock();
-	if (is > spd.address) {
-		spd.addr = ss;
-		spd.address = is;
+	if (is > address) {
+		addr = ss;
+		address = is;
 	}
 	spd_unlock();
 }
@@ -108,12 +122,12 @@ spd_link_seen(const struct sess *sp)
  */
 
 /* Set the rate by which bytes are charged.  Caller holds spd_lock(). */
-void
+static void
 spd_set_rate(void)
 {
-	uint64_t rate = NIC_DrainRate(spd.nic);
+	uint64_t rate = NIC_DrainRate(nic);
 
-	spd.rate = rate != 0 ? rate : SPD_RATE_UNKNOWN;
+	rate_of_costs = rate != 0 ? rate : SPD_RATE_UNKNOWN;
 }
 
 /* Copy the state of net to the counters.  Caller holds spd_lock(). */
@@ -122,9 +136,9 @@ spd_nic_gauges(int64_t now)
 {
 
 	SPD_LOCKED();
-	spd.vsc->nic_rate = NIC_Rate(spd.nic);
-	spd.vsc->nic_backlog = (uint64_t)NIC_Backlog(spd.nic, now);
-	spd.vsc->nic_closed_ns = (uint64_t)NIC_ClosedTime(spd.nic, now);
+	spd_vsc->nic_rate = NIC_Rate(nic);
+	spd_vsc->nic_backlog = (uint64_t)NIC_Backlog(nic, now);
+	spd_vsc->nic_closed_ns = (uint64_t)NIC_ClosedTime(nic, now);
 }
 
 /*
@@ -137,8 +151,8 @@ spd_link_missing(int gone, int64_t now)
 
 	spd_lock();
 	if (gone)
-		spd.address = SPD_ADDRESS_NONE;
-	spd.link_busy = spd.nic->rate > 0;	/* not measured: assume so */
+		address = ADDRESS_NONE;
+	busy = nic->rate > 0;	/* not measured: assume so */
 	spd_nic_gauges(now);
 	spd_unlock();
 }
@@ -155,9 +169,9 @@ spd_link_changed(const char *name, uint64_t speed)
 	if (kept != NULL && kept->rate != 0 && !strcmp(kept->name, name))
 		rate = kept->rate;
 	spd_lock();
-	NIC_SetRate(spd.nic, rate);
+	NIC_SetRate(nic, rate);
 	spd_set_rate();
-	rate = NIC_Rate(spd.nic);
+	rate = NIC_Rate(nic);
 	spd_unlock();
 	VSL(SLT_Debug, NO_VXID, "Sandpaper: net is the interface %s, its rate "
 	    "is %ju bits/s", name, (uintmax_t)rate);
@@ -177,8 +191,8 @@ spd_learn(int64_t now)
 	int known, paced, learned = 0;
 
 	spd_lock();
-	known = spd.address != SPD_ADDRESS_NONE;
-	ss = spd.addr;
+	known = address != ADDRESS_NONE;
+	ss = addr;
 	spd_unlock();
 	bprintf(before, "%s", name);
 	if (!known || spd_iface_read(&ss, &tx, &backlog, &paced, &speed, name,
@@ -201,18 +215,18 @@ spd_learn(int64_t now)
 	last = now;
 	spd_lock();
 	if (paced)
-		NIC_Stop(spd.nic);	/* see link_qdisc() */
+		NIC_Stop(nic);	/* see link_qdisc() */
 	else
-		learned = NIC_Learn(spd.nic, tx, backlog, now);
+		learned = NIC_Learn(nic, tx, backlog, now);
 	if (learned) {
-		spd.vsc->nic_learned++;
+		spd_vsc->nic_learned++;
 		if (kept != NULL) {
-			kept->rate = NIC_Rate(spd.nic);
+			kept->rate = NIC_Rate(nic);
 			bprintf(kept->name, "%s", name);
 		}
 	}
-	spd.link_busy = spd.nic->stood || (spd.nic->rate > 0 &&
-	    sent_rate >= SPD_BUSY * (double)spd.nic->rate);
+	busy = nic->stood || (nic->rate > 0 &&
+	    sent_rate >= SPD_BUSY * (double)nic->rate);
 	spd_nic_gauges(now);
 	spd_set_rate();
 	spd_unlock();
@@ -233,12 +247,12 @@ spd_note_user(const struct spd_tenant *t, int64_t now)
 {
 
 	SPD_LOCKED();
-	if (spd.asked != t) {
-		if (spd.asked != NULL)
-			spd.shared = now + SPD_ALONE;
-		spd.asked = t;
+	if (last_user != t) {
+		if (last_user != NULL)
+			shared_until = now + SPD_ALONE;
+		last_user = t;
 	}
-	NIC_SetAlone(spd.nic, now >= spd.shared, now);
+	NIC_SetAlone(nic, now >= shared_until, now);
 }
 
 /*
@@ -248,12 +262,79 @@ spd_note_user(const struct spd_tenant *t, int64_t now)
 int
 spd_link_busy(int64_t now)
 {
-	int busy = spd.link_busy;
+	int is = busy;
 
-	if (!busy) {
+	if (!is) {
 		spd_lock();
-		busy = NIC_Busy(spd.nic, now);
+		is = NIC_Busy(nic, now);
 		spd_unlock();
 	}
-	return (busy);
+	return (is);
+}
+
+/*
+ * Return the time on net, ns, of so many bytes on the wire.  While the rate is
+ * not known, it counts as SPD_RATE_UNKNOWN.
+ */
+int64_t
+spd_net(int64_t wire)
+{
+
+	return ((int64_t)((double)wire * 8e9 / (double)rate_of_costs));
+}
+
+/*--------------------------------------------------------------------
+ * The backlog of net: NIC_*() for the other files.  Caller holds spd_lock().
+ */
+
+/* Set the upper bound of the rate, bits/s.  0: none. */
+void
+spd_link_bound(uint64_t bound)
+{
+
+	SPD_LOCKED();
+	NIC_SetBound(nic, bound);
+	spd_set_rate();
+}
+
+/*
+ * Count bytes that are about to be sent.  Returns how many were counted, for
+ * spd_link_correct().
+ */
+uint32_t
+spd_link_release(int64_t wire, int64_t now)
+{
+
+	SPD_LOCKED();
+	return (NIC_Release(nic, (uint32_t)vmin_t(int64_t, wire,
+	    UINT32_MAX >> SPD_COUNTED_SHIFT), now));
+}
+
+/* Correct the backlog: `wire` bytes were sent, not those that the request's
+ * release counted. */
+void
+spd_link_correct(const struct rel_node *n, uint64_t wire, int64_t now)
+{
+
+	SPD_LOCKED();
+	(void)NIC_Correct(nic, SPD_FLAGS(n) >> SPD_COUNTED_SHIFT, wire, now);
+}
+
+/* Return 1 if net is closed, until *opens, ns.  Only mode `on` closes it. */
+int
+spd_link_closed(int64_t now, int64_t *opens)
+{
+
+	SPD_LOCKED();
+	return (spd_set.mode == SPD_ON && NIC_Closed(nic, now, opens));
+}
+
+void
+spd_link_stat(struct spd_link_stat *st, int64_t now)
+{
+
+	SPD_LOCKED();
+	st->rate = NIC_Rate(nic);
+	st->backlog = NIC_Backlog(nic, now);
+	st->closed_ns = NIC_ClosedTime(nic, now);
 }

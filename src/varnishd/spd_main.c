@@ -1,10 +1,10 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The state of the process, `spd`, and its start.
+ * The start of Sandpaper.
  *
  * Each part is set up before the parts that use it.  The keeper's thread starts
- * last.  spd_state.h says which fields the lock guards.
+ * last.
  */
 
 #include "config.h"
@@ -12,8 +12,6 @@
 #include <stdlib.h>
 
 #include "spd.h"
-
-struct spd spd;
 
 /* Assert that this thread holds spd_lock().  The releaser calls this first in
  * each function that changes its state. */
@@ -31,16 +29,13 @@ void
 SPD_Init(void)
 {
 
-	spd.magic = SPD_MAGIC;
-	spd.vsc = VSC_sandpaper_New(NULL, NULL, "");
-	AN(spd.vsc);
+	spd_vsc = VSC_sandpaper_New(NULL, NULL, "");
+	AN(spd_vsc);
 	spd_lock_init();
 	PTOK(pthread_key_create(&spd_key, spd_thread_ends));
-	spd.cores = 1;
-	spd.limit = spd.vsc->slots = 1;
-	spd.slots_max = SPD_SLOTS_MAX;
-	spd.rel = REL_New(0, spd.limit, REL_OPT_ALL, spd_assert_held, NULL);
-	AN(spd.rel);
+	spd_vsc->slots = spd_slots();
+	spd_rel = REL_New(0, spd_slots(), REL_OPT_ALL, spd_assert_held, NULL);
+	AN(spd_rel);
 	spd_link_init();
 	spd_conn_init();
 	spd_ready_init();

@@ -25,6 +25,7 @@
 
 static struct newhosts newhosts;
 static int started;			/* a new Host has come */
+static struct spd_tenant *new_group;	/* (new); NULL: new Hosts are tenants */
 static int64_t ahead;			/* ns, see spd_new_age() */
 
 /* Move a tenant into a group, or out (NULL).  Caller holds spd_lock(). */
@@ -34,7 +35,7 @@ spd_new_join(struct spd_tenant *t, struct spd_tenant *group)
 
 	SPD_LOCKED();
 	t->group = group;
-	REL_SetGroup(spd.rel, t->rel, group == NULL ? NULL : group->rel,
+	REL_SetGroup(spd_rel, t->rel, group == NULL ? NULL : group->rel,
 	    METER_Now());
 }
 
@@ -60,15 +61,15 @@ spd_new_begin(struct spd_tenant *t)
 {
 
 	SPD_LOCKED();
-	if (spd.new_group == NULL || !spd_new_is_host(t) ||
+	if (new_group == NULL || !spd_new_is_host(t) ||
 	    t->newhost.state != NEW_NONE)
 		return;
 	if (!started)
 		NEW_Start(&newhosts, METER_Now() + ahead);
 	started = 1;
 	NEW_Begin(&newhosts, &t->newhost, METER_Now() + ahead);
-	spd_new_join(t, spd.new_group);
-	spd.vsc->new_hosts = newhosts.nnew;
+	spd_new_join(t, new_group);
+	spd_vsc->new_hosts = newhosts.nnew;
 }
 
 /*
@@ -81,7 +82,7 @@ spd_new_end(struct spd_tenant *t)
 
 	SPD_LOCKED();
 	NEW_End(&newhosts, &t->newhost);
-	spd.vsc->new_hosts = newhosts.nnew;
+	spd_vsc->new_hosts = newhosts.nnew;
 }
 
 /*
@@ -96,7 +97,7 @@ spd_new_answer(struct spd_tenant *t, int good, int64_t now)
 	if (t->newhost.state == NEW_NONE)
 		return;
 	NEW_Answer(&newhosts, &t->newhost, good, now + ahead);
-	REL_SetWeight(spd.rel, t->rel, t->newhost.state == NEW_EVIDENT ?
+	REL_SetWeight(spd_rel, t->rel, t->newhost.state == NEW_EVIDENT ?
 	    SPD_NEW_EVIDENT : REL_WEIGHT_ONE);
 }
 
@@ -144,7 +145,7 @@ spd_new_liable(struct spd_tenant *t)
 {
 
 	SPD_LOCKED();
-	return (t->group != NULL && t->group == spd.new_group ?
+	return (t->group != NULL && t->group == new_group ?
 	    t->group : t);
 }
 
@@ -177,10 +178,10 @@ spd_new_rule(struct spd_tenant *group)
 	unsigned u;
 
 	SPD_LOCKED();
-	spd.new_group = group;
-	for (u = 0; (r = TEN_At(spd.tenants, u)) != NULL; u++) {
+	new_group = group;
+	for (u = 0; (r = TEN_At(spd_tenants, u)) != NULL; u++) {
 		t = TEN_Host(r);
-		if (r == TEN_Other(spd.tenants)) {
+		if (r == TEN_Other(spd_tenants)) {
 			spd_new_join(t, group);
 		} else if (!spd_new_is_host(t) || r->pinned) {
 			continue;
@@ -188,7 +189,7 @@ spd_new_rule(struct spd_tenant *group)
 			spd_new_begin(t);
 		} else {
 			spd_new_end(t);
-			REL_SetWeight(spd.rel, t->rel, REL_WEIGHT_ONE);
+			REL_SetWeight(spd_rel, t->rel, REL_WEIGHT_ONE);
 			spd_new_join(t, NULL);
 		}
 	}
@@ -205,15 +206,15 @@ spd_new_params(void)
 	SPD_LOCKED();
 	if (group == NULL && wanted) {
 		NEW_Init(&newhosts, METER_Now() + ahead);
-		r = TEN_Reserve(spd.tenants, SPD_NEW);
+		r = TEN_Reserve(spd_tenants, SPD_NEW);
 		if (r == NULL)
 			return;			/* no memory: try later */
 		group = TEN_Host(r);
 	}
 	if (wanted)
-		REL_SetWeight(spd.rel, group->rel, (uint32_t)vmax(1.,
+		REL_SetWeight(spd_rel, group->rel, (uint32_t)vmax(1.,
 		    cache_param->sandpaper_new_weight * REL_WEIGHT_ONE + .5));
-	if (wanted != (spd.new_group != NULL))
+	if (wanted != (new_group != NULL))
 		spd_new_rule(wanted ? group : NULL);
 }
 
@@ -238,11 +239,11 @@ spd_new_change(struct newhost *h, struct spd_news *news)
 	news->proven = !NEW_Is(h);
 	bprintf(news->host, "%s", spd_name(t));
 	if (news->proven)
-		spd.vsc->new_proven++;
+		spd_vsc->new_proven++;
 	else
-		spd.vsc->new_again++;
-	REL_SetWeight(spd.rel, t->rel, REL_WEIGHT_ONE);
-	spd_new_join(t, news->proven ? NULL : spd.new_group);
+		spd_vsc->new_again++;
+	REL_SetWeight(spd_rel, t->rel, REL_WEIGHT_ONE);
+	spd_new_join(t, news->proven ? NULL : new_group);
 }
 
 /* Let Hosts be proven, or new again.  Takes spd_lock(); now: ns. */
@@ -256,10 +257,10 @@ spd_new_keep(int64_t now)
 	do {
 		n = 0;
 		spd_lock();
-		while (n < SPD_NEWS && spd.new_group != NULL &&
+		while (n < SPD_NEWS && new_group != NULL &&
 		    (h = NEW_Next(&newhosts, now + ahead)) != NULL)
 			spd_new_change(h, &news[n++]);
-		spd.vsc->new_hosts = newhosts.nnew;
+		spd_vsc->new_hosts = newhosts.nnew;
 		spd_unlock();
 		for (u = 0; u < n; u++)
 			VSL(SLT_Debug, NO_VXID, news[u].proven ?

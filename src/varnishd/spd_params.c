@@ -5,7 +5,7 @@
  *
  * Varnish does not call the child when a parameter changes.  So the keeper
  * calls spd_params() about every 50 ms.  The static variable is the keeper's.
- * The lock guards the fields of struct spd that are set here.
+ * The lock guards what is set here.
  */
 
 #include "config.h"
@@ -40,31 +40,30 @@ spd_params(void)
 	}
 
 	spd_lock();
-	spd.cores = cores;
-	spd.parsers_max = vmax_t(unsigned, 2, cores);
+	spd_set.cores = cores;
+	spd_set.parsers = vmax_t(unsigned, 2, cores);
 	spd_costs(policy);
 	if (tenants_max != cache_param->sandpaper_tenants_max) {
 		tenants_max = cache_param->sandpaper_tenants_max;
-		failed = TEN_SetMax(spd.tenants, tenants_max);
+		failed = TEN_SetMax(spd_tenants, tenants_max);
 	}
 	spd_new_params();
-	if (REL_GetPolicy(spd.rel) != policy)
-		AZ(REL_SetPolicy(spd.rel, policy, METER_Now()));
-	REL_SetOptions(spd.rel, mode == SPD_ON ? REL_OPT_ALL :
+	if (REL_GetPolicy(spd_rel) != policy)
+		AZ(REL_SetPolicy(spd_rel, policy, METER_Now()));
+	REL_SetOptions(spd_rel, mode == SPD_ON ? REL_OPT_ALL :
 	    REL_OPT_ALL & ~REL_OPT_LIMITS);
-	spd.synchronised = REL_Synchronised(spd.rel);
-	REL_SetRound(spd.rel, (int64_t)(cache_param->sandpaper_round * 1e9));
-	if (spd.limit != limit) {
-		spd.limit = limit;
-		REL_SetSlots(spd.rel, limit);
-		spd.vsc->slots = limit;
+	spd_set.synchronised = REL_Synchronised(spd_rel);
+	REL_SetRound(spd_rel, (int64_t)(cache_param->sandpaper_round * 1e9));
+	if (spd_slots() != limit) {
+		spd_set_slots(limit);
+		REL_SetSlots(spd_rel, limit);
 	}
-	if (mode != spd.mode && mode == SPD_OFF)
+	if (mode != spd_set.mode && mode == SPD_OFF)
 		spd_timer(METER_Now());		/* wake the leader */
-	spd.mode = mode;
-	drain = mode == SPD_OFF && (REL_Waiting(spd.rel) > 0 ||
-	    spd.nready > 0 || spd.nparked > 0 || spd.running > 0);
-	spd.live = mode != SPD_OFF || drain;
+	spd_set.mode = mode;
+	drain = mode == SPD_OFF && (REL_Waiting(spd_rel) > 0 ||
+	    spd_nready() > 0 || spd_nparked() > 0 || spd_running() > 0);
+	spd_set.live = mode != SPD_OFF || drain;
 	spd_unlock();
 	if (failed)
 		VSL(SLT_Error, NO_VXID, "Sandpaper: no memory for %u "

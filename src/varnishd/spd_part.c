@@ -34,6 +34,8 @@
 /* Parked connections that wait for the rest of a request, by time of parking */
 static VTAILQ_HEAD(, spd_conn) parts = VTAILQ_HEAD_INITIALIZER(parts);
 static unsigned nparts, parts_max = UINT_MAX;	/* locked */
+SPD_STATIC unsigned parts_ready;	/* READY connections with a part;
+					 * locked */
 
 /* Set the limit of `parts`, every second: that of descriptors may change */
 void
@@ -44,7 +46,7 @@ spd_part_limit(void)
 	AZ(getrlimit(RLIMIT_NOFILE, &rl));
 	spd_lock();
 	parts_max = (unsigned)vmin_t(rlim_t, rl.rlim_cur / 2, UINT_MAX);
-	spd.vsc->parts_max = parts_max;
+	spd_vsc->parts_max = parts_max;
 	spd_unlock();
 }
 
@@ -64,7 +66,18 @@ spd_part_parked(struct spd_conn *c, int parked)
 		VTAILQ_REMOVE(&parts, c, list);
 		nparts--;
 	}
-	spd.vsc->parts = nparts;
+	spd_vsc->parts = nparts;
+}
+
+/* A connection becomes READY (1), or no longer is (-1).  Caller holds
+ * spd_lock(). */
+void
+spd_part_ready(const struct spd_conn *c, int d)
+{
+
+	SPD_LOCKED();
+	if (c->partial)
+		parts_ready += (unsigned)d;
 }
 
 /*
@@ -76,7 +89,7 @@ spd_many_parts(void)
 {
 
 	SPD_LOCKED();
-	return (nparts + spd.parts_ready >= SPD_PARTS);
+	return (nparts + parts_ready >= SPD_PARTS);
 }
 
 /*
@@ -90,7 +103,7 @@ spd_part_excess(void)
 	SPD_LOCKED();
 	if (nparts <= parts_max)
 		return (NULL);
-	spd.vsc->parts_closed++;
+	spd_vsc->parts_closed++;
 	return (VTAILQ_FIRST(&parts));
 }
 

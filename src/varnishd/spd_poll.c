@@ -5,8 +5,9 @@
  *
  * An event makes a parked connection READY.  For another connection it only
  * sets flags, or cancels a waiting request that the client has reset.  The
- * timer wakes the leader, for example when net opens.  The connections and
- * spd.timer_at are under spd_lock(); epoll_wait() is called without it.
+ * timer wakes the leader, for example when net opens.  The connections,
+ * timer_at and `leader` are under spd_lock(); epoll_wait() is called without
+ * it.
  */
 
 #include "config.h"
@@ -21,6 +22,11 @@
 
 #define SPD_EVENTS	64		/* of one epoll_wait(), at most */
 #define SPD_LOOKS	16		/* calls in one harvest, at most */
+
+SPD_STATIC int timer_fd = -1;		/* in the epoll set; set at start */
+SPD_STATIC int64_t timer_at;		/* ns, 0: not set; locked */
+SPD_STATIC int leader;			/* a worker sleeps in epoll_wait();
+					 * locked */
 
 /* Handle the events of one connection.  Caller holds spd_lock(). */
 static void
@@ -69,12 +75,12 @@ spd_harvest_some(int timeout_ms)
 	struct spd_conn *c;
 	int i, n;
 
-	n = epoll_wait(spd.epoll, ev, SPD_EVENTS, timeout_ms);
+	n = epoll_wait(spd_epoll(), ev, SPD_EVENTS, timeout_ms);
 	spd_lock();
-	spd.vsc->harvests++;
+	spd_vsc->harvests++;
 	for (i = 0; i < n; i++) {
 		if (ev[i].data.u64 == UINT64_MAX) {
-			spd.timer_at = 0;	/* it was the timer */
+			timer_at = 0;	/* it was the timer */
 			continue;
 		}
 		c = spd_conn_fd((int)(uint32_t)ev[i].data.u64);
@@ -112,13 +118,42 @@ spd_timer(int64_t when)
 	struct itimerspec its;
 
 	SPD_LOCKED();
-	if (when == INT64_MAX || (spd.timer_at != 0 && spd.timer_at <= when))
+	if (when == INT64_MAX || (timer_at != 0 && timer_at <= when))
 		return;
-	spd.timer_at = when;
+	timer_at = when;
 	memset(&its, 0, sizeof its);
 	its.it_value.tv_sec = when / 1000000000;
 	its.it_value.tv_nsec = when % 1000000000;
-	AZ(timerfd_settime(spd.timer, TFD_TIMER_ABSTIME, &its, NULL));
+	AZ(timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &its, NULL));
+}
+
+/* Note that a leader begins or ends to sleep in epoll_wait().  Caller holds
+ * spd_lock(). */
+void
+spd_set_leader(int is)
+{
+
+	SPD_LOCKED();
+	assert(leader != is);
+	leader = is;
+}
+
+/* Return 1 if a leader sleeps.  Caller holds spd_lock(). */
+int
+spd_has_leader(void)
+{
+
+	SPD_LOCKED();
+	return (leader);
+}
+
+/* Wake the leader, if there is one.  Caller holds spd_lock(). */
+void
+spd_wake(void)
+{
+
+	if (spd_has_leader())
+		spd_timer(METER_Now());
 }
 
 void
@@ -126,12 +161,10 @@ spd_poll_init(void)
 {
 	struct epoll_event ev;
 
-	spd.epoll = epoll_create1(EPOLL_CLOEXEC);
-	assert(spd.epoll >= 0);
-	spd.timer = timerfd_create(CLOCK_MONOTONIC,
+	timer_fd = timerfd_create(CLOCK_MONOTONIC,
 	    TFD_NONBLOCK | TFD_CLOEXEC);
-	assert(spd.timer >= 0);
+	assert(timer_fd >= 0);
 	ev.events = EPOLLIN | EPOLLET;
 	ev.data.u64 = UINT64_MAX;
-	AZ(epoll_ctl(spd.epoll, EPOLL_CTL_ADD, spd.timer, &ev));
+	AZ(epoll_ctl(spd_epoll(), EPOLL_CTL_ADD, timer_fd, &ev));
 }

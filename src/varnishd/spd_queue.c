@@ -6,7 +6,7 @@
  * A request needs three decisions under spd_lock(): enqueue and release,
  * here, and settle, in hook_request.c.  Under the lock no thread allocates,
  * calls the kernel or wakes a thread.  doc/internals/locking.md has the
- * exceptions.  The releaser spd.rel is under spd_lock(), and so is each
+ * exceptions.  The releaser spd_rel is under spd_lock(), and so is each
  * request that waits there.
  */
 
@@ -20,6 +20,12 @@
 /* ns, until the next look at a closed net.  This is long, since each look costs
  * wake-ups, and a burst of answers takes fewer interrupts. */
 #define SPD_COALESCE	(NIC_BACKLOG / 4 * 3)
+
+/* For tests; locked */
+static int frozen;			/* debug.sandpaper.freeze */
+static unsigned steps;			/* releases while frozen */
+static uint64_t fail_next;		/* debug.sandpaper.fail: bit 0 is for the
+					 * next request */
 
 /*
  * Let a request wait in the releaser, or refuse it.  conn: its connection, or
@@ -56,15 +62,15 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	spd_sum_laps(me);
 	spd_pays(me, t);
 	full = spd_admit_full(t, e);
-	if (spd.fail_next) {
-		full = full || ((spd.fail_next & 1) &&
+	if (fail_next) {
+		full = full || ((fail_next & 1) &&
 		    spd_exceeds(e, t, "requests to refuse "
 		    "(see debug.sandpaper.fail)", 1, 1));
-		spd.fail_next >>= 1;
+		fail_next >>= 1;
 	}
 	if (full) {
 		SPD_COUNT(t, refused, 1);
-		spd.vsc->refused++;
+		spd_vsc->refused++;
 		if (wait != NULL)
 			*wait = spd_refusal_delay(t, now);
 		spd_charge(t, cpu, 0, now);
@@ -74,9 +80,9 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	spd_note_user(t, now);
 	SPD_FLAGS(n) = flags;
 	/* After the unlock another worker may run, end and free the request */
-	REL_Enqueue(spd.rel, t->rel, n, now);
-	spd.vsc->enqueued++;
-	spd.vsc->waiting = REL_Waiting(spd.rel);
+	REL_Enqueue(spd_rel, t->rel, n, now);
+	spd_vsc->enqueued++;
+	spd_vsc->waiting = REL_Waiting(spd_rel);
 	if (conn != NULL) {
 		conn->state = SPD_QUEUED;
 		conn->func = SPD_TASK(req)->func;
@@ -103,17 +109,17 @@ spd_release(int64_t now, int slot, int64_t *when)
 
 	SPD_LOCKED();
 	*when = INT64_MAX;
-	if (REL_Waiting(spd.rel) == 0)
+	if (REL_Waiting(spd_rel) == 0)
 		return (NULL);
-	if (spd.frozen) {		/* one at a time, one a step */
-		if (spd.steps == 0 || spd.running + spd.lent > 1)
+	if (frozen) {		/* one at a time, one a step */
+		if (steps == 0 || spd_running() + spd_lent() > 1)
 			return (NULL);
 	}
-	if (spd.mode == SPD_ON && NIC_Closed(spd.nic, now, &opens))
+	if (spd_link_closed(now, &opens))
 		closed = REL_MASK(REL_NET);
 	/* The policy's slots are 0 to W - 1.  This one may be above: after a
 	 * retake, or when W is smaller than before */
-	switch (REL_Dequeue(spd.rel, now, (unsigned)slot % spd.limit, closed,
+	switch (REL_Dequeue(spd_rel, now, (unsigned)slot % spd_slots(), closed,
 	    &node, when)) {
 	case REL_RELEASED:
 		break;
@@ -126,17 +132,15 @@ spd_release(int64_t now, int slot, int64_t *when)
 	default:
 		return (NULL);
 	}
-	if (spd.frozen)
-		spd.steps--;
+	if (frozen)
+		steps--;
 	node->slot = (uint16_t)slot;
 	t = spd_tenant_rel(node->tenant);
-	counted = NIC_Release(spd.nic,
-	    (uint32_t)vmin_t(int64_t, ACC_Value(&spd.costs, &t->key, REL_NET),
-	    UINT32_MAX >> SPD_COUNTED_SHIFT), now);
+	counted = spd_link_release(spd_wire(t), now);
 	SPD_FLAGS(node) = (SPD_FLAGS(node) & ((1U << SPD_COUNTED_SHIFT) - 1)) |
 	    SPD_F_GRANTED | counted << SPD_COUNTED_SHIFT;
-	spd.vsc->released++;
-	spd.vsc->waiting = REL_Waiting(spd.rel);
+	spd_vsc->released++;
+	spd_vsc->waiting = REL_Waiting(spd_rel);
 	return (spd_req_of(node));
 }
 
@@ -150,10 +154,10 @@ spd_take_out(struct rel_node *n, int64_t now)
 	struct spd_tenant *t = spd_tenant_rel(n->tenant);
 
 	SPD_LOCKED();
-	REL_Cancel(spd.rel, n, now);
+	REL_Cancel(spd_rel, n, now);
 	spd_charge(t, (int64_t)SPD_CPU(n) << 4, 0, now);
-	spd.vsc->cancelled++;
-	spd.vsc->waiting = REL_Waiting(spd.rel);
+	spd_vsc->cancelled++;
+	spd_vsc->waiting = REL_Waiting(spd_rel);
 }
 
 /*
@@ -168,7 +172,48 @@ spd_enough_run(int64_t now)
 {
 
 	SPD_LOCKED();
-	return (spd.mode == SPD_ON && spd.running >= spd.cores &&
-	    (REL_Waiting(spd.rel) == 0 ||
-	    now - REL_Oldest(spd.rel) < SPD_NAP));
+	return (spd_set.mode == SPD_ON && spd_running() >= spd_set.cores &&
+	    (REL_Waiting(spd_rel) == 0 ||
+	    now - REL_Oldest(spd_rel) < SPD_NAP));
+}
+
+/*--------------------------------------------------------------------
+ * For tests: debug.sandpaper.freeze, .step, .thaw and .fail.  Caller holds
+ * spd_lock().
+ */
+
+/* Release nothing (1), or release again (0). */
+void
+spd_freeze(int on)
+{
+
+	SPD_LOCKED();
+	frozen = on;
+	steps = 0;
+}
+
+/* While frozen, release n requests more, one after the other. */
+void
+spd_step(unsigned n)
+{
+
+	SPD_LOCKED();
+	steps += n;
+}
+
+int
+spd_frozen(void)
+{
+
+	SPD_LOCKED();
+	return (frozen);
+}
+
+/* Refuse the next requests: bit 0 is for the first one. */
+void
+spd_fail(uint64_t next)
+{
+
+	SPD_LOCKED();
+	fail_next = next;
 }

@@ -18,6 +18,36 @@
 /* Instead of a tenant: connections without one, with and without a part */
 static struct spd_tenant nobody_part, nobody_whole;
 
+#ifndef SPD_IDLE_MAX			/* less in a fuzz target */
+#define SPD_IDLE_MAX	2000		/* idle connections with a request */
+#endif
+
+/* Tenants with READY connections; locked */
+static VTAILQ_HEAD(, spd_tenant) tenants_ready =
+    VTAILQ_HEAD_INITIALIZER(tenants_ready);
+SPD_STATIC _Atomic unsigned nready;	/* READY connections; changed under
+					 * the lock */
+SPD_STATIC unsigned nobodys;		/* of nready: without a tenant */
+
+/* Return the number of READY connections.  No lock is needed. */
+unsigned
+spd_nready(void)
+{
+
+	return (nready);
+}
+
+/*
+ * Return 1 if SPD_IDLE_MAX connections are parked, or wait to be parsed.
+ * Further ones then wait without a request.
+ */
+int
+spd_many_idle(void)
+{
+
+	return (spd_nparked() + nready >= SPD_IDLE_MAX);
+}
+
 /* Return 1 if t stands for connections without a tenant */
 static int
 spd_of_nobody(const struct spd_tenant *t)
@@ -43,12 +73,12 @@ spd_ready_push(struct spd_conn *c)
 	}
 	c->state = SPD_READY;
 	if (VTAILQ_EMPTY(&t->ready))
-		VTAILQ_INSERT_TAIL(&spd.readylist, t, readylist);
+		VTAILQ_INSERT_TAIL(&tenants_ready, t, readylist);
 	VTAILQ_INSERT_TAIL(&t->ready, c, list);
-	spd.nready++;
-	spd.parts_ready += c->partial;
-	spd.nobodys += (unsigned)spd_of_nobody(t);
-	spd.vsc->ready = spd.nready;
+	nready++;
+	spd_part_ready(c, 1);
+	nobodys += (unsigned)spd_of_nobody(t);
+	spd_vsc->ready = nready;
 }
 
 /*
@@ -59,7 +89,7 @@ int
 spd_parse_later(int64_t now)
 {
 
-	return (spd.nready > 0 && spd.nready == spd.nobodys &&
+	return (nready > 0 && nready == nobodys &&
 	    !spd_nobody_may(now));
 }
 
@@ -68,7 +98,7 @@ int
 spd_may_parse(void)
 {
 
-	return (spd.nready > 0 && !spd_parse_later(METER_Now()));
+	return (nready > 0 && !spd_parse_later(METER_Now()));
 }
 
 /*
@@ -84,13 +114,13 @@ spd_ready_pop(int64_t now)
 	int turns = 0;
 
 	SPD_LOCKED();
-	t = VTAILQ_FIRST(&spd.readylist);
+	t = VTAILQ_FIRST(&tenants_ready);
 	while (t != NULL && spd_of_nobody(t) && !spd_nobody_may(now)) {
 		if (++turns > 2)
 			return (NULL);
-		VTAILQ_REMOVE(&spd.readylist, t, readylist);
-		VTAILQ_INSERT_TAIL(&spd.readylist, t, readylist);
-		t = VTAILQ_FIRST(&spd.readylist);
+		VTAILQ_REMOVE(&tenants_ready, t, readylist);
+		VTAILQ_INSERT_TAIL(&tenants_ready, t, readylist);
+		t = VTAILQ_FIRST(&tenants_ready);
 	}
 	if (t == NULL)
 		return (NULL);
@@ -98,15 +128,15 @@ spd_ready_pop(int64_t now)
 	AN(c);
 	assert(c->state == SPD_READY);
 	VTAILQ_REMOVE(&t->ready, c, list);
-	VTAILQ_REMOVE(&spd.readylist, t, readylist);
+	VTAILQ_REMOVE(&tenants_ready, t, readylist);
 	if (!VTAILQ_EMPTY(&t->ready))
-		VTAILQ_INSERT_TAIL(&spd.readylist, t, readylist);
+		VTAILQ_INSERT_TAIL(&tenants_ready, t, readylist);
 	c->state = SPD_BUSY;
-	AN(spd.nready);
-	spd.nready--;
-	spd.parts_ready -= c->partial;
-	spd.nobodys -= (unsigned)spd_of_nobody(t);
-	spd.vsc->ready = spd.nready;
+	AN(nready);
+	nready--;
+	spd_part_ready(c, -1);
+	nobodys -= (unsigned)spd_of_nobody(t);
+	spd_vsc->ready = nready;
 	return (c);
 }
 
@@ -114,7 +144,6 @@ void
 spd_ready_init(void)
 {
 
-	VTAILQ_INIT(&spd.readylist);
 	INIT_OBJ(&nobody_part, SPD_TENANT_MAGIC);
 	VTAILQ_INIT(&nobody_part.ready);
 	INIT_OBJ(&nobody_whole, SPD_TENANT_MAGIC);

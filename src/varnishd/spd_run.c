@@ -9,7 +9,7 @@
  * that frees a slot in another way, or enqueues outside of a worker, must call
  * spd_dispatch().  At most P workers parse.
  *
- * The state is in struct spd, under the lock, and in the thread's spd_me.
+ * The lock guards `parsers`.  The other state is the thread's spd_me.
  */
 
 #include "config.h"
@@ -25,6 +25,8 @@
 #define SPD_YIELD	500000		/* ns, well below a time slice */
 #define SPD_SUM_TURNS	32		/* tasks between two Pool_TrySumstat()
 					 * that succeed */
+
+SPD_STATIC unsigned parsers;		/* workers that parse; locked */
 
 /*--------------------------------------------------------------------
  * Hand releases to threads
@@ -47,7 +49,7 @@ spd_dispatch(void)
 		n = 0;
 		now = METER_Now();
 		spd_lock();
-		while (n < SPD_BATCH && spd.running < spd.limit &&
+		while (n < SPD_BATCH && !spd_slots_full() &&
 		    !spd_enough_run(now)) {
 			slot = spd_take();
 			if (slot < 0)
@@ -60,8 +62,8 @@ spd_dispatch(void)
 			}
 			n++;
 		}
-		deputy = !spd.deputy && REL_Waiting(spd.rel) > 0 &&
-		    spd.running < spd.limit && spd_enough_run(now);
+		deputy = !spd_has_deputy() && REL_Waiting(spd_rel) > 0 &&
+		    !spd_slots_full() && spd_enough_run(now);
 		spd_unlock();
 		/* A released request has its slot.  So it must not be refused,
 		 * and must not wait behind tasks without a slot. */
@@ -112,8 +114,8 @@ spd_end_turn(struct spd_worker *me, int64_t now)
 	SPD_LOCKED();
 	if (me->parsing) {
 		me->parsing = 0;
-		AN(spd.parsers);
-		spd.parsers--;
+		AN(parsers);
+		parsers--;
 	}
 	me->parks = NULL;
 	if (c != NULL && !spd_park_locked(c, now + me->parks_for, 0))
@@ -138,7 +140,7 @@ spd_parsed(void)
 	spd_end_turn(me, 0);
 	if (me->slot >= 0 && me->node == NULL) {
 		spd_give_mine(me);
-		waiting = REL_Waiting(spd.rel) > 0;
+		waiting = REL_Waiting(spd_rel) > 0;
 	}
 	ready = spd_may_parse();
 	spd_unlock();
@@ -168,7 +170,7 @@ static int
 spd_crowded(int64_t now)
 {
 
-	return (spd_enough_run(now) || spd.running >= spd.limit);
+	return (spd_enough_run(now) || spd_slots_full());
 }
 
 /*
@@ -182,18 +184,18 @@ spd_rest(struct spd_worker *me, int64_t now)
 	SPD_LOCKED();
 	me->parsed = 0;
 	spd_turn_to(me, NULL, now);
-	if (spd.mode == SPD_OFF)
+	if (spd_set.mode == SPD_OFF)
 		return (SPD_IDLE);
 	if (spd_parse_later(now))
 		spd_timer(now + SPD_NAP);
 	if (spd_crowded(now))
-		return (spd.deputy ? SPD_IDLE : SPD_DEPUTISE);
-	if (!spd.leader)
+		return (spd_has_deputy() ? SPD_IDLE : SPD_DEPUTISE);
+	if (!spd_has_leader())
 		return (SPD_SLEEP);
 	/* Requests were released during this worker's nap, so a deputy will be
 	 * needed again soon. */
-	return (me->napped && !spd.deputy &&
-	    me->nap_released < spd.vsc->released ? SPD_DEPUTISE : SPD_IDLE);
+	return (me->napped && !spd_has_deputy() &&
+	    me->nap_released < spd_vsc->released ? SPD_DEPUTISE : SPD_IDLE);
 }
 
 /*
@@ -221,14 +223,14 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		me->parsed = 0;
 		return (SPD_RUN);
 	}
-	if (me->slot >= 0 && (spd_robbed(me) || spd.running > spd.limit))
+	if (me->slot >= 0 && (spd_robbed(me) || spd_running() > spd_slots()))
 		spd_give_mine(me);	/* the keeper took the slot away, or
 					 * more than W slots are taken */
 	if (me->slot < 0 && !me->late && spd_crowded(now))
 		return (spd_rest(me, now));
-	if (spd.parsers < spd.parsers_max && me->parsed < SPD_PARSE_RUN &&
+	if (parsers < spd_set.parsers && me->parsed < SPD_PARSE_RUN &&
 	    (c = spd_ready_pop(now)) != NULL) {
-		spd.parsers++;
+		parsers++;
 		me->parsing = 1;
 		me->parsed++;
 		spd_turn_to(me, c->tenant, now);
@@ -236,8 +238,8 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		SPD_TASK(wrk)->priv = c->priv;
 		return (SPD_RUN);
 	}
-	if (me->slot < 0 && spd.running < spd.limit &&
-	    REL_Waiting(spd.rel) > 0 && (slot = spd_take()) >= 0)
+	if (me->slot < 0 && !spd_slots_full() &&
+	    REL_Waiting(spd_rel) > 0 && (slot = spd_take()) >= 0)
 		spd_own(me, slot);
 	if (me->slot >= 0) {
 		req = spd_release(now, me->slot, &when);
@@ -275,8 +277,8 @@ spd_leave(struct spd_worker *me)
 		spd_give_mine(me);
 	spd_turn_to(me, NULL, now);
 	me->parsed = 0;
-	summon = spd_unwatched() && spd.mode != SPD_OFF;
-	waiting = REL_Waiting(spd.rel) > 0;
+	summon = spd_unwatched() && spd_set.mode != SPD_OFF;
+	waiting = REL_Waiting(spd_rel) > 0;
 	spd_unlock();
 	if (waiting)
 		spd_dispatch();
@@ -298,7 +300,7 @@ spd_yield(struct spd_worker *me)
 {
 	int64_t now = METER_Now();
 
-	if (me->slot < 0 || spd.running <= spd.cores ||
+	if (me->slot < 0 || spd_running() <= spd_set.cores ||
 	    now - me->fresh < SPD_YIELD)
 		return (now);
 	spd_lock();
@@ -373,8 +375,8 @@ spd_goes(struct spd_worker *me, int waiting, int lead)
  * Find the next task of a free worker and set wrk->task, or return without a
  * task.  The worker may lead or be the deputy meanwhile.
  *
- * This function does not test spd.live.  A request may pass the gate after the
- * keeper cleared spd.live.  Only a called worker would then find the request.
+ * This function does not test spd_set.live.  A request may pass the gate after
+ * the keeper cleared it.  Only a called worker would then find the request.
  */
 void
 spd_find_work(struct worker *wrk)
@@ -398,17 +400,17 @@ spd_find_work(struct worker *wrk)
 			spd_leave(me);
 			return;
 		}
-		if (!looked && now - spd.harvested > SPD_HARVEST) {
+		if (!looked && now - spd_harvested() > SPD_HARVEST) {
 			looked = 1;
 			spd_look_now(me, now);
 		}
 		spd_lock();
 		spd_end_turn(me, now);
 		next = spd_pick(wrk, me, now);
-		waiting = REL_Waiting(spd.rel) > 0;
+		waiting = REL_Waiting(spd_rel) > 0;
 		crowded = spd_crowded(now);
-		lead = crowded ? !spd.deputy :
-		    !spd.leader || (!me->parsing && spd_may_parse());
+		lead = crowded ? !spd_has_deputy() :
+		    !spd_has_leader() || (!me->parsing && spd_may_parse());
 		if (next == SPD_SLEEP && !looked) {
 			looked = 1;
 			spd_unlock();
@@ -437,7 +439,7 @@ void
 SPD_Next(struct worker *wrk)
 {
 
-	if (spd.live || (spd_me.magic == SPD_WORKER_MAGIC &&
+	if (spd_set.live || (spd_me.magic == SPD_WORKER_MAGIC &&
 	    (spd_me.slot >= 0 || spd_me.parsing || spd_me.parks != NULL)))
 		spd_find_work(wrk);
 }

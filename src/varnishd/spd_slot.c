@@ -4,8 +4,8 @@
  * Slots: a slot is the right to run one request.
  *
  * spd_take() takes a slot.  spd_own() binds it to a worker, until spd_give().
- * The bitmap spd.slots and the counter spd.running are under spd_lock().
- * spd.owner[] is atomic.  Through it the keeper finds the workers that run,
+ * The bitmap and the numbers are under spd_lock(); `running` is also read
+ * without it.  slot_owner[] is atomic.  Through it the keeper finds the workers that run,
  * however many threads there are.  A worker gives its slot back before its
  * thread ends.  So a worker that the keeper finds there under the lock exists.
  */
@@ -16,9 +16,88 @@
 
 #include "spd.h"
 
+SPD_STATIC unsigned nslots = 1;		/* W if on, else SPD_SLOTS_MAX / 2 */
+SPD_STATIC unsigned slots_max = SPD_SLOTS_MAX;	/* that there can be; only
+						 * whole words of 64 count */
+SPD_STATIC uint64_t slot_map[SPD_SLOTS_MAX / 64];	/* bit: taken */
+SPD_STATIC _Atomic(struct spd_worker *) slot_owner[SPD_SLOTS_MAX];
+SPD_STATIC _Atomic unsigned running;	/* slots taken */
+SPD_STATIC unsigned lent;		/* slots lent */
+
+/* Return W, the number of slots that the policy may use. */
+unsigned
+spd_slots(void)
+{
+
+	return (nslots);
+}
+
+/* Set W.  More slots may be taken for now.  Caller holds spd_lock(). */
+void
+spd_set_slots(unsigned n)
+{
+
+	SPD_LOCKED();
+	nslots = n;
+	spd_vsc->slots = n;
+}
+
+/* Set how many slots there can be, for tests.  Caller holds spd_lock(). */
+void
+spd_cap_slots(unsigned n)
+{
+
+	SPD_LOCKED();
+	slots_max = n;
+}
+
+/* Return how many slots are taken.  No lock is needed. */
+unsigned
+spd_running(void)
+{
+
+	return (running);
+}
+
+/* Return 1 if W slots or more are taken.  Caller holds spd_lock(). */
+int
+spd_slots_full(void)
+{
+
+	SPD_LOCKED();
+	return (running >= nslots);
+}
+
+/* Return how many workers have lent their slot.  Caller holds spd_lock(). */
+unsigned
+spd_lent(void)
+{
+
+	SPD_LOCKED();
+	return (lent);
+}
+
+/* Return 64 slots of the bitmap.  Caller holds spd_lock(). */
+uint64_t
+spd_slots_taken(unsigned word)
+{
+
+	SPD_LOCKED();
+	return (slot_map[word]);
+}
+
+/* Return the worker that has this slot, or NULL.  Caller holds spd_lock(). */
+struct spd_worker *
+spd_owner(int slot)
+{
+
+	SPD_LOCKED();
+	return (slot_owner[slot]);
+}
+
 /*
  * Take a free slot and return its number, or -1 if there is none.  It may be a
- * slot above W: the caller compares spd.running with spd.limit.
+ * slot above W: the caller tests spd_slots_full().
  * Caller holds spd_lock().
  */
 int
@@ -28,13 +107,13 @@ spd_take(void)
 	int i;
 
 	SPD_LOCKED();
-	for (u = 0; u < spd.slots_max / 64; u++) {
-		if (~spd.slots[u] == 0)
+	for (u = 0; u < slots_max / 64; u++) {
+		if (~slot_map[u] == 0)
 			continue;
-		i = __builtin_ctzll(~spd.slots[u]);
-		spd.slots[u] |= 1ULL << i;
-		spd.running++;
-		spd.vsc->running = spd.running;
+		i = __builtin_ctzll(~slot_map[u]);
+		slot_map[u] |= 1ULL << i;
+		running++;
+		spd_vsc->running = running;
 		return ((int)u * 64 + i);
 	}
 	return (-1);
@@ -49,7 +128,7 @@ spd_own(struct spd_worker *me, int slot)
 {
 
 	me->slot = slot;
-	atomic_store_explicit(&spd.owner[slot], me, memory_order_release);
+	atomic_store_explicit(&slot_owner[slot], me, memory_order_release);
 }
 
 /*
@@ -67,7 +146,7 @@ spd_retake(struct spd_worker *me)
 	if (slot >= 0)
 		spd_own(me, slot);
 	else
-		spd.vsc->slotless++;
+		spd_vsc->slotless++;
 }
 
 /* Give a slot back.  Caller holds spd_lock(). */
@@ -78,12 +157,12 @@ spd_give(int slot)
 
 	SPD_LOCKED();
 	assert(slot >= 0 && slot < SPD_SLOTS_MAX);
-	AN(spd.slots[slot >> 6] & bit);
-	spd.slots[slot >> 6] &= ~bit;
-	atomic_store_explicit(&spd.owner[slot], NULL, memory_order_relaxed);
-	AN(spd.running);
-	spd.running--;
-	spd.vsc->running = spd.running;
+	AN(slot_map[slot >> 6] & bit);
+	slot_map[slot >> 6] &= ~bit;
+	atomic_store_explicit(&slot_owner[slot], NULL, memory_order_relaxed);
+	AN(running);
+	running--;
+	spd_vsc->running = running;
 }
 
 /*
@@ -95,7 +174,7 @@ spd_robbed(const struct spd_worker *me)
 {
 
 	SPD_LOCKED();
-	return (spd.owner[me->slot] != me);
+	return (slot_owner[me->slot] != me);
 }
 
 /*
@@ -123,4 +202,30 @@ spd_holds_slot(void)
 
 	return (spd_me.magic == SPD_WORKER_MAGIC && spd_me.slot >= 0 &&
 	    spd_me.node != NULL);
+}
+
+/* Give this worker's slot back, as a loan.  Caller holds spd_lock(). */
+void
+spd_slot_lend(struct spd_worker *me)
+{
+
+	SPD_LOCKED();
+	AZ(me->lent);
+	spd_give_mine(me);
+	me->lent = 1;
+	spd_vsc->lent = ++lent;
+	spd_vsc->lendings++;
+}
+
+/* End the loan: take a slot again, even above W.  Caller holds spd_lock(). */
+void
+spd_slot_retake(struct spd_worker *me)
+{
+
+	SPD_LOCKED();
+	AN(me->lent);
+	AN(lent);
+	spd_vsc->lent = --lent;
+	spd_retake(me);
+	me->lent = 0;
 }

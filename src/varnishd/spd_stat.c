@@ -45,8 +45,8 @@ stat_descriptors(void)
 {
 	int one, two;
 
-	one = dup(spd.epoll);
-	two = dup(spd.epoll);
+	one = dup(spd_epoll());
+	two = dup(spd_epoll());
 	if (one >= 0)
 		(void)close(one);
 	if (two >= 0)

@@ -11,7 +11,7 @@
  *  - a call for a worker waits in the queues of all pools.  These queues also
  *    make the herders start threads.
  *
- * The lock guards `stranded`, `called` and spd.summoned.
+ * The lock guards `stranded`, `called` and `summoned`.
  */
 
 #include "config.h"
@@ -29,6 +29,8 @@ struct spd_pool {
 static struct spd_pool pools[SPD_POOLS];
 static _Atomic unsigned npools;
 static _Atomic unsigned turn;		/* pool to ask first */
+SPD_STATIC int summoned;		/* a worker was called and has not come
+					 * yet; locked */
 static VTAILQ_HEAD(, pool_task) stranded = VTAILQ_HEAD_INITIALIZER(stranded);
 
 static void (*find_work)(struct worker *);
@@ -109,6 +111,25 @@ spd_pool_ends(const struct pool *pp)
  * Call a worker, to parse, to lead, or to run a stranded request
  */
 
+/* Return 1 if a call is on its way.  Caller holds spd_lock(). */
+int
+spd_summoned(void)
+{
+
+	SPD_LOCKED();
+	return (summoned);
+}
+
+/* Forget the call: a worker is here, or the next call must wake the leader.
+ * Caller holds spd_lock(). */
+void
+spd_summon_done(void)
+{
+
+	SPD_LOCKED();
+	summoned = 0;
+}
+
 /*
  * End the call and look for work.  priv is the pool that had the call in its
  * queue.  NULL: an idle thread got the call.
@@ -119,7 +140,7 @@ spd_come(struct worker *wrk, void *priv)
 	struct spd_pool *p = priv;
 
 	spd_lock();
-	spd.summoned = 0;
+	summoned = 0;
 	if (p != NULL)
 		p->called = 0;
 	spd_unlock();
@@ -138,8 +159,7 @@ spd_call_all(void)
 	int call;
 
 	spd_lock();
-	if (spd.leader)
-		spd_timer(METER_Now());	/* wake the leader, it is free */
+	spd_wake();			/* the leader is free */
 	spd_unlock();
 	for (u = 0; u < npools; u++) {
 		pp = pools[u].pool;
@@ -159,7 +179,7 @@ spd_call_all(void)
 	if (called > 0)
 		return;
 	spd_lock();
-	spd.summoned = 0;	/* no pool yet: the keeper calls again */
+	summoned = 0;	/* no pool yet: the keeper calls again */
 	spd_unlock();
 }
 
@@ -171,8 +191,8 @@ spd_summon(void)
 	int summon;
 
 	spd_lock();
-	summon = !spd.summoned;
-	spd.summoned = 1;
+	summon = !summoned;
+	summoned = 1;
 	spd_unlock();
 	if (summon && spd_task_to_idle(NULL, &task))
 		spd_call_all();
@@ -195,7 +215,7 @@ spd_task_run(struct req *req)
 		return;				/* req may be freed by now */
 	spd_lock();
 	VTAILQ_INSERT_TAIL(&stranded, task, list);
-	spd.vsc->stranded++;
+	spd_vsc->stranded++;
 	spd_unlock();
 	spd_call_all();
 }

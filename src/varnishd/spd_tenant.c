@@ -38,7 +38,7 @@ spd_tenant_idle(void *priv, struct ten_record *r)
 
 	AZ(priv);
 	SPD_LOCKED();
-	return (REL_TenantIdle(spd.rel, t->rel) && VTAILQ_EMPTY(&t->ready) &&
+	return (REL_TenantIdle(spd_rel, t->rel) && VTAILQ_EMPTY(&t->ready) &&
 	    t->writers == 0 && t->fetches == 0 && !spd_new_stays(t));
 }
 
@@ -51,11 +51,11 @@ spd_tenant_born(void *priv, struct ten_record *r)
 	AZ(priv);
 	INIT_OBJ(t, SPD_TENANT_MAGIC);
 	VTAILQ_INIT(&t->ready);
-	t->rel = REL_TenantInit(spd.rel, (char *)t + spd_own_size(),
+	t->rel = REL_TenantInit(spd_rel, (char *)t + spd_own_size(),
 	    REL_WEIGHT_ONE);
 	spd_estimate(t);
 	spd_new_begin(t);
-	spd.vsc->tenants_created++;
+	spd_vsc->tenants_created++;
 }
 
 /* End a tenant: its record may go to another one.  Caller holds spd_lock(). */
@@ -66,9 +66,9 @@ spd_tenant_died(void *priv, struct ten_record *r)
 
 	AZ(priv);
 	spd_new_end(t);
-	REL_TenantFini(spd.rel, t->rel);
+	REL_TenantFini(spd_rel, t->rel);
 	FINI_OBJ(t);
-	spd.vsc->tenants_evicted++;
+	spd_vsc->tenants_evicted++;
 }
 
 /*--------------------------------------------------------------------
@@ -129,7 +129,7 @@ spd_tenant_find(const char *name, size_t l)
 {
 	struct ten_record *r;
 
-	r = TEN_Find(spd.tenants, name, l);
+	r = TEN_Find(spd_tenants, name, l);
 	return (r == NULL ? NULL : TEN_Host(r));
 }
 
@@ -146,9 +146,9 @@ spd_tenant_check(struct spd_tenant *t, const char *name, size_t l)
 	SPD_LOCKED();
 	if (t != NULL && TEN_Is(TEN_OfHost(t), name, l))
 		return (t);
-	r = TEN_Add(spd.tenants, name, l);
-	spd.vsc->tenants = TEN_Count(spd.tenants);
-	spd.vsc->tenants_overflow = TEN_Overflows(spd.tenants);
+	r = TEN_Add(spd_tenants, name, l);
+	spd_vsc->tenants = TEN_Count(spd_tenants);
+	spd_vsc->tenants_overflow = TEN_Overflows(spd_tenants);
 	t = TEN_Host(r);
 	CHECK_OBJ_NOTNULL(t, SPD_TENANT_MAGIC);
 	return (t);
@@ -167,6 +167,6 @@ spd_tenants_init(void)
 
 	AZ(VRND_RandomCrypto(seed, sizeof seed));
 	o.host_size = spd_own_size() + REL_TenantSize();
-	spd.tenants = TEN_New(cache_param->sandpaper_tenants_max, &o, seed);
-	AN(spd.tenants);
+	spd_tenants = TEN_New(cache_param->sandpaper_tenants_max, &o, seed);
+	AN(spd_tenants);
 }

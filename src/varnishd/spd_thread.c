@@ -4,7 +4,7 @@
  * The state of this thread, and the counter that measures its CPU time.
  *
  * A lap is the CPU time of a thread since its meter was last read.  `spd_me`
- * is thread-local.  The keeper finds it through spd.owner[] under spd_lock(),
+ * is thread-local.  The keeper finds it through spd_owner() under spd_lock(),
  * and may read and write the fields that spd_watch.c uses.
  *
  * The keeper chooses the counter.  Its source is never freed, since the meter
@@ -25,6 +25,17 @@
 __thread struct spd_worker spd_me;
 pthread_key_t spd_key;
 
+/* Written by the keeper, read by all threads */
+static _Atomic(const struct meter_source *) source;
+
+/* Return the source of all meters. */
+const struct meter_source *
+spd_source(void)
+{
+
+	return (source);
+}
+
 /*
  * Return the state of this thread.  The first call makes it.  If the keeper
  * has chosen another counter, the meter is opened again.
@@ -34,9 +45,9 @@ spd_self(void)
 {
 
 	if (spd_me.magic == SPD_WORKER_MAGIC) {
-		if (spd_me.meter->src != spd.source) {
+		if (spd_me.meter->src != source) {
 			METER_Close(spd_me.meter);
-			METER_Open(spd_me.meter, spd.source);
+			METER_Open(spd_me.meter, source);
 		}
 		return (&spd_me);
 	}
@@ -45,7 +56,7 @@ spd_self(void)
 	spd_me.slot = -1;
 	spd_me.rnd = (uint64_t)METER_Now() * 2654435761U ^
 	    (uint64_t)(uintptr_t)&spd_me;
-	METER_Open(spd_me.meter, spd.source);
+	METER_Open(spd_me.meter, source);
 	PTOK(pthread_getcpuclockid(pthread_self(), &spd_me.clock));
 	spd_me.tid = (pid_t)syscall(SYS_gettid);
 	PTOK(pthread_setspecific(spd_key, &spd_me));
@@ -91,7 +102,7 @@ spd_drawn(struct spd_worker *me)
 	me->rnd ^= me->rnd << 25;
 	me->rnd ^= me->rnd >> 27;
 	return ((double)((me->rnd * 2685821657736338717ULL) >> 11) * 0x1p-53 <
-	    spd.sample);
+	    spd_set.sample);
 }
 
 /*--------------------------------------------------------------------
@@ -107,7 +118,7 @@ static int logged;			/* locked */
 static void
 spd_tell_counter(void)
 {
-	const struct meter_source *src = spd.source;
+	const struct meter_source *src = source;
 	char note[SPD_NOTE];
 
 	spd_lock();
@@ -175,7 +186,7 @@ spd_counter(void)
 	s->older = newest;
 	newest = s;
 	spd_lock();
-	spd.source = s->src;
+	source = s->src;
 	memcpy(counter_note, note, sizeof counter_note);
 	log = logged;
 	spd_unlock();

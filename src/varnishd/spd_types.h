@@ -34,7 +34,7 @@ struct spd_tenant {
 							 */
 
 	VTAILQ_HEAD(, spd_conn)	ready;		/* connections to parse */
-	VTAILQ_ENTRY(spd_tenant) readylist;	/* in spd.readylist */
+	VTAILQ_ENTRY(spd_tenant) readylist;	/* in the list of spd_ready.c */
 	/* In the record of (new): those of all members.  Each counts there
 	 * until it ends, even if the tenant leaves (new) before. */
 	unsigned		writers;	/* workers with a slow reader */
@@ -197,7 +197,7 @@ struct spd_worker {
 #define SPD_WORKER_MAGIC	0x5a9d3042
 	_Atomic int		slot;		/* -1: none */
 	unsigned		lent;		/* 1: it has lent its slot */
-	unsigned		parsing;	/* counted in spd.parsers */
+	unsigned		parsing;	/* counted in `parsers` */
 	unsigned		parsed;		/* connections, in a row */
 	unsigned		turns;		/* tasks since Pool_Sumstat() */
 	/* The node of the request that runs here, or NULL.  For a thread that
@@ -223,7 +223,7 @@ struct spd_worker {
 	_Atomic int64_t		began;		/* ns, start of its request */
 	int64_t			unmeasured;	/* ns of CPU, estimated since
 						 * the last lap */
-	int64_t			laps;		/* ns, not yet in spd.lap_sum */
+	int64_t			laps;		/* ns, not yet in `lap_sum` */
 	/* CPU time outside of requests, see spd_cost.c */
 	struct spd_tenant	*payer;		/* NULL: no tenant pays */
 	uint32_t		payer_generation;

@@ -95,7 +95,7 @@ spd_still(struct spd_worker *w, int64_t cpu, int runnable, int64_t now)
 void
 spd_watch(int64_t now)
 {
-	static unsigned at;		/* word of spd.slots to begin with */
+	static unsigned at;		/* word of the slots to begin with */
 	int64_t cpu[SPD_LOOKED];
 	clockid_t clock[SPD_LOOKED];
 	pid_t tid[SPD_LOOKED];		/* 0: spd_runnable() not needed */
@@ -107,10 +107,10 @@ spd_watch(int64_t now)
 	spd_lock();
 	for (words = 0; words < SPD_SLOTS_MAX / 64 &&
 	    owners + 64 <= SPD_LOOKED; words++) {
-		taken = spd.slots[at];
+		taken = spd_slots_taken(at);
 		for (; taken != 0; taken &= taken - 1, owners++) {
 			s = (int)at * 64 + __builtin_ctzll(taken);
-			w = spd.owner[s];
+			w = spd_owner(s);
 			if (w == NULL || now - w->began < SPD_LONG)
 				continue;
 			slot[n] = s;
@@ -129,7 +129,7 @@ spd_watch(int64_t now)
 	}
 	spd_lock();
 	for (u = 0; u < n; spd_pause(u++)) {
-		w = spd.owner[slot[u]];
+		w = spd_owner(slot[u]);
 		if (w == NULL || w->clock != clock[u])
 			continue;		/* another worker's, or free */
 		if (!spd_still(w, cpu[u], runnable[u], now)) {
@@ -139,7 +139,7 @@ spd_watch(int64_t now)
 		spd_give(slot[u]);
 		stolen++;
 	}
-	spd.vsc->stalled += stolen;
+	spd_vsc->stalled += stolen;
 	spd_unlock();
 	if (stolen)
 		spd_dispatch();
@@ -161,19 +161,19 @@ spd_stuck(int64_t now)
 {
 	static uint64_t released, timed_out;
 	static int64_t since;
-	unsigned waiting = REL_Waiting(spd.rel) - REL_Shut(spd.rel);
+	unsigned waiting = REL_Waiting(spd_rel) - REL_Shut(spd_rel);
 
 	SPD_LOCKED();
-	if (spd.vsc->released != released || spd.frozen ||
-	    (waiting == 0 && spd.vsc->timed_out == timed_out)) {
-		released = spd.vsc->released;
-		timed_out = spd.vsc->timed_out;
+	if (spd_vsc->released != released || spd_frozen() ||
+	    (waiting == 0 && spd_vsc->timed_out == timed_out)) {
+		released = spd_vsc->released;
+		timed_out = spd_vsc->timed_out;
 		since = now;
 	}
 	if (now - since < SPD_STUCK || waiting == 0)
 		return (0);
 	since = now;
-	spd.vsc->stuck++;
+	spd_vsc->stuck++;
 	return (1);
 }
 
@@ -187,16 +187,16 @@ spd_tell_stuck(int64_t now)
 	int closed;
 
 	spd_lock();
-	waiting = REL_Waiting(spd.rel);
-	running = spd.running;
-	lent = spd.lent;
-	closed = spd.mode == SPD_ON && NIC_Closed(spd.nic, now, &opens);
+	waiting = REL_Waiting(spd_rel);
+	running = spd_running();
+	lent = spd_lent();
+	closed = spd_link_closed(now, &opens);
 	spd_unlock();
 	if (closed)
 		bprintf(until, " for %.3f s", (double)(opens - now) * 1e-9);
 	VSL(SLT_Error, NO_VXID, "Sandpaper: no request was released for %d s: "
 	    "%u waiting, %u of %u slots in use, %u lent, net %s%s",
-	    (int)(SPD_STUCK / 1000000000), waiting, running, spd.limit, lent,
+	    (int)(SPD_STUCK / 1000000000), waiting, running, spd_slots(), lent,
 	    closed ? "closed" : "open", until);
 }
 
@@ -218,13 +218,13 @@ spd_time_out(int64_t now)
 		nstreams = 0;
 		spd_lock();
 		for (found = 0; found < SPD_LATE_BATCH; found++) {
-			n = REL_First(spd.rel);
+			n = REL_First(spd_rel);
 			if (n == NULL || now - n->arrival < limit)
 				break;
 			req = spd_req_of(n);
 			SPD_COUNT(spd_tenant_rel(n->tenant), refused, 1);
 			spd_take_out(n, now);
-			spd.vsc->timed_out++;
+			spd_vsc->timed_out++;
 			SPD_FLAGS(n) |= SPD_F_LATE;
 			if (SPD_FLAGS(n) & SPD_F_H2)
 				streams[nstreams++] = req;
@@ -248,8 +248,8 @@ spd_look(int64_t now)
 
 	spd_lock();
 	stuck = spd_stuck(now);
-	spd.vsc->oldest_wait_ms = REL_Oldest(spd.rel) < 0 ? 0 :
-	    (uint64_t)vmax_t(int64_t, 0, now - REL_Oldest(spd.rel)) / 1000000;
+	spd_vsc->oldest_wait_ms = REL_Oldest(spd_rel) < 0 ? 0 :
+	    (uint64_t)vmax_t(int64_t, 0, now - REL_Oldest(spd_rel)) / 1000000;
 	spd_unlock();
 	if (stuck)
 		spd_tell_stuck(now);

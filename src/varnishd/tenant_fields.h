@@ -20,7 +20,7 @@ TENANT_FIELD(PROOF, new_seconds, "new_seconds", "good answers", NO,
     NEW_Is(&t->newhost) ? (int)spd_new_seconds(t, now) : -1)
 TENANT_FIELD(REAL, weight, "weight", "weight", NO,
     (double)st.weight / REL_WEIGHT_ONE)
-TENANT_FIELD(PART, share, "share", "share", NO, REL_Share(spd.rel, t->rel))
+TENANT_FIELD(PART, share, "share", "share", NO, REL_Share(spd_rel, t->rel))
 TENANT_FIELD(PART, reservation, "reservation", "reservation", NO,
     (double)st.reservation / REL_PART_ONE)
 TENANT_FIELD(PART, limit, "limit", "limit", NO,

@@ -100,15 +100,12 @@ setup(void)
 		params.sandpaper_queue_limit = 1000;
 		cache_param = &params;
 		HTTP_Init();
-		spd.magic = SPD_MAGIC;
-		spd.vsc = &vsc;
-		spd.cores = 1;
-		spd.rate = 10000000000;
+		spd_vsc = &vsc;
 		lck_sandpaper = &lck;
 		spd_lock_init();
 	}
-	spd.rel = REL_New(0, 1, REL_OPT_ALL, NULL, NULL);
-	AN(spd.rel);
+	spd_rel = REL_New(0, 1, REL_OPT_ALL, NULL, NULL);
+	AN(spd_rel);
 	spd_lock();
 	spd_tenants_init();
 	spd_unlock();
@@ -123,8 +120,8 @@ teardown(void)
 	for (i = 0; i < VCLS; i++)
 		SPD_MapDrop(vcl(i));
 	spd_lock();
-	TEN_Destroy(&spd.tenants);
-	REL_Destroy(&spd.rel);
+	TEN_Destroy(&spd_tenants);
+	REL_Destroy(&spd_rel);
 	spd_unlock();
 }
 
@@ -324,7 +321,7 @@ call_request(struct fuzz *f)
 	spd_lock();
 	t = spd_tenant_check(spd_tenant_find(name, len), name, len);
 	assert(strcmp(spd_name(t), name) == 0 ||
-	    TEN_OfHost(t) == TEN_Other(spd.tenants));
+	    TEN_OfHost(t) == TEN_Other(spd_tenants));
 	assert(spd_tenant_check(t, name, len) == t);
 	spd_unlock();
 	assert((SPD_Ask(name, &a) == 0) == (strcmp(spd_name(t), name) == 0));
@@ -490,7 +487,7 @@ judge_record(const struct fuzz *f, struct ten_record *r, int pinned)
 	struct rel_tenant_stat st;
 	uint32_t weight = REL_WEIGHT_ONE;
 
-	assert(r->pinned == (pinned || r == TEN_Other(spd.tenants)));
+	assert(r->pinned == (pinned || r == TEN_Other(spd_tenants)));
 	if (pinned) {
 		assert(f->active != NULL &&
 		    tenant_of(f->active, r->name) >= 0);
@@ -501,7 +498,7 @@ judge_record(const struct fuzz *f, struct ten_record *r, int pinned)
 	}
 	assert(strcmp(t->group == NULL ? "" : spd_name(t->group), group) == 0);
 	assert(REL_Group(t->rel) == (t->group == NULL ? NULL : t->group->rel));
-	REL_TenantStat(spd.rel, t->rel, &st);
+	REL_TenantStat(spd_rel, t->rel, &st);
 	assert(st.weight == weight);
 	assert(t->queue_limit == (want == NULL ? 0 : want->queue_limit));
 }
@@ -516,7 +513,7 @@ judge(const struct fuzz *f)
 	assert(spd_map_tenants(&pinned, &n) == spd_map_serial());
 	assert(n <= (f->active == NULL ? 0 : f->active->ntenant));
 	spd_lock();
-	for (i = 0; (r = TEN_At(spd.tenants, i)) != NULL; i++) {
+	for (i = 0; (r = TEN_At(spd_tenants, i)) != NULL; i++) {
 		for (j = 0; j < n && pinned[j].tenant != TEN_Host(r); j++)
 			continue;
 		found += j < n;

@@ -59,6 +59,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #include <sanitizer/common_interface_defs.h>
 #endif
 
+/* The state that is static in its file, see SPD_STATIC */
+extern unsigned lent, parsers, nobodys, parts_ready, writers;
+extern unsigned fetches;
+extern _Atomic unsigned running, nready, nparked;
+extern uint64_t slot_map[SPD_SLOTS_MAX / 64];
+extern _Atomic(struct spd_worker *) slot_owner[SPD_SLOTS_MAX];
+extern int leader, deputy, summoned, timer_fd, epoll_fd;
+extern int64_t lap_sum, timer_at;
+
 #define POOLS		2
 #define WORKERS		8
 #define ACCEPTOR	WORKERS		/* threads that are no workers */
@@ -383,20 +392,20 @@ watch_nobody(void)
 	static struct VSC_sandpaper *of;
 	int64_t most, took;
 
-	if (spd.vsc == NULL || spd.rel == NULL)
+	if (spd_vsc == NULL || spd_rel == NULL)
 		return;
-	took = (int64_t)spd.vsc->cpu_unowned_ns - kept;
-	if (of != spd.vsc || spd.mode != SPD_ON || (REL_Waiting(spd.rel) ==
-	    REL_Shut(spd.rel) &&
-	    spd.vsc->parts + spd.parts_ready < SPD_PARTS)) {
-		of = spd.vsc;
+	took = (int64_t)spd_vsc->cpu_unowned_ns - kept;
+	if (of != spd_vsc || spd_set.mode != SPD_ON || (REL_Waiting(spd_rel) ==
+	    REL_Shut(spd_rel) &&
+	    spd_vsc->parts + parts_ready < SPD_PARTS)) {
+		of = spd_vsc;
 		since = the_time;
 		before = took;
 		return;
 	}
 	/* The acceptor and the keeper do not parse */
-	most = SPD_BURST + (the_time - since) * spd.cores / 4 +
-	    (spd.parsers_max + 2) * TURN;
+	most = SPD_BURST + (the_time - since) * spd_set.cores / 4 +
+	    (spd_set.parsers + 2) * TURN;
 	assert(took - before <= most);
 }
 
@@ -701,10 +710,10 @@ __wrap_SES_Wait(struct sess *sp, const struct transport *xp)
 
 	assert(xp == &h1 && c->sp == sp && !c->in_waiter);
 	/* It has lingered */
-	assert(over || spd.mode == SPD_OFF ||
+	assert(over || spd_set.mode == SPD_OFF ||
 	    __wrap_VTIM_real() >= sp->t_idle + params.timeout_linger);
 	/* Nothing came while it lingered, also if nobody looked meanwhile */
-	if (now_runs == &threads[KEEPER] && spd.mode != SPD_OFF)
+	if (now_runs == &threads[KEEPER] && spd_set.mode != SPD_OFF)
 		assert(c->n == 0 || c->reset ||
 		    c->came >= spd_conn_fd(sp->fd)->deadline);
 	AN(WS_ReserveAll(sp->ws));
@@ -828,9 +837,9 @@ __wrap_epoll_ctl(int set, int op, int fd, struct epoll_event *ev)
 {
 	struct conn *c;
 
-	if (fd == spd.timer)
+	if (fd == timer_fd)
 		return (0);
-	assert(set == spd.epoll && !locked);
+	assert(set == epoll_fd && !locked);
 	c = conn_of(fd);
 	if (op == EPOLL_CTL_DEL) {
 		assert(c->in_set);
@@ -851,7 +860,7 @@ __wrap_epoll_wait(int set, struct epoll_event *ev, int max, int ms)
 	unsigned i;
 	int n = 0;
 
-	assert(set == spd.epoll && !locked && max > CONNS);
+	assert(set == epoll_fd && !locked && max > CONNS);
 	interrupt();
 	while (!has_event() && ms < 0)
 		switch_out(EPOLL);
@@ -878,7 +887,7 @@ int
 __wrap_timerfd_settime(int fd, int how, const struct itimerspec *its,
     struct itimerspec *old)
 {
-	assert(fd == spd.timer && how == TFD_TIMER_ABSTIME && old == NULL);
+	assert(fd == timer_fd && how == TFD_TIMER_ABSTIME && old == NULL);
 	timer_event = 0;
 	timer = its->it_value.tv_sec * 1000000000 + its->it_value.tv_nsec;
 	return (0);
@@ -1256,7 +1265,7 @@ slots_used(void)
 	unsigned s, i;
 
 	for (s = 0; s < 64; s++) {
-		w = spd.owner[s];
+		w = slot_owner[s];
 		if (w == NULL)
 			continue;
 		assert(w->slot == (int)s);
@@ -1286,26 +1295,26 @@ in_state(enum spd_conn_state state)
 static void
 judge(void)
 {
-	unsigned i, lent = 0, parsing = 0, leads = 0, taken = 0, waits = 0;
-	int64_t measured = spd.lap_sum;
+	unsigned i, lends = 0, parsing = 0, leads = 0, taken = 0, waits = 0;
+	int64_t measured = lap_sum;
 	struct rel_node *n;
 
-	assert(slots_used() == spd.slots[0]);
+	assert(slots_used() == slot_map[0]);
 	for (i = 0; i < SPD_SLOTS_MAX / 64; i++)
-		taken += (unsigned)__builtin_popcountll(spd.slots[i]);
-	assert(taken == spd.running && spd.vsc->running == taken);
+		taken += (unsigned)__builtin_popcountll(slot_map[i]);
+	assert(taken == running && spd_vsc->running == taken);
 	for (i = 0; i < WORKERS; i++) {
-		lent += threads[i].me.lent;
+		lends += threads[i].me.lent;
 		parsing += threads[i].me.parsing;
 		leads += threads[i].state == EPOLL;
 	}
 	for (i = 0; i < THREADS; i++)
 		measured += threads[i].me.laps;
 	assert(measured == laps);
-	assert(lent == spd.lent && spd.vsc->lent == lent);
-	assert((int64_t)spd.vsc->lendings >= lent);
-	assert(parsing <= spd.parsers);		/* it ends without the lock */
-	assert(leads <= 1 && spd.leader >= (int)leads);
+	assert(lends == lent && spd_vsc->lent == lent);
+	assert((int64_t)spd_vsc->lendings >= lent);
+	assert(parsing <= parsers);		/* it ends without the lock */
+	assert(leads <= 1 && leader >= (int)leads);
 	for (i = 0; i < CONNS; i++) {
 		assert(record[i]->state == SPD_BUSY || (conns[i].served &&
 		    conns[i].sp == record[i]->sp && !conns[i].in_waiter));
@@ -1314,12 +1323,12 @@ judge(void)
 		n = SPD_NODE((struct req *)record[i]->priv);
 		waits += REL_Waits(n);
 	}
-	assert(in_state(SPD_PARKED) == spd.nparked);
-	assert(spd.vsc->lingering == spd.nparked);
-	assert(in_state(SPD_READY) == spd.nready);
-	assert(spd.vsc->ready == spd.nready);
-	assert(waits == REL_Waiting(spd.rel));
-	assert(spd.vsc->waiting == waits);
+	assert(in_state(SPD_PARKED) == nparked);
+	assert(spd_vsc->lingering == nparked);
+	assert(in_state(SPD_READY) == nready);
+	assert(spd_vsc->ready == nready);
+	assert(waits == REL_Waiting(spd_rel));
+	assert(spd_vsc->waiting == waits);
 }
 
 /* Threads that Sandpaper may have, and the leader */
@@ -1330,7 +1339,7 @@ free_threads(void)
 
 	for (i = 0; i < WORKERS; i++)
 		n += threads[i].state == EPOLL;
-	n += (unsigned)spd.deputy;
+	n += (unsigned)deputy;
 	for (i = 0; i < POOLS; i++)
 		n += pools[i].nidle > reserved(TASK_QUEUE_RUSH);
 	return (n);
@@ -1341,10 +1350,10 @@ static int
 held_back(void)
 {
 	spd_lock();
-	assert(spd.nready == spd.nobodys);
+	assert(nready == nobodys);
 	spd_unlock();
-	return (spd.deputy || (spd.timer_at > 0 &&
-	    spd.timer_at <= the_time + SPD_NAP));
+	return (deputy || (timer_at > 0 &&
+	    timer_at <= the_time + SPD_NAP));
 }
 
 /* No worker can go on.  This must hold before the keeper looks, unless it is at
@@ -1353,13 +1362,13 @@ static void
 judge_early(void)
 {
 	if (threads[KEEPER].state != BLOCKED || changed ||
-	    free_threads() == 0 || spd.deputy)
+	    free_threads() == 0 || deputy)
 		return;
-	assert(spd.nready == 0 || held_back());
-	if (spd.running >= spd.limit)
+	assert(nready == 0 || held_back());
+	if (spd_slots_full())
 		return;
-	assert(REL_Waiting(spd.rel) == 0);
-	assert(spd.leader || cache_param->sandpaper == SPD_OFF);
+	assert(REL_Waiting(spd_rel) == 0);
+	assert(leader || cache_param->sandpaper == SPD_OFF);
 }
 
 /* Nobody can go on, and the keeper has looked */
@@ -1369,18 +1378,18 @@ judge_rest(void)
 	unsigned i;
 
 	changed = 0;
-	assert(spd.vsc->harvests == polls);
+	assert(spd_vsc->harvests == polls);
 	if (free_threads() == 0)
 		return;
-	assert(spd.nready == 0 || held_back());
-	assert(in_state(SPD_QUEUED) == REL_Waiting(spd.rel));
+	assert(nready == 0 || held_back());
+	assert(in_state(SPD_QUEUED) == REL_Waiting(spd_rel));
 	if (cache_param->sandpaper != SPD_OFF)
-		assert(spd.leader || spd.deputy);
-	if (spd.running >= spd.limit)
+		assert(leader || deputy);
+	if (spd_slots_full())
 		return;
-	assert(REL_Waiting(spd.rel) == 0);
+	assert(REL_Waiting(spd_rel) == 0);
 	if (cache_param->sandpaper == SPD_OFF) {
-		assert(spd.nparked == 0);
+		assert(nparked == 0);
 		return;
 	}
 	for (i = 0; i < CONNS; i++)
@@ -1616,18 +1625,18 @@ teardown(void)
 		the_time += 1000 * MS;
 	}
 	assert(live == 0);
-	assert(spd.running == 0 && spd.lent == 0 && spd.parsers == 0);
-	assert(spd.nready == 0 && spd.nparked == 0);
-	assert(REL_Waiting(spd.rel) == 0 && REL_Running(spd.rel) == 0);
-	assert(spd.vsc->enqueued ==
-	    spd.vsc->completed + spd.vsc->cancelled);
-	assert(spd.writers == 0 && spd.fetches == 0);
+	assert(running == 0 && lent == 0 && parsers == 0);
+	assert(nready == 0 && nparked == 0);
+	assert(REL_Waiting(spd_rel) == 0 && REL_Running(spd_rel) == 0);
+	assert(spd_vsc->enqueued ==
+	    spd_vsc->completed + spd_vsc->cancelled);
+	assert(writers == 0 && fetches == 0);
 	for (i = 0; i < WORKERS; i++)
 		assert(threads[i].state == IDLE || threads[i].state == EPOLL);
 	/* The leader, too, goes home */
 	params.sandpaper = SPD_OFF;
 	settle();
-	assert(spd.leader == 0 && spd.summoned == 0);
+	assert(leader == 0 && summoned == 0);
 }
 
 int
