@@ -1,8 +1,7 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The table of policies.  A new policy is one file, its extern in policy.h, and
- * one line here.
+ * The table of policies, from REL_POLICIES in policy.h.
  */
 
 #include <assert.h>
@@ -10,20 +9,9 @@
 
 #include "internal.h"
 
+#define POLICY(name)	&rel_policy_##name,
 static const struct rel_policy * const policies[] = {
-	&rel_policy_mr3rs,
-	&rel_policy_fifo,
-	&rel_policy_mr3,
-	&rel_policy_wfq,
-	&rel_policy_sfq,
-	&rel_policy_wf2q,
-	&rel_policy_2dfq,
-	&rel_policy_2dfqe,
-	&rel_policy_drr,
-	&rel_policy_rr,
-	&rel_policy_drfq,
-	&rel_policy_msf2q,
-	&rel_policy_mr3vf,
+	REL_POLICIES(POLICY)
 };
 
 #define NPOLICIES	(sizeof policies / sizeof policies[0])

@@ -147,19 +147,25 @@ struct rel {
 	_Alignas(16) char	state[];	/* the policy's own */
 };
 
-extern const struct rel_policy rel_policy_mr3rs;
-extern const struct rel_policy rel_policy_mr3;
-extern const struct rel_policy rel_policy_fifo;
-extern const struct rel_policy rel_policy_wfq;
-extern const struct rel_policy rel_policy_sfq;
-extern const struct rel_policy rel_policy_wf2q;
-extern const struct rel_policy rel_policy_2dfq;
-extern const struct rel_policy rel_policy_2dfqe;
-extern const struct rel_policy rel_policy_drr;
-extern const struct rel_policy rel_policy_rr;
-extern const struct rel_policy rel_policy_drfq;
-extern const struct rel_policy rel_policy_msf2q;
-extern const struct rel_policy rel_policy_mr3vf;
+/* All policies: the file policy_NAME.c has rel_policy_NAME. */
+#define REL_POLICIES(P)		\
+	P(mr3rs)		\
+	P(fifo)			\
+	P(mr3)			\
+	P(wfq)			\
+	P(sfq)			\
+	P(wf2q)			\
+	P(2dfq)			\
+	P(2dfqe)		\
+	P(drr)			\
+	P(rr)			\
+	P(drfq)			\
+	P(msf2q)		\
+	P(mr3vf)
+
+#define REL_DECLARE(name)	extern const struct rel_policy rel_policy_##name;
+REL_POLICIES(REL_DECLARE)
+#undef REL_DECLARE
 
 /* As REL_New(), with a policy that need not be in the table (tests) */
 struct rel *rel_new(const struct rel_policy *, unsigned nslots,

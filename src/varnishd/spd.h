@@ -2,10 +2,11 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * The types, variables and functions that the files of src/varnishd share.  The
- * types are in spd_types.h, the variables in spd_state.h, the functions here.
+ * types are in spd_types.h, the shared variables in spd_base.h, the functions
+ * here.
  *
- * The state is one `struct spd` for the process and one `struct spd_worker` for
- * each thread.  Each connection has one `struct spd_conn`.
+ * All other state is static in its file, behind functions.  Each thread has one
+ * `struct spd_worker`, each connection one `struct spd_conn`.
  *
  * A thread that holds a lock of Varnish may take the lock `sandpaper`.  A
  * thread that holds `sandpaper` takes no other lock
