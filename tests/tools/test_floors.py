@@ -56,6 +56,13 @@ class Floors(unittest.TestCase):
                               TOP / "build" / "obj" / "src")
         self.assertEqual((status, said), (0, ""))
 
+    def test_a_variable_that_is_not_static(self) -> None:
+        self.write("varnishd/low.c", "int a, spd_vsc; static int b;\n"
+                   "void low(void) { b = a; }\n")
+        self.assertEqual(self.said(1), [
+            "floors: low.c: the variable a is not static, and not in GLOBAL "
+            "of tools/floors"])
+
     def test_downward(self) -> None:
         self.assertEqual(self.said(0), [])
 
