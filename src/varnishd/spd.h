@@ -225,6 +225,7 @@ struct spd_conn *spd_conn_fd(int fd);
 int spd_conn_of(struct spd_conn *, const struct sess *);
 struct spd_conn *spd_conn(const struct sess *);
 void spd_conn_leave(struct spd_conn *);
+void spd_conn_to(struct spd_conn *, enum spd_conn_state);	/* locked */
 int spd_arm(struct spd_conn *);
 void spd_disarm(struct spd_conn *);
 int spd_park_locked(struct spd_conn *, int64_t deadline, int partial);

@@ -91,6 +91,27 @@ spd_conn_of(struct spd_conn *c, const struct sess *sp)
 }
 
 /*
+ * Change the state of a connection.  doc/internals/locking.md says who owns it
+ * in each state, and has the same table.  Caller holds spd_lock().
+ */
+void
+spd_conn_to(struct spd_conn *c, enum spd_conn_state to)
+{
+#define TO(state)	(1U << SPD_##state)
+	static const unsigned allowed[] = {
+		[SPD_BUSY] =	TO(PARKED) | TO(READY) | TO(QUEUED),
+		[SPD_PARKED] =	TO(BUSY),
+		[SPD_READY] =	TO(BUSY),
+		[SPD_QUEUED] =	TO(BUSY) | TO(READY),
+	};
+#undef TO
+
+	SPD_LOCKED();
+	assert(allowed[c->state] & 1U << to);
+	c->state = to;
+}
+
+/*
  * Return the record of a session, and begin it if the file descriptor had
  * another session.  NULL: there is none, and the session is served as in
  * stock.  Only the owner of the descriptor may call it.  Takes spd_lock() to
@@ -205,7 +226,7 @@ spd_park_locked(struct spd_conn *c, int64_t deadline, int partial)
 	}
 	c->deadline = deadline;
 	c->blocking = 1;
-	c->state = SPD_PARKED;
+	spd_conn_to(c, SPD_PARKED);
 	VBH_insert(deadlines, c);
 	if (c->partial)
 		spd_part_parked(c, 1);
@@ -224,7 +245,7 @@ spd_unpark_locked(struct spd_conn *c)
 	VBH_delete(deadlines, c->idx);
 	if (c->partial)
 		spd_part_parked(c, 0);
-	c->state = SPD_BUSY;
+	spd_conn_to(c, SPD_BUSY);
 	AN(nparked);
 	nparked--;
 	spd_vsc->lingering = nparked;

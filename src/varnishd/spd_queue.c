@@ -84,7 +84,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	spd_vsc->enqueued++;
 	spd_vsc->waiting = REL_Waiting(spd_rel);
 	if (conn != NULL) {
-		conn->state = SPD_QUEUED;
+		spd_conn_to(conn, SPD_QUEUED);
 		conn->func = SPD_TASK(req)->func;
 		conn->priv = req;
 		conn->tenant = t;

@@ -71,7 +71,7 @@ spd_ready_push(struct spd_conn *c)
 		t = c->partial ? &nobody_part : &nobody_whole;
 		c->tenant = NULL;
 	}
-	c->state = SPD_READY;
+	spd_conn_to(c, SPD_READY);
 	if (VTAILQ_EMPTY(&t->ready))
 		VTAILQ_INSERT_TAIL(&tenants_ready, t, readylist);
 	VTAILQ_INSERT_TAIL(&t->ready, c, list);
@@ -131,7 +131,7 @@ spd_ready_pop(int64_t now)
 	VTAILQ_REMOVE(&tenants_ready, t, readylist);
 	if (!VTAILQ_EMPTY(&t->ready))
 		VTAILQ_INSERT_TAIL(&tenants_ready, t, readylist);
-	c->state = SPD_BUSY;
+	spd_conn_to(c, SPD_BUSY);
 	AN(nready);
 	nready--;
 	spd_part_ready(c, -1);

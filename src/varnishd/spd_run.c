@@ -98,7 +98,7 @@ spd_begin(struct spd_worker *me, struct req *req, int64_t now)
 	conn = spd_conn_fd(req->sp->fd);
 	AN(conn);
 	assert(conn->sp == req->sp && conn->state == SPD_QUEUED);
-	conn->state = SPD_BUSY;
+	spd_conn_to(conn, SPD_BUSY);
 }
 
 /*

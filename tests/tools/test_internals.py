@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The diffs of doc/internals/adding.md apply to the source, and touch few files."""
+"""What doc/internals says of the source is so: diffs apply, tables are the same."""
 
 from __future__ import annotations
 
@@ -10,7 +10,22 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 PAGE = TOP / "doc/internals/adding.md"
+LOCKING = TOP / "doc/internals/locking.md"
+CONN = TOP / "src/varnishd/spd_conn.c"
 MOST = 2  # files that are there already
+
+
+class States(unittest.TestCase):
+    def test_the_transitions_of_a_connection(self) -> None:
+        code = {state: set(re.findall(r"TO\((\w+)\)", to))
+                for state, to in re.findall(r"\[SPD_(\w+)\] =\t(.*),",
+                                            CONN.read_text())}
+        page = {state: set(re.findall(r"`(\w+)`", to))
+                for state, to in re.findall(r"^\| `SPD_(\w+)` \|.*\| (.*) \|$",
+                                            LOCKING.read_text(), re.M)
+                if state in code}
+        self.assertEqual(len(code), 4)
+        self.assertEqual(page, code)
 
 
 class Adding(unittest.TestCase):
