@@ -147,7 +147,8 @@ struct rel {
 	_Alignas(16) char	state[];	/* the policy's own */
 };
 
-/* All policies: the file policy_NAME.c has rel_policy_NAME. */
+/* All policies: rel_policy_NAME is in policy_NAME.c, that of mr3 in
+ * policy_mr3rs.c, and that of 2dfqe in policy_2dfq.c. */
 #define REL_POLICIES(P)		\
 	P(mr3rs)		\
 	P(fifo)			\

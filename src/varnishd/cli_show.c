@@ -77,7 +77,7 @@ snap(struct snapshot *s)
 	spd_link_stat(&s->net, now);
 	for (u = 0; s->rows < space &&
 	    (rec = TEN_At(spd_tenants, u)) != NULL; u++) {
-		spd_fields(TEN_Host(rec), now, &s->row[s->rows++]);
+		spd_fields(TEN_Host(rec), 1, now, &s->row[s->rows++]);
 		spd_pause(u);
 	}
 	spd_unlock();
@@ -89,6 +89,7 @@ snap(struct snapshot *s)
  */
 
 static const char * const modes[] = { SPD_MODE_NAMES };
+
 /* Print the tenant's group.  For a new Host, print its seconds with good
  * answers, and the seconds that it needs. */
 static void
@@ -153,21 +154,24 @@ patches_version(void)
 	    p : p + sizeof debian - 1);
 }
 
-/* Print a JSON string.  VCLI_JSON_str() of Varnish 6.0 writes octal escapes,
- * which JSON does not have. */
+/* Print a JSON string, at most TEN_NAME_MAX bytes.  VCLI_JSON_str() of Varnish
+ * 6.0 writes octal escapes, which JSON does not have. */
 static void
 json_string(struct cli *cli, const char *p)
 {
+	char b[6 * TEN_NAME_MAX + 1], *q = b;
 
-	VCLI_Out(cli, "\"");
+	assert(strlen(p) <= TEN_NAME_MAX);
 	for (; *p != '\0'; p++) {
+		if (*p == '"' || *p == '\\')
+			*q++ = '\\';
 		if ((unsigned char)*p < ' ')
-			VCLI_Out(cli, "\\u%04x", (unsigned char)*p);
+			q += sprintf(q, "\\u%04x", (unsigned char)*p);
 		else
-			VCLI_Out(cli, "%s%c",
-			    *p == '"' || *p == '\\' ? "\\" : "", *p);
+			*q++ = *p;
 	}
-	VCLI_Out(cli, "\"");
+	*q = '\0';
+	VCLI_Out(cli, "\"%s\"", b);
 }
 
 /* Print a field as JSON: one function for each kind.  A field that says
@@ -400,7 +404,7 @@ show(struct cli *cli, const char * const *av, int json)
 	spd_lock();
 	t = spd_tenant_find(name, strlen(name));
 	if (t != NULL)
-		spd_fields(t, METER_Now(), &r);
+		spd_fields(t, 1, METER_Now(), &r);
 	spd_unlock();
 	if (t == NULL) {
 		VCLI_Out(cli, "Tenant \"%s\" is not known: it had no "

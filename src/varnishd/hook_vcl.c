@@ -166,7 +166,7 @@ SPD_VclUse(const struct vcl *vcl)
  * Questions
  */
 
-/* Copy the tenant's fields.  Returns -1 if there is no such tenant. */
+/* Copy the tenant's fields, without `oldest_ns` and `waits_for`.  Returns -1 if there is no such tenant. */
 int
 SPD_Ask(const char *name, struct spd_fields *f)
 {
@@ -176,7 +176,7 @@ SPD_Ask(const char *name, struct spd_fields *f)
 	spd_lock();
 	t = spd_tenant_find(name, strlen(name));
 	if (t != NULL)
-		spd_fields(t, METER_Now(), f);
+		spd_fields(t, 0, METER_Now(), f);
 	spd_unlock();
 	return (t != NULL ? 0 : -1);
 }

@@ -262,8 +262,8 @@ int spd_frozen(void);				/* locked */
 void spd_fail(uint64_t next);			/* locked */
 
 /* spd_fields.c */
-void spd_fields(struct spd_tenant *, int64_t now, struct spd_fields *);
-						/* locked */
+void spd_fields(struct spd_tenant *, int why, int64_t now,
+    struct spd_fields *);			/* locked */
 
 /* spd_poll.c */
 void spd_poll_init(void);

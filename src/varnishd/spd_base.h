@@ -1,8 +1,9 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * What every file uses: settings, counters, and the libraries' objects.  All
- * other state is static in its file, behind functions.
+ * What every file uses: settings, counters, and the libraries' objects.  Also
+ * the state of this thread, which spd_thread.c makes.  All other state of the
+ * process is static in its file, behind functions.
  *
  * Only spd.h includes this file, after spd_types.h.
  */

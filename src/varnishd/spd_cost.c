@@ -259,7 +259,6 @@ spd_estimate(struct spd_tenant *t)
 void
 spd_costs(unsigned policy)
 {
-	static uint64_t bound;		/* bits/s, at the last call */
 	const char *estimator;
 	uint32_t alpha;
 
@@ -271,10 +270,7 @@ spd_costs(unsigned policy)
 	costs.estimator = (unsigned)EST_ByName(estimator);
 	costs.alpha = alpha;
 	spd_set.sample = cache_param->sandpaper_sample;
-	if (bound != cache_param->sandpaper_nic_rate) {
-		bound = cache_param->sandpaper_nic_rate;
-		spd_link_bound(bound);
-	}
+	spd_link_bound(cache_param->sandpaper_nic_rate);
 }
 
 /*

@@ -14,29 +14,28 @@
 
 static const char * const resources[] = { "cpu", "net" };
 
-/* Return how long the tenant's oldest request has waited, ns.  Caller holds
- * spd_lock(). */
-static int64_t
-spd_oldest(const struct spd_tenant *t, int64_t now)
-{
-	const struct rel_node *first = REL_TenantFirst(t->rel);
+_Static_assert(sizeof ((struct spd_fields *)0)->tenant == TEN_NAME_MAX + 1,
+    "a name must fit");
 
-	SPD_LOCKED();
+/* Return how long the request has waited, ns.  NULL: 0. */
+static int64_t
+spd_oldest(const struct rel_node *first, int64_t now)
+{
+
 	/* This request may have come after `now` */
 	return (first != NULL && first->arrival < now ?
 	    now - first->arrival : 0);
 }
 
 /*
- * Return why the tenant's first waiting request waits, or NULL if none waits.
+ * Return why a tenant's first waiting request waits, or NULL if none waits.
  * If no other reason is true, the policy lets others go first.  Caller holds
  * spd_lock().
  */
 static const char *
-spd_waits_for(const struct spd_tenant *t, enum rel_resource dominant,
+spd_waits_for(const struct rel_node *first, enum rel_resource dominant,
     int64_t now)
 {
-	const struct rel_node *first = REL_TenantFirst(t->rel);
 	int64_t opens;
 
 	SPD_LOCKED();
@@ -72,10 +71,14 @@ set_name(char *to, const char *name)
 	memcpy(to, name, l + 1);
 }
 
-/* Copy a tenant's fields.  Caller holds spd_lock(). */
+/*
+ * Copy a tenant's fields.  why: also those of its first waiting request.  To
+ * find it takes O(requests that wait in its group).  Caller holds spd_lock().
+ */
 void
-spd_fields(struct spd_tenant *t, int64_t now, struct spd_fields *f)
+spd_fields(struct spd_tenant *t, int why, int64_t now, struct spd_fields *f)
 {
+	const struct rel_node *first = why ? REL_TenantFirst(t->rel) : NULL;
 	struct rel_tenant_stat st;
 
 	CHECK_OBJ_NOTNULL(t, SPD_TENANT_MAGIC);

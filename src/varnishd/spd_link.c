@@ -287,13 +287,16 @@ spd_net(int64_t wire)
  * The backlog of net: NIC_*() for the other files.  Caller holds spd_lock().
  */
 
-/* Set the upper bound of the rate, bits/s.  0: none. */
+/* Set the upper bound of the rate, bits/s, if it has changed.  0: none. */
 void
 spd_link_bound(uint64_t bound)
 {
+	static uint64_t last;
 
 	SPD_LOCKED();
-	NIC_SetBound(nic, bound);
+	if (bound != last)
+		NIC_SetBound(nic, bound);
+	last = bound;
 	spd_set_rate();
 }
 

@@ -5,8 +5,8 @@
  *
  * spd_take() takes a slot.  spd_own() binds it to a worker, until spd_give().
  * The bitmap and the numbers are under spd_lock(); `running` is also read
- * without it.  slot_owner[] is atomic.  Through it the keeper finds the workers that run,
- * however many threads there are.  A worker gives its slot back before its
+ * without it.  slot_owner[] is atomic.  Through it the keeper finds the workers
+ * that run, however many threads there are.  A worker gives its slot back before its
  * thread ends.  So a worker that the keeper finds there under the lock exists.
  */
 

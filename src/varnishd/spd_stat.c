@@ -98,16 +98,17 @@ stat_make(const struct spd_mapped *tenant, unsigned n)
 static int
 stat_copy(const struct spd_mapped *of, struct VSC_sandpaper_tenant *vsc)
 {
-	struct spd_fields f;
+	const struct spd_tenant *t = of->tenant;
+	struct rel_tenant_stat st;
 
 	SPD_LOCKED();
 	if (TEN_OfHost(of->tenant)->generation != of->generation)
 		return (0);
-	spd_fields(of->tenant, METER_Now(), &f);
-#define COPY_COUNTER(name)	vsc->name = (uint64_t)f.name;
-#define COPY_NO(name)
+	REL_TenantStat(spd_rel, t->rel, &st);
+#define COPY_COUNTER(name, value)	vsc->name = (uint64_t)(value);
+#define COPY_NO(name, value)
 #define TENANT_FIELD(kind, name, key, label, counter, value)	\
-	COPY_##counter(name)
+	COPY_##counter(name, value)
 #include "tenant_fields.h"
 	return (1);
 }

@@ -11,7 +11,8 @@
  *  - key: in JSON
  *  - label: in text
  *  - COUNTER if VSC_sandpaper_tenant.vsc has a counter of this name, else NO
- *  - value: t is the tenant, st what the releaser says of it, and now the time
+ *  - value: t is the tenant, st what the releaser says of it, first its first
+ *    waiting request or NULL, and now the time
  */
 
 TENANT_FIELD(NAME, group, "group", "group", NO,
@@ -43,8 +44,8 @@ TENANT_FIELD(TIME, cpu_ns, "cpu_s", "cpu, s", COUNTER, t->cpu_ns)
 TENANT_FIELD(NUMBER, bytes, "bytes", "bytes", COUNTER, t->bytes)
 TENANT_FIELD(TIME, wait_ns, "waited_s", "waited, s", COUNTER, t->wait_ns)
 TENANT_FIELD(TIME, oldest_ns, "oldest_s", "oldest wait, s", NO,
-    spd_oldest(t, now))
+    spd_oldest(first, now))
 TENANT_FIELD(COST, account_ns, "account_s", "account, us", NO, st.account)
 TENANT_FIELD(WORD, waits_for, "waits_for", "waits for", NO,
-    spd_waits_for(t, st.dominant, now))
+    spd_waits_for(first, st.dominant, now))
 #undef TENANT_FIELD

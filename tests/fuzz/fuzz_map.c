@@ -304,7 +304,7 @@ static void
 call_request(struct fuzz *f)
 {
 	char host[2 * TEXT] = "", name[TEN_NAME_MAX + 1], want[TEXT];
-	struct spd_answer a;
+	struct spd_fields a;
 	struct spd_tenant *t;
 	size_t len;
 
