@@ -190,11 +190,6 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	me->piped_cpu = me->piped_net = 0;
 	granted = (SPD_FLAGS(n) & SPD_F_GRANTED) != 0;
 	if (granted) {
-		if (me->slot < 0) {
-			spd_own(me, n->slot);
-			me->fresh = me->began;	/* woken for this request */
-		}
-		assert(me->slot == n->slot);
 		SPD_WAIT(n) = vmax_t(int64_t, 0, me->began - n->arrival);
 		if (!(SPD_FLAGS(n) & SPD_F_H2)) {
 			conn = spd_conn(req->sp);
@@ -204,11 +199,17 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	if (me->picked != n) {
 		spd_owe(me);
 		spd_lock();
+		if (granted) {
+			spd_own(me, n->slot);
+			me->fresh = me->began;	/* woken for this request */
+		}
 		spd_begin(me, req, me->began);
 		if (me->slot < 0)
 			spd_retake(me);	/* woken from a waiting list */
 		spd_unlock();
 	}
+	if (granted)
+		assert(me->slot == n->slot);
 	me->picked = NULL;
 	SPD_FLAGS(n) &= ~SPD_F_GRANTED;
 	if (granted) {

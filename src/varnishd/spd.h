@@ -93,7 +93,7 @@ const struct meter_source *spd_source(void);
 
 /* spd_slot.c */
 int spd_take(void);				/* locked */
-void spd_own(struct spd_worker *, int slot);
+void spd_own(struct spd_worker *, int slot);	/* locked */
 void spd_retake(struct spd_worker *);		/* locked */
 void spd_give(int slot);			/* locked */
 int spd_robbed(const struct spd_worker *);	/* locked */

@@ -3,11 +3,11 @@
  *
  * Slots: a slot is the right to run one request.
  *
- * spd_take() takes a slot.  spd_own() binds it to a worker, until spd_give().
- * The bitmap and the numbers are under spd_lock(); `running` is also read
- * without it.  slot_owner[] is atomic.  Through it the keeper finds the workers
- * that run, however many threads there are.  A worker gives its slot back before its
- * thread ends.  So a worker that the keeper finds there under the lock exists.
+ * A slot is FREE, GRANTED to a request that is on its way to a worker, or HELD
+ * by a worker: slot_to() has the transitions.  Through slot_owner[] the keeper
+ * finds the workers that run, however many threads there are.  A worker gives
+ * its slot back before its thread ends.  So a worker that the keeper finds
+ * there exists.  The lock guards all this; `running` is also read without it.
  */
 
 #include "config.h"
@@ -20,9 +20,51 @@ SPD_STATIC unsigned nslots = 1;		/* W if on, else SPD_SLOTS_MAX / 2 */
 SPD_STATIC unsigned slots_max = SPD_SLOTS_MAX;	/* that there can be; only
 						 * whole words of 64 count */
 SPD_STATIC uint64_t slot_map[SPD_SLOTS_MAX / 64];	/* bit: taken */
-SPD_STATIC _Atomic(struct spd_worker *) slot_owner[SPD_SLOTS_MAX];
+SPD_STATIC struct spd_worker *slot_owner[SPD_SLOTS_MAX];	/* if HELD */
 SPD_STATIC _Atomic unsigned running;	/* slots taken */
 SPD_STATIC unsigned lent;		/* slots lent */
+
+enum slot_state {
+	SLOT_FREE,
+	SLOT_GRANTED,
+	SLOT_HELD
+};
+
+/*
+ * Change the state of a slot; w: its owner, if it becomes HELD.
+ * doc/internals/locking.md says who gives and takes slots, and has the same
+ * table.  Caller holds spd_lock().
+ */
+static void
+slot_to(int slot, enum slot_state to, struct spd_worker *w)
+{
+#define TO(state)	(1U << SLOT_##state)
+	static const unsigned allowed[] = {
+		[SLOT_FREE] =	TO(GRANTED),
+		[SLOT_GRANTED] =	TO(HELD) | TO(FREE),
+		[SLOT_HELD] =	TO(FREE),
+	};
+#undef TO
+	uint64_t *word = &slot_map[slot >> 6], bit = 1ULL << (slot & 63);
+	enum slot_state is;
+
+	SPD_LOCKED();
+	assert(slot >= 0 && slot < SPD_SLOTS_MAX);
+	is = !(*word & bit) ? SLOT_FREE :
+	    slot_owner[slot] == NULL ? SLOT_GRANTED : SLOT_HELD;
+	assert(allowed[is] & 1U << to);
+	assert((w != NULL) == (to == SLOT_HELD));
+	slot_owner[slot] = w;
+	if (is == SLOT_FREE) {
+		*word |= bit;
+		running++;
+	} else if (to == SLOT_FREE) {
+		*word &= ~bit;
+		AN(running);
+		running--;
+	}
+	spd_vsc->running = running;
+}
 
 /* Return W, the number of slots that the policy may use. */
 unsigned
@@ -104,31 +146,28 @@ int
 spd_take(void)
 {
 	unsigned u;
-	int i;
+	int slot;
 
 	SPD_LOCKED();
 	for (u = 0; u < slots_max / 64; u++) {
 		if (~slot_map[u] == 0)
 			continue;
-		i = __builtin_ctzll(~slot_map[u]);
-		slot_map[u] |= 1ULL << i;
-		running++;
-		spd_vsc->running = running;
-		return ((int)u * 64 + i);
+		slot = (int)u * 64 + __builtin_ctzll(~slot_map[u]);
+		slot_to(slot, SLOT_GRANTED, NULL);
+		return (slot);
 	}
 	return (-1);
 }
 
-/*
- * Bind a slot that spd_take() returned to a worker.  No lock is needed, since
- * the slot was already taken for this worker.
- */
+/* Bind a slot that spd_take() returned to a worker.  Caller holds
+ * spd_lock(). */
 void
 spd_own(struct spd_worker *me, int slot)
 {
 
+	assert(me->slot < 0);
+	slot_to(slot, SLOT_HELD, me);
 	me->slot = slot;
-	atomic_store_explicit(&slot_owner[slot], me, memory_order_release);
 }
 
 /*
@@ -153,16 +192,8 @@ spd_retake(struct spd_worker *me)
 void
 spd_give(int slot)
 {
-	uint64_t bit = 1ULL << (slot & 63);
 
-	SPD_LOCKED();
-	assert(slot >= 0 && slot < SPD_SLOTS_MAX);
-	AN(slot_map[slot >> 6] & bit);
-	slot_map[slot >> 6] &= ~bit;
-	atomic_store_explicit(&slot_owner[slot], NULL, memory_order_relaxed);
-	AN(running);
-	running--;
-	spd_vsc->running = running;
+	slot_to(slot, SLOT_FREE, NULL);
 }
 
 /*

@@ -64,7 +64,7 @@ extern unsigned nslots, lent, parsers, nobodys, parts_ready, writers;
 extern unsigned fetches;
 extern _Atomic unsigned running, nready, nparked;
 extern uint64_t slot_map[SPD_SLOTS_MAX / 64];
-extern _Atomic(struct spd_worker *) slot_owner[SPD_SLOTS_MAX];
+extern struct spd_worker *slot_owner[SPD_SLOTS_MAX];
 extern int leader, deputy, summoned, timer_fd, epoll_fd;
 extern int64_t lap_sum, timer_at;
 

@@ -11,21 +11,26 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 PAGE = TOP / "doc/internals/adding.md"
 LOCKING = TOP / "doc/internals/locking.md"
-CONN = TOP / "src/varnishd/spd_conn.c"
 MOST = 2  # files that are there already
 
 
 class States(unittest.TestCase):
-    def test_the_transitions_of_a_connection(self) -> None:
-        code = {state: set(re.findall(r"TO\((\w+)\)", to))
-                for state, to in re.findall(r"\[SPD_(\w+)\] =\t(.*),",
-                                            CONN.read_text())}
-        page = {state: set(re.findall(r"`(\w+)`", to))
-                for state, to in re.findall(r"^\| `SPD_(\w+)` \|.*\| (.*) \|$",
-                                            LOCKING.read_text(), re.M)
+    def compare(self, file: str, prefix: str, states: int) -> None:
+        code = {state: set(re.findall(r"TO\((\w+)\)", to)) for state, to in
+                re.findall(rf"\[{prefix}_(\w+)\] =\t(.*),",
+                           (TOP / "src/varnishd" / file).read_text())}
+        page = {state: set(re.findall(r"`(\w+)`", to)) for state, to in
+                re.findall(rf"^\| `{prefix}_(\w+)` \|.*\| (.*) \|$",
+                           LOCKING.read_text(), re.MULTILINE)
                 if state in code}
-        self.assertEqual(len(code), 4)
+        self.assertEqual(len(code), states)
         self.assertEqual(page, code)
+
+    def test_the_transitions_of_a_connection(self) -> None:
+        self.compare("spd_conn.c", "SPD", 4)
+
+    def test_the_transitions_of_a_slot(self) -> None:
+        self.compare("spd_slot.c", "SLOT", 3)
 
 
 class Adding(unittest.TestCase):
