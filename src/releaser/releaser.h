@@ -79,7 +79,6 @@ struct rel_node {
 		};
 	};
 	int64_t			arrival;	/* ns, now of REL_Enqueue() */
-	uint32_t		host[2];	/* user data, never read here */
 };
 
 /*

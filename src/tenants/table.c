@@ -194,7 +194,7 @@ TEN_Find(const struct ten_table *t, const char *name, size_t len)
 static void
 born(struct ten_table *t, struct slot *s, const char *name, size_t len)
 {
-	memset(TEN_Host(&s->rec), 0, t->ops.host_size);
+	memset(TEN_Data(&s->rec), 0, t->ops.host_size);
 	store(&s->rec.seen, load(&t->tick));
 	set_name(&s->rec, name, len);
 	if (t->ops.born != NULL)
@@ -352,13 +352,13 @@ TEN_Other(const struct ten_table *t)
 }
 
 void *
-TEN_Host(struct ten_record *r)
+TEN_Data(struct ten_record *r)
 {
 	return ((char *)slot_of(r) + host_offset());
 }
 
 struct ten_record *
-TEN_OfHost(void *host)
+TEN_OfData(void *host)
 {
 	struct ten_record *r;
 

@@ -84,8 +84,8 @@ int TEN_Evict(struct ten_table *, struct ten_record *);
 void TEN_Pin(struct ten_table *, struct ten_record *, int pinned);
 void TEN_Tick(struct ten_table *);
 
-void *TEN_Host(struct ten_record *);
-struct ten_record *TEN_OfHost(void *);
+void *TEN_Data(struct ten_record *);
+struct ten_record *TEN_OfData(void *);
 unsigned TEN_Count(const struct ten_table *);		/* without (other) */
 uint64_t TEN_Overflows(const struct ten_table *);	/* answers (other) */
 

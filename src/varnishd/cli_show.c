@@ -77,7 +77,7 @@ snap(struct snapshot *s)
 	spd_link_stat(&s->net, now);
 	for (u = 0; s->rows < space &&
 	    (rec = TEN_At(spd_tenants, u)) != NULL; u++) {
-		spd_fields(TEN_Host(rec), 1, now, &s->row[s->rows++]);
+		spd_fields(TEN_Data(rec), 1, now, &s->row[s->rows++]);
 		spd_pause(u);
 	}
 	spd_unlock();
@@ -267,8 +267,8 @@ list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
 	    (uintmax_t)s->overflows);
 	VCLI_Out(cli, "\"residual_ns\": %jd, \"nic_rate_bps\": %ju, "
 	    "\"nic_backlog_bytes\": %jd, \"nic_held_s\": %.6f,\n",
-	    (intmax_t)s->residual, (uintmax_t)s->net.rate, (intmax_t)s->net.backlog,
-	    (double)s->net.closed_ns * 1e-9);
+	    (intmax_t)s->residual, (uintmax_t)s->net.rate,
+	    (intmax_t)s->net.backlog, (double)s->net.closed_ns * 1e-9);
 	VCLI_Out(cli, "\"new_hosts\": %u, \"new_hosts_with_good_answers\": %u, "
 	    "\"proven_hosts\": %u, \"many_new_hosts\": %s,\n", s->news.hosts,
 	    s->news.evident, s->news.proven,

@@ -125,7 +125,7 @@ spd_bury(struct spd_worker *me, struct req *req)
 		SPD_COUNT(t, gone, 1);
 		spd_link_correct(n, 0, now);
 		REL_Complete(spd_rel, n, 0, REL_SCALE_ONE, now);
-		spd_charge(t, (int64_t)SPD_CPU(n) << 4, 0, now);
+		spd_charge(t, (int64_t)SPD_REQUEST(n)->cpu_16ns << 4, 0, now);
 		spd_vsc->cancelled++;
 	}
 	spd_runs(me, NULL);
@@ -155,7 +155,7 @@ spd_late(struct worker *wrk, struct req *req)
 	    "(see sandpaper_queue_timeout)", (int)l, name,
 	    (double)(METER_Now() - n->arrival) * 1e-9,
 	    cache_param->sandpaper_queue_timeout);
-	if (!(SPD_FLAGS(n) & SPD_F_H2))
+	if (!(SPD_REQUEST(n)->flags & SPD_F_H2))
 		spd_refuse(req);
 	return (1);
 }
@@ -178,9 +178,9 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	if (n->magic != REL_NODE_MAGIC)
 		return (0);			/* it passed no gate */
 	me = spd_self();
-	if (SPD_FLAGS(n) & SPD_F_GONE)
+	if (SPD_REQUEST(n)->flags & SPD_F_GONE)
 		return (spd_bury(me, req));
-	if (SPD_FLAGS(n) & SPD_F_LATE)
+	if (SPD_REQUEST(n)->flags & SPD_F_LATE)
 		return (spd_late(wrk, req));
 	assert(n->state == REL_RUNNING);
 	if (me->picked != n)
@@ -188,10 +188,10 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	me->blocked = 0;
 	me->piped = me->pipe_out = me->sent = 0;
 	me->piped_cpu = me->piped_net = 0;
-	granted = (SPD_FLAGS(n) & SPD_F_GRANTED) != 0;
+	granted = (SPD_REQUEST(n)->flags & SPD_F_GRANTED) != 0;
 	if (granted) {
 		SPD_WAIT(n) = vmax_t(int64_t, 0, me->began - n->arrival);
-		if (!(SPD_FLAGS(n) & SPD_F_H2)) {
+		if (!(SPD_REQUEST(n)->flags & SPD_F_H2)) {
 			conn = spd_conn(req->sp);
 			AN(conn);
 		}
@@ -211,7 +211,7 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	if (granted)
 		assert(me->slot == n->slot);
 	me->picked = NULL;
-	SPD_FLAGS(n) &= ~SPD_F_GRANTED;
+	SPD_REQUEST(n)->flags &= ~SPD_F_GRANTED;
 	if (granted) {
 		if (spd_client_gone(req, conn))
 			return (spd_bury(me, req));
@@ -221,7 +221,7 @@ SPD_Begin(struct worker *wrk, struct req *req)
 		spd_timestamp(req, "Release", vmax(req->t_prev, t));
 	}
 	spd_runs(me, n);
-	if (SPD_FLAGS(n) & SPD_F_DRAWN)
+	if (SPD_REQUEST(n)->flags & SPD_F_DRAWN)
 		(void)spd_lap(me, 1);
 	return (0);
 }
@@ -240,10 +240,10 @@ SPD_Disembark(struct req *req)
 
 	if (me->magic != SPD_WORKER_MAGIC || me->node != n)
 		return;				/* ESI part, or without gate */
-	lap = spd_lap(me, SPD_FLAGS(n) & SPD_F_DRAWN);
+	lap = spd_lap(me, SPD_REQUEST(n)->flags & SPD_F_DRAWN);
 	if (lap > 0)
-		SPD_CPU(n) = (uint32_t)vmin_t(int64_t, UINT32_MAX,
-		    SPD_CPU(n) + (lap >> 4));
+		SPD_REQUEST(n)->cpu_16ns = (uint32_t)vmin_t(int64_t, UINT32_MAX,
+		    SPD_REQUEST(n)->cpu_16ns + (lap >> 4));
 	spd_runs(me, NULL);
 }
 
@@ -272,7 +272,7 @@ SPD_Answer(struct req *req, uint16_t status)
 
 	if (spd_me.magic == SPD_WORKER_MAGIC && spd_me.node == n &&
 	    NEW_Good(status))
-		SPD_FLAGS(n) |= SPD_F_GOOD;
+		SPD_REQUEST(n)->flags |= SPD_F_GOOD;
 }
 
 /* The cost of a request */
@@ -315,7 +315,7 @@ spd_cpu(struct spd_worker *me, const struct rel_node *n, int drawn,
 	}
 	cpu = lap + spd_residual() + spd_take_owed(me);
 	if (METER_Cheap(me->meter) || drawn)
-		cpu += (int64_t)SPD_CPU(n) << 4;
+		cpu += (int64_t)SPD_REQUEST(n)->cpu_16ns << 4;
 	if (!drawn)
 		cpu -= vmin_t(int64_t, lap, me->unmeasured);
 	me->unmeasured = 0;
@@ -334,7 +334,7 @@ spd_done(struct rel_node *n, const struct spd_spent *s, int64_t now)
 
 	SPD_LOCKED();
 	spd_residual_count();
-	if (!(SPD_FLAGS(n) & SPD_F_SLOW))
+	if (!(SPD_REQUEST(n)->flags & SPD_F_SLOW))
 		spd_link_correct(n, s->wire, now);
 	cost = ACC_Settle(&t->account, s->cpu / spd_set.cores, s->net);
 	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
@@ -342,11 +342,11 @@ spd_done(struct rel_node *n, const struct spd_spent *s, int64_t now)
 	/* A request that was measured only because it was drawn stands for 1/p
 	 * requests.  Other requests stand for themselves. */
 	REL_Complete(spd_rel, n, cost, ACC_Scale(&t->account, s->measured &&
-	    !s->dear ? spd_scale(SPD_FLAGS(n)) : REL_SCALE_ONE), now);
+	    !s->dear ? spd_scale(SPD_REQUEST(n)->flags) : REL_SCALE_ONE), now);
 	spd_pay(t, now);
 	spd_sample(t, s->measured ? s->cpu : -1, (int64_t)s->wire);
 	SPD_COUNT(t, requests, 1);
-	spd_new_answer(t, (SPD_FLAGS(n) & SPD_F_GOOD) != 0, now);
+	spd_new_answer(t, (SPD_REQUEST(n)->flags & SPD_F_GOOD) != 0, now);
 	spd_estimate(t);
 	SPD_COUNT(t, cpu_ns, s->cpu);
 	SPD_COUNT(t, bytes, s->bytes);
@@ -369,11 +369,11 @@ SPD_Done(struct worker *wrk, struct req *req)
 	    me->node != n)
 		return;
 	now = METER_Now();
-	s.drawn = (SPD_FLAGS(n) & SPD_F_DRAWN) != 0;
+	s.drawn = (SPD_REQUEST(n)->flags & SPD_F_DRAWN) != 0;
 	s.dear = now - me->began > ACC_DEAR * me->charge * spd_set.cores;
 	lap = spd_lap(me, s.drawn || s.dear);
 	s.measured = lap >= 0;
-	s.bytes = spd_bytes(me, req, SPD_FLAGS(n));
+	s.bytes = spd_bytes(me, req, SPD_REQUEST(n)->flags);
 	s.wire = COST_Wire(s.bytes, cache_param->sandpaper_mtu,
 	    cache_param->sandpaper_header);
 	s.cpu = spd_cpu(me, n, s.drawn, lap);

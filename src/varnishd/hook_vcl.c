@@ -82,7 +82,7 @@ map_pin(const struct spd_map *m)
 			without++;
 			continue;
 		}
-		TEN_Pin(spd_tenants, TEN_OfHost(t), 1);
+		TEN_Pin(spd_tenants, TEN_OfData(t), 1);
 		t->map = m;
 		REL_SetWeight(spd_rel, t->rel, mt->weight);
 		REL_SetLimits(spd_rel, t->rel, map_part(mt->reservation),
@@ -123,7 +123,7 @@ map_unpin(const struct spd_map *m)
 		if (t == NULL || t->map != m)
 			continue;
 		t->map = NULL;
-		TEN_Pin(spd_tenants, TEN_OfHost(t), 0);
+		TEN_Pin(spd_tenants, TEN_OfData(t), 0);
 		REL_SetWeight(spd_rel, t->rel, REL_WEIGHT_ONE);
 		REL_SetLimits(spd_rel, t->rel, 0, 0, METER_Now());
 		t->queue_limit = 0;
@@ -166,7 +166,8 @@ SPD_VclUse(const struct vcl *vcl)
  * Questions
  */
 
-/* Copy the tenant's fields, without `oldest_ns` and `waits_for`.  Returns -1 if there is no such tenant. */
+/* Copy the tenant's fields, without `oldest_ns` and `waits_for`.  Returns -1 if
+ * there is no such tenant. */
 int
 SPD_Ask(const char *name, struct spd_fields *f)
 {

@@ -140,11 +140,11 @@ spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
 	int e;
 
 	spd_lock();
-	spd_vsc->slow_readers += !(SPD_FLAGS(node) & SPD_F_SLOW);
+	spd_vsc->slow_readers += !(SPD_REQUEST(node)->flags & SPD_F_SLOW);
 	/* The request's bytes wait for the client, not for net. */
 	spd_link_correct(node, 0, METER_Now());
-	SPD_FLAGS(node) &= (1U << SPD_COUNTED_SHIFT) - 1;
-	SPD_FLAGS(node) |= SPD_F_SLOW;
+	SPD_REQUEST(node)->counted = 0;
+	SPD_REQUEST(node)->flags |= SPD_F_SLOW;
 	spd_unlock();
 	if (spd_writer_begins(t)) {
 		errno = EPIPE;
@@ -187,7 +187,7 @@ static void
 spd_begin_sending(struct rel_node *n)
 {
 
-	SPD_FLAGS(n) |= SPD_F_SENDING;
+	SPD_REQUEST(n)->flags |= SPD_F_SENDING;
 	spd_lock();
 	REL_Progress(spd_rel, n, REL_NET, METER_Now());
 	spd_unlock();
@@ -205,7 +205,7 @@ spd_wait_for_room(struct spd_worker *me, int fd, struct spd_look *look)
 	int64_t from;
 	int ready;
 
-	if (SPD_FLAGS(me->node) & SPD_F_SLOW)
+	if (SPD_REQUEST(me->node)->flags & SPD_F_SLOW)
 		return (0);
 	if (!look->began)
 		(void)spd_slow_reader(fd, look);
@@ -236,7 +236,8 @@ SPD_Writev(int fd, const struct iovec *iov, int n)
 
 	if (!spd_holds_slot())
 		return (spd_sent(fd, TEMP_FAILURE_RETRY(writev(fd, iov, n))));
-	if (spd_set.synchronised && !(SPD_FLAGS(spd_me.node) & SPD_F_SENDING))
+	if (spd_set.synchronised &&
+	    !(SPD_REQUEST(spd_me.node)->flags & SPD_F_SENDING))
 		spd_begin_sending(spd_me.node);
 	for (i = 0; i < n; i++)
 		len += iov[i].iov_len;

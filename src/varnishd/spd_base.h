@@ -14,7 +14,8 @@
 #endif
 
 #define SPD_SLOTS_MAX		16384		/* slots there can be */
-#define SPD_HARVEST		200000		/* ns between two looks, at least */
+#define SPD_HARVEST		200000		/* ns between two looks at the
+						 * epoll set, at least */
 #define SPD_NAP			1000000		/* ns, a sleep of the deputy */
 
 /* The keeper writes these.  All threads read them without the lock. */

@@ -97,8 +97,8 @@ spd_nobody_may(int64_t now)
 	int64_t more = now - nobody_at;
 
 	SPD_LOCKED();
-	if (spd_set.mode != SPD_ON || (REL_Waiting(spd_rel) == REL_Shut(spd_rel) &&
-	    !spd_many_parts()))
+	if (spd_set.mode != SPD_ON || (!spd_many_parts() &&
+	    REL_Waiting(spd_rel) == REL_Shut(spd_rel)))
 		nobody = SPD_BURST;
 	else if (more >= SPD_TICK)
 		nobody = vmin_t(int64_t, SPD_BURST,
@@ -192,7 +192,7 @@ spd_pays(struct spd_worker *me, struct spd_tenant *t)
 
 	SPD_LOCKED();
 	me->payer = t;
-	me->payer_generation = t == NULL ? 0 : TEN_OfHost(t)->generation;
+	me->payer_generation = t == NULL ? 0 : TEN_OfData(t)->generation;
 }
 
 /*
@@ -208,7 +208,7 @@ spd_settle(struct spd_worker *me, int64_t now)
 	me->turn_drawn = 0;
 	if (me->owed == 0)
 		return;
-	if (t != NULL && TEN_OfHost(t)->generation == me->payer_generation)
+	if (t != NULL && TEN_OfData(t)->generation == me->payer_generation)
 		spd_charge(t, me->owed, 0, now);
 	else
 		spd_spend(me->owed);

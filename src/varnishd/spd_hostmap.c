@@ -423,7 +423,7 @@ spd_map_tenants(struct spd_mapped **tenant, unsigned *n)
 				continue;
 			to = &(*tenant)[found++];
 			to->tenant = t->pinned;
-			to->generation = TEN_OfHost(t->pinned)->generation;
+			to->generation = TEN_OfData(t->pinned)->generation;
 			bprintf(to->name, "%s", t->name);
 		}
 	*n = found;

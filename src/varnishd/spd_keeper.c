@@ -99,7 +99,8 @@ spd_keeper(struct worker *wrk, void *priv)
 			spd_second(now);
 		}
 		if (spd_set.live) {
-			spd_expire(wrk, spd_set.mode == SPD_OFF ? INT64_MAX : now);
+			spd_expire(wrk, spd_set.mode == SPD_OFF ?
+			    INT64_MAX : now);
 			if (spd_leaderless())
 				spd_summon();
 			spd_wake_leader();

@@ -76,7 +76,8 @@ spd_resume(struct worker *wrk, void *priv)
 	struct spd_conn *c = priv;
 	struct sess *sp = c->sp;
 
-	if (c->part != NULL && spd_set.mode != SPD_OFF && !c->expired && !c->hup) {
+	if (c->part != NULL && spd_set.mode != SPD_OFF && !c->expired &&
+	    !c->hup) {
 		while (spd_part_grows(c)) {
 			if (!spd_park(c, spd_left(sp, SESS_TMO(sp,
 			    timeout_idle)), 1))

@@ -310,7 +310,7 @@ spd_link_release(int64_t wire, int64_t now)
 
 	SPD_LOCKED();
 	return (NIC_Release(nic, (uint32_t)vmin_t(int64_t, wire,
-	    UINT32_MAX >> SPD_COUNTED_SHIFT), now));
+	    SPD_COUNTED_MAX), now));
 }
 
 /* Correct the backlog: `wire` bytes were sent, not those that the request's
@@ -320,7 +320,8 @@ spd_link_correct(const struct rel_node *n, uint64_t wire, int64_t now)
 {
 
 	SPD_LOCKED();
-	(void)NIC_Correct(nic, SPD_FLAGS(n) >> SPD_COUNTED_SHIFT, wire, now);
+	(void)NIC_Correct(nic, ((const struct spd_request *)n)->counted, wire,
+	    now);
 }
 
 /* Return 1 if net is closed, until *opens, ns.  Only mode `on` closes it. */

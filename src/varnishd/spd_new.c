@@ -180,7 +180,7 @@ spd_new_rule(struct spd_tenant *group)
 	SPD_LOCKED();
 	new_group = group;
 	for (u = 0; (r = TEN_At(spd_tenants, u)) != NULL; u++) {
-		t = TEN_Host(r);
+		t = TEN_Data(r);
 		if (r == TEN_Other(spd_tenants)) {
 			spd_new_join(t, group);
 		} else if (!spd_new_is_host(t) || r->pinned) {
@@ -209,7 +209,7 @@ spd_new_params(void)
 		r = TEN_Reserve(spd_tenants, SPD_NEW);
 		if (r == NULL)
 			return;			/* no memory: try later */
-		group = TEN_Host(r);
+		group = TEN_Data(r);
 	}
 	if (wanted)
 		REL_SetWeight(spd_rel, group->rel, (uint32_t)vmax(1.,

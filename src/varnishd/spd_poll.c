@@ -58,7 +58,7 @@ spd_event(struct spd_conn *c, uint32_t events)
 			break;
 		SPD_COUNT(spd_tenant_rel(n->tenant), gone, 1);
 		spd_take_out(n, METER_Now());
-		SPD_FLAGS(n) |= SPD_F_GONE;
+		SPD_REQUEST(n)->flags |= SPD_F_GONE;
 		spd_ready_push(c);
 		break;
 	default:

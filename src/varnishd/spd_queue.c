@@ -24,8 +24,8 @@
 /* For tests; locked */
 static int frozen;			/* debug.sandpaper.freeze */
 static unsigned steps;			/* releases while frozen */
-static uint64_t fail_next;		/* debug.sandpaper.fail: bit 0 is for the
-					 * next request */
+static uint64_t fail_next;		/* debug.sandpaper.fail: bit 0 is for
+					 * the next request */
 
 /*
  * Let a request wait in the releaser, or refuse it.  conn: its connection, or
@@ -48,11 +48,12 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	INIT_OBJ(n, REL_NODE_MAGIC);
-	SPD_CPU(n) = 0;
+	SPD_REQUEST(n)->cpu_16ns = 0;
 	if (!METER_Cheap(me->meter) && spd_drawn(me))
 		flags |= SPD_F_DRAWN;
 	cpu = vmax_t(int64_t, 0, spd_lap(me, 0)) + spd_take_owed(me);
-	SPD_CPU(n) = (uint32_t)vmin_t(int64_t, cpu >> 4, UINT32_MAX);
+	SPD_REQUEST(n)->cpu_16ns = (uint32_t)vmin_t(int64_t, cpu >> 4,
+	    UINT32_MAX);
 	l = spd_tenant_name(req, name);
 	t = spd_tenant_find(name, l);
 
@@ -78,7 +79,8 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		return (SPD_IN_FULL);
 	}
 	spd_note_user(t, now);
-	SPD_FLAGS(n) = flags;
+	SPD_REQUEST(n)->flags = flags & 0xff;
+	SPD_REQUEST(n)->counted = 0;
 	/* After the unlock another worker may run, end and free the request */
 	REL_Enqueue(spd_rel, t->rel, n, now);
 	spd_vsc->enqueued++;
@@ -88,7 +90,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		conn->func = SPD_TASK(req)->func;
 		conn->priv = req;
 		conn->tenant = t;
-		conn->generation = TEN_OfHost(t)->generation;
+		conn->generation = TEN_OfData(t)->generation;
 	}
 	spd_unlock();
 	return (SPD_IN_QUEUED);
@@ -137,8 +139,8 @@ spd_release(int64_t now, int slot, int64_t *when)
 	node->slot = (uint16_t)slot;
 	t = spd_tenant_rel(node->tenant);
 	counted = spd_link_release(spd_wire(t), now);
-	SPD_FLAGS(node) = (SPD_FLAGS(node) & ((1U << SPD_COUNTED_SHIFT) - 1)) |
-	    SPD_F_GRANTED | counted << SPD_COUNTED_SHIFT;
+	SPD_REQUEST(node)->flags |= SPD_F_GRANTED;
+	SPD_REQUEST(node)->counted = counted & SPD_COUNTED_MAX;
 	spd_vsc->released++;
 	spd_vsc->waiting = REL_Waiting(spd_rel);
 	return (spd_req_of(node));
@@ -155,7 +157,7 @@ spd_take_out(struct rel_node *n, int64_t now)
 
 	SPD_LOCKED();
 	REL_Cancel(spd_rel, n, now);
-	spd_charge(t, (int64_t)SPD_CPU(n) << 4, 0, now);
+	spd_charge(t, (int64_t)SPD_REQUEST(n)->cpu_16ns << 4, 0, now);
 	spd_vsc->cancelled++;
 	spd_vsc->waiting = REL_Waiting(spd_rel);
 }

@@ -67,7 +67,7 @@ spd_ready_push(struct spd_conn *c)
 	struct spd_tenant *t = c->tenant;
 
 	SPD_LOCKED();
-	if (t == NULL || TEN_OfHost(t)->generation != c->generation) {
+	if (t == NULL || TEN_OfData(t)->generation != c->generation) {
 		t = c->partial ? &nobody_part : &nobody_whole;
 		c->tenant = NULL;
 	}

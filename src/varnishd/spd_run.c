@@ -93,7 +93,8 @@ spd_begin(struct spd_worker *me, struct req *req, int64_t now)
 	me->late = 0;
 	me->charge = n->charge;
 	spd_turn_to(me, spd_tenant_rel(n->tenant), now);
-	if (!(SPD_FLAGS(n) & SPD_F_GRANTED) || SPD_FLAGS(n) & SPD_F_H2)
+	if ((SPD_REQUEST(n)->flags & (SPD_F_GRANTED | SPD_F_H2)) !=
+	    SPD_F_GRANTED)
 		return;
 	conn = spd_conn_fd(req->sp->fd);
 	AN(conn);

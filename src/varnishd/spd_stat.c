@@ -102,7 +102,7 @@ stat_copy(const struct spd_mapped *of, struct VSC_sandpaper_tenant *vsc)
 	struct rel_tenant_stat st;
 
 	SPD_LOCKED();
-	if (TEN_OfHost(of->tenant)->generation != of->generation)
+	if (TEN_OfData(of->tenant)->generation != of->generation)
 		return (0);
 	REL_TenantStat(spd_rel, t->rel, &st);
 #define COPY_COUNTER(name, value)	vsc->name = (uint64_t)(value);

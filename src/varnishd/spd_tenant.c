@@ -34,7 +34,7 @@
 static int v_matchproto_(ten_idle_f)
 spd_tenant_idle(void *priv, struct ten_record *r)
 {
-	struct spd_tenant *t = TEN_Host(r);
+	struct spd_tenant *t = TEN_Data(r);
 
 	AZ(priv);
 	SPD_LOCKED();
@@ -46,7 +46,7 @@ spd_tenant_idle(void *priv, struct ten_record *r)
 static void v_matchproto_(ten_life_f)
 spd_tenant_born(void *priv, struct ten_record *r)
 {
-	struct spd_tenant *t = TEN_Host(r);
+	struct spd_tenant *t = TEN_Data(r);
 
 	AZ(priv);
 	INIT_OBJ(t, SPD_TENANT_MAGIC);
@@ -62,7 +62,7 @@ spd_tenant_born(void *priv, struct ten_record *r)
 static void v_matchproto_(ten_life_f)
 spd_tenant_died(void *priv, struct ten_record *r)
 {
-	struct spd_tenant *t = TEN_Host(r);
+	struct spd_tenant *t = TEN_Data(r);
 
 	AZ(priv);
 	spd_new_end(t);
@@ -130,7 +130,7 @@ spd_tenant_find(const char *name, size_t l)
 	struct ten_record *r;
 
 	r = TEN_Find(spd_tenants, name, l);
-	return (r == NULL ? NULL : TEN_Host(r));
+	return (r == NULL ? NULL : TEN_Data(r));
 }
 
 /*
@@ -144,12 +144,12 @@ spd_tenant_check(struct spd_tenant *t, const char *name, size_t l)
 	struct ten_record *r;
 
 	SPD_LOCKED();
-	if (t != NULL && TEN_Is(TEN_OfHost(t), name, l))
+	if (t != NULL && TEN_Is(TEN_OfData(t), name, l))
 		return (t);
 	r = TEN_Add(spd_tenants, name, l);
 	spd_vsc->tenants = TEN_Count(spd_tenants);
 	spd_vsc->tenants_overflow = TEN_Overflows(spd_tenants);
-	t = TEN_Host(r);
+	t = TEN_Data(r);
 	CHECK_OBJ_NOTNULL(t, SPD_TENANT_MAGIC);
 	return (t);
 }

@@ -87,7 +87,7 @@ static inline const char *
 spd_name(const struct spd_tenant *t)
 {
 
-	return (TEN_OfHost(TRUST_ME(t))->name);
+	return (TEN_OfData(TRUST_ME(t))->name);
 }
 
 /* Sandpaper's own tenants and groups.  TEN_OTHER, "(other)", is one more. */
@@ -150,14 +150,27 @@ struct spd_conn {
 };
 
 /*--------------------------------------------------------------------
- * A request: the releaser's node, at most 64 bytes in struct req.  While the
+ * A request: 64 bytes in struct req, with the releaser's node.  While the
  * request waits, the releaser owns the node.  While the request runs, its
  * worker does.
  */
 
+struct spd_request {
+	struct rel_node		node;		/* the first member */
+	uint32_t		flags:8;	/* SPD_F_* */
+	uint32_t		counted:24;	/* bytes on the wire, in the
+						 * backlog of net */
+	uint32_t		cpu_16ns;	/* CPU so far, in 16 ns */
+};
+_Static_assert(sizeof(struct spd_request) <=
+    sizeof ((struct req *)0)->sandpaper, "it fits into a request");
+
 #define SPD_NODE(req)	((struct rel_node *)(void *)(req)->sandpaper)
-_Static_assert(sizeof(struct rel_node) <=
-    sizeof ((struct req *)0)->sandpaper, "a node fits into a request");
+#define SPD_REQUEST(n)	((struct spd_request *)(n))
+/* When a released request begins, its waiting time replaces its arrival. */
+#define SPD_WAIT(n)	((n)->arrival)		/* ns */
+
+#define SPD_COUNTED_MAX	((1U << 24) - 1)	/* bytes */
 
 static inline struct req *
 spd_req_of(struct rel_node *node)
@@ -169,12 +182,6 @@ spd_req_of(struct rel_node *node)
 	return (req);
 }
 
-/* Words of the node that the releaser leaves to varnishd.  When a released
- * request begins, its waiting time replaces its arrival time. */
-#define SPD_FLAGS(n)	((n)->host[0])
-#define SPD_CPU(n)	((n)->host[1])		/* CPU so far, in 16 ns */
-#define SPD_WAIT(n)	((n)->arrival)		/* ns */
-
 #define SPD_F_GRANTED	(1U << 0)	/* released, not yet begun */
 #define SPD_F_DRAWN	(1U << 1)	/* drawn: its CPU is to be measured */
 #define SPD_F_GONE	(1U << 2)	/* cancelled: reset by the client */
@@ -183,8 +190,6 @@ spd_req_of(struct rel_node *node)
 #define SPD_F_SENDING	(1U << 5)	/* REL_Progress() was called for net */
 #define SPD_F_LATE	(1U << 6)	/* cancelled: waited for too long */
 #define SPD_F_GOOD	(1U << 7)	/* its status is 200 to 399 */
-#define SPD_COUNTED_SHIFT 8		/* upper 24 bits: its wire bytes in the
-					 * backlog of net */
 
 /*--------------------------------------------------------------------
  * A worker, in thread-local memory.  A slot belongs to the worker, not to its

@@ -225,8 +225,8 @@ spd_time_out(int64_t now)
 			SPD_COUNT(spd_tenant_rel(n->tenant), refused, 1);
 			spd_take_out(n, now);
 			spd_vsc->timed_out++;
-			SPD_FLAGS(n) |= SPD_F_LATE;
-			if (SPD_FLAGS(n) & SPD_F_H2)
+			SPD_REQUEST(n)->flags |= SPD_F_LATE;
+			if (SPD_REQUEST(n)->flags & SPD_F_H2)
 				streams[nstreams++] = req;
 			else
 				spd_ready_push(spd_conn(req->sp));

@@ -321,7 +321,7 @@ call_request(struct fuzz *f)
 	spd_lock();
 	t = spd_tenant_check(spd_tenant_find(name, len), name, len);
 	assert(strcmp(spd_name(t), name) == 0 ||
-	    TEN_OfHost(t) == TEN_Other(spd_tenants));
+	    TEN_OfData(t) == TEN_Other(spd_tenants));
 	assert(spd_tenant_check(t, name, len) == t);
 	spd_unlock();
 	assert((SPD_Ask(name, &a) == 0) == (strcmp(spd_name(t), name) == 0));
@@ -481,7 +481,7 @@ call_drop(struct fuzz *f)
 static void
 judge_record(const struct fuzz *f, struct ten_record *r, int pinned)
 {
-	const struct spd_tenant *t = TEN_Host(r);
+	const struct spd_tenant *t = TEN_Data(r);
 	const struct tenant *want = NULL;
 	const char *group = "";
 	struct rel_tenant_stat st;
@@ -514,7 +514,7 @@ judge(const struct fuzz *f)
 	assert(n <= (f->active == NULL ? 0 : f->active->ntenant));
 	spd_lock();
 	for (i = 0; (r = TEN_At(spd_tenants, i)) != NULL; i++) {
-		for (j = 0; j < n && pinned[j].tenant != TEN_Host(r); j++)
+		for (j = 0; j < n && pinned[j].tenant != TEN_Data(r); j++)
 			continue;
 		found += j < n;
 		assert(j == n || strcmp(pinned[j].name, r->name) == 0);

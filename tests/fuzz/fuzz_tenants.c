@@ -51,7 +51,7 @@ struct fuzz {
 static struct who *
 by_record(struct fuzz *f, struct ten_record *r)
 {
-	const struct host *h = TEN_Host(r);
+	const struct host *h = TEN_Data(r);
 
 	if (h->place >= f->n || f->in_table[h->place].r != r)
 		return (NULL);
@@ -80,7 +80,7 @@ static int
 idle(void *priv, struct ten_record *r)
 {
 	(void)priv;
-	return (!((struct host *)TEN_Host(r))->busy);
+	return (!((struct host *)TEN_Data(r))->busy);
 }
 
 static void
@@ -88,9 +88,9 @@ born(void *priv, struct ten_record *r)
 {
 	static const struct host zero;
 	struct fuzz *f = priv;
-	struct host *h = TEN_Host(r);
+	struct host *h = TEN_Data(r);
 
-	assert(TEN_OfHost(h) == r && (uintptr_t)h % 64 == 0);
+	assert(TEN_OfData(h) == r && (uintptr_t)h % 64 == 0);
 	assert(memcmp(h, &zero, sizeof zero) == 0);
 	assert((r->generation & 1) && r->pinned == (f->born == 0));
 	memset(h->fill, (int)++f->born, sizeof h->fill);
@@ -100,7 +100,7 @@ born(void *priv, struct ten_record *r)
 static void
 died(void *priv, struct ten_record *r)
 {
-	const struct host *h = TEN_Host(r);
+	const struct host *h = TEN_Data(r);
 	struct fuzz *f = priv;
 	struct who *w;
 
@@ -111,7 +111,7 @@ died(void *priv, struct ten_record *r)
 	assert(w != NULL && !w->pinned && !h->busy);
 	assert(w->number == h->number);
 	*w = f->in_table[--f->n];
-	((struct host *)TEN_Host(w->r))->place = h->place;
+	((struct host *)TEN_Data(w->r))->place = h->place;
 	f->dead = r;
 }
 
@@ -120,7 +120,7 @@ died(void *priv, struct ten_record *r)
 static void
 judge_host(struct ten_record *r, unsigned number)
 {
-	const struct host *h = TEN_Host(r);
+	const struct host *h = TEN_Data(r);
 	char fill[sizeof h->fill];
 
 	assert(h->number == number);
@@ -235,7 +235,7 @@ call_add(struct fuzz *f)
 		w = &f->in_table[f->n++];
 		memset(w, 0, sizeof *w);
 		w->r = r;
-		((struct host *)TEN_Host(r))->place = f->n - 1;
+		((struct host *)TEN_Data(r))->place = f->n - 1;
 		w->len = len > TEN_NAME_MAX ? TEN_NAME_MAX : len;
 		memcpy(w->name, name, w->len);
 		w->number = f->born;
@@ -256,7 +256,7 @@ call_one(struct fuzz *f)
 	if (f->n == 0)
 		return;
 	w = &f->in_table[fuzz_below(&f->in, f->n)];
-	h = TEN_Host(w->r);
+	h = TEN_Data(w->r);
 	switch (how % 4) {
 	case 0:
 		h->busy = !h->busy;

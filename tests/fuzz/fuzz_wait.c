@@ -1276,7 +1276,7 @@ slots_used(void)
 		    record[i]->state != SPD_QUEUED)
 			continue;
 		n = SPD_NODE((struct req *)record[i]->priv);
-		if (n->state == REL_RUNNING && SPD_FLAGS(n) & SPD_F_GRANTED)
+		if (n->state == REL_RUNNING && SPD_REQUEST(n)->flags & SPD_F_GRANTED)
 			used |= 1ULL << n->slot;
 	}
 	return (used);

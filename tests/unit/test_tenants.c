@@ -44,8 +44,8 @@ born(void *priv, struct ten_record *r)
 	struct life *l = priv;
 
 	assert_true(r->generation & 1);
-	assert_int_equal(*(uint64_t *)TEN_Host(r), 0);
-	*(uint64_t *)TEN_Host(r) = ++l->born;
+	assert_int_equal(*(uint64_t *)TEN_Data(r), 0);
+	*(uint64_t *)TEN_Data(r) = ++l->born;
 }
 
 static void
@@ -121,13 +121,13 @@ test_find(void **priv)
 		r = add(t, i);
 		assert_ptr_not_equal(r, TEN_Other(t));
 		assert_ptr_equal(r, add(t, i));
-		assert_ptr_equal(TEN_OfHost(TEN_Host(r)), r);
-		assert_int_equal((uintptr_t)TEN_Host(r) % 64, 0);
+		assert_ptr_equal(TEN_OfData(TEN_Data(r)), r);
+		assert_int_equal((uintptr_t)TEN_Data(r) % 64, 0);
 	}
 	assert_int_equal(TEN_Count(t), 1000);
 	assert_int_equal(l.born, 1001);
 	for (i = 0; i < 1000; i++)
-		assert_int_equal(*(uint64_t *)TEN_Host(find(t, i)), i + 2);
+		assert_int_equal(*(uint64_t *)TEN_Data(find(t, i)), i + 2);
 	assert_int_equal(TEN_SetMax(t, 2000), 0);
 	for (i = 0; i < 1000; i++)
 		assert_non_null(find(t, i));
@@ -346,7 +346,7 @@ test_reserve(void **priv)
 	assert_int_equal(TEN_Evict(t, r), -1);
 	assert_ptr_equal(TEN_At(t, 4), r);
 	assert_null(TEN_At(t, 5));
-	assert_int_equal((uintptr_t)TEN_Host(r) % 64, 0);
+	assert_int_equal((uintptr_t)TEN_Data(r) % 64, 0);
 	TEN_Destroy(&t);
 	assert_int_equal(l.born, l.died);
 }
@@ -395,12 +395,12 @@ test_host_bytes(void **priv)
 		t = TEN_New(100, &ops, seed);
 		assert_non_null(TEN_Reserve(t, "own"));
 		for (j = 0; j < 100; j++)
-			memset(TEN_Host(add(t, j)), (int)j, sizes[i]);
-		memset(TEN_Host(TEN_At(t, 0)), 0xff, sizes[i]);
-		memset(TEN_Host(TEN_At(t, 101)), 0xff, sizes[i]);
+			memset(TEN_Data(add(t, j)), (int)j, sizes[i]);
+		memset(TEN_Data(TEN_At(t, 0)), 0xff, sizes[i]);
+		memset(TEN_Data(TEN_At(t, 101)), 0xff, sizes[i]);
 		for (j = 0; j < 100; j++) {
 			assert_non_null(find(t, j));
-			host = TEN_Host(find(t, j));
+			host = TEN_Data(find(t, j));
 			assert_int_equal((uintptr_t)host % 64, 0);
 			assert_int_equal(host[0], j);
 			assert_int_equal(host[sizes[i] - 1], j);
