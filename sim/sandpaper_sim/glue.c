@@ -111,7 +111,7 @@ request_of(const struct sim *s, int32_t q)
 static void
 abandon(struct sim *s, struct request *q)
 {
-	if (REL_Waits(&q->node))
+	if (REL_IsBacklogged(&q->node))
 		REL_Cancel(s->rel, &q->node, 0);
 	else if (q->node.state == REL_RUNNING)
 		REL_Complete(s->rel, &q->node, -1, 0, 0);

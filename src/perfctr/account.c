@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * A tenant's cost account: see account.h.  All rules are about two sums, of cpu
- * and of net, of which `lead` keeps the difference.
+ * and of net, of which `net_minus_cpu` keeps the difference.
  */
 
 #include "account.h"
@@ -12,23 +12,23 @@ ACC_Settle(struct account *a, int64_t cpu, int64_t net)
 {
 
 	a->settled = 1;
-	return (COST_Dominant(&a->lead, cpu, net));
+	return (COST_Dominant(&a->net_minus_cpu, cpu, net));
 }
 
 int64_t
 ACC_Charge(struct account *a, int64_t cpu, int64_t net)
 {
 
-	return (COST_Dominant(&a->lead, cpu, net));
+	return (COST_Dominant(&a->net_minus_cpu, cpu, net));
 }
 
 /* The sums change when the request is done */
 int64_t
 ACC_SoFar(const struct account *a, int64_t cpu)
 {
-	int64_t lead = a->lead;
+	int64_t net_minus_cpu = a->net_minus_cpu;
 
-	return (COST_Dominant(&lead, cpu, 0));
+	return (COST_Dominant(&net_minus_cpu, cpu, 0));
 }
 
 /* Bytes are always measured.  So only CPU time stands for other requests. */

@@ -45,7 +45,7 @@ struct acc_key {
 
 /* One for each tenant; all zero at first */
 struct account {
-	int64_t			lead;		/* ns, net minus cpu: see
+	int64_t			net_minus_cpu;	/* ns, net minus cpu: see
 						 * COST_Dominant() */
 	unsigned		settled;	/* a request was settled */
 };
@@ -60,7 +60,7 @@ static inline enum rel_resource
 ACC_Leading(const struct account *a)
 {
 
-	return (a->lead > 0 ? REL_NET : REL_CPU);
+	return (a->net_minus_cpu > 0 ? REL_NET : REL_CPU);
 }
 
 /* Return the estimate of one resource, in the host's unit */

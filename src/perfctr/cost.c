@@ -57,23 +57,24 @@ COST_Net(uint64_t bytes, uint64_t rate, unsigned mtu, unsigned header)
 }
 
 int64_t
-COST_Dominant(int64_t *lead, int64_t cpu, int64_t net)
+COST_Dominant(int64_t *net_minus_cpu, int64_t cpu, int64_t net)
 {
 	const int64_t most = INT64_MAX / 2;
 	int64_t before, after;
 
-	assert(*lead >= -COST_LEAD && *lead <= COST_LEAD);
+	assert(*net_minus_cpu >= -COST_HYSTERESIS &&
+	    *net_minus_cpu <= COST_HYSTERESIS);
 	assert(cpu >= 0 && net >= 0);
 	cpu = cpu < most ? cpu : most;
 	net = net < most ? net : most;
-	/* Take the sum of cpu as 0; then the sum of net is *lead */
-	before = *lead > 0 ? *lead : 0;
-	after = *lead + net > cpu ? *lead + net : cpu;
-	*lead += net - cpu;
-	if (*lead > COST_LEAD)
-		*lead = COST_LEAD;
-	if (*lead < -COST_LEAD)
-		*lead = -COST_LEAD;
+	/* Take the sum of cpu as 0; then the sum of net is *net_minus_cpu */
+	before = *net_minus_cpu > 0 ? *net_minus_cpu : 0;
+	after = *net_minus_cpu + net > cpu ? *net_minus_cpu + net : cpu;
+	*net_minus_cpu += net - cpu;
+	if (*net_minus_cpu > COST_HYSTERESIS)
+		*net_minus_cpu = COST_HYSTERESIS;
+	if (*net_minus_cpu < -COST_HYSTERESIS)
+		*net_minus_cpu = -COST_HYSTERESIS;
 	return (after - before);
 }
 

@@ -28,12 +28,13 @@ uint64_t COST_Wire(uint64_t bytes, unsigned mtu, unsigned header);
  * how much the request raises the larger of the tenant's two sums, of cpu and
  * of net.
  *
- * cpu, net: ns, >= 0.  The result is between the two.  *lead: the
- * sum of net minus that of cpu, ns, 0 for a new tenant, at most COST_LEAD from
- * zero.  So a tenant has COST_LEAD of its less used resource for nothing.
+ * cpu, net: ns, >= 0.  The result is between the two.  *net_minus_cpu: the
+ * sum of net minus that of cpu, ns, 0 for a new tenant, at most
+ * COST_HYSTERESIS from zero.  So a tenant has COST_HYSTERESIS of its less used
+ * resource for nothing.
  */
-#define COST_LEAD		4000000		/* ns */
-int64_t COST_Dominant(int64_t *lead, int64_t cpu, int64_t net);
+#define COST_HYSTERESIS		4000000		/* ns */
+int64_t COST_Dominant(int64_t *net_minus_cpu, int64_t cpu, int64_t net);
 
 /*--------------------------------------------------------------------
  * Estimators: what will the next request cost?

@@ -80,7 +80,7 @@ nic_forget(struct nic *nic)
 {
 
 	nic->standing = 0;
-	nic->stood = 0;
+	nic->backlogged_epochs = 0;
 	nic->held = 0;
 	nic->wait = NIC_PATIENCE;
 	nic->probing = 0;

@@ -51,8 +51,8 @@ struct nic {
 	/* Learning */
 	uint64_t		sent;		/* bits/s, in the last epoch
 						 * with a standing queue */
-	unsigned		stood;		/* last epochs in a row with a
-						 * standing queue, <= 2 */
+	unsigned		backlogged_epochs; /* last epochs in a row with
+						 * a standing queue, <= 2 */
 	unsigned		standing;	/* epochs with a queue that B
 						 * does not explain */
 	unsigned		held;		/* closed epochs since probe */
@@ -60,7 +60,7 @@ struct nic {
 	unsigned		wait;		/* closed epochs to the next */
 	unsigned		probing;	/* epoch of a probe; 0: none */
 	uint64_t		before_probe;	/* T, bits/s */
-	int64_t			not_ours;	/* ns; until then T is not
+	int64_t			foreign_until;	/* ns; until then T is not
 						 * lowered below sent */
 	uint64_t		learned;	/* times T changed */
 };

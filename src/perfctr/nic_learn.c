@@ -16,7 +16,7 @@
 #define NIC_STEP	3		/* a probe adds 1/8 */
 #define NIC_PROBE	2		/* epochs of a probe */
 #define NIC_WAIT_MAX	16		/* epochs */
-#define NIC_NOT_OURS	30000000000LL	/* ns */
+#define NIC_FOREIGN	30000000000LL	/* ns */
 
 struct nic_epoch {
 	int64_t			dt;		/* ns */
@@ -74,7 +74,7 @@ nic_refill(struct nic *nic, const struct nic_epoch *e)
 /* Learn the first T.  After four epochs with a long queue, what was sent is
  * near the link's rate. */
 static int
-nic_first(struct nic *nic, const struct nic_epoch *e, int standing)
+nic_first_estimate(struct nic *nic, const struct nic_epoch *e, int standing)
 {
 
 	if (!standing) {
@@ -99,7 +99,7 @@ nic_lower(struct nic *nic, const struct nic_epoch *e)
 	if (++nic->standing % NIC_PATIENCE != 0)
 		return (0);
 	if (nic->rate <= floor) {
-		nic->not_ours = e->now + NIC_NOT_OURS;
+		nic->foreign_until = e->now + NIC_FOREIGN;
 		return (nic_set(nic, e->sent));
 	}
 	if (nic->rate - nic->rate / 16 < floor)
@@ -117,19 +117,19 @@ nic_measured(struct nic *nic, const struct nic_epoch *e, int known)
 {
 	uint64_t sent = e->sent;
 
-	if (nic->stood && nic->sent > sent)
+	if (nic->backlogged_epochs && nic->sent > sent)
 		sent = nic->sent;
 	nic->sent = e->sent;
 	if (nic->rate > sent + sent / 128) {
 		nic->standing = 0;
-		if (nic->stood == 0)
+		if (nic->backlogged_epochs == 0)
 			return (0);
-		return (nic_set(nic, nic->stood > 1 ? sent :
+		return (nic_set(nic, nic->backlogged_epochs > 1 ? sent :
 		    nic->rate - (nic->rate - sent) / 2));
 	}
 	if (nic->rate < e->sent / 2)
 		return (nic_set(nic, nic->rate + (e->sent - nic->rate) / 2));
-	if (known || e->now < nic->not_ours)
+	if (known || e->now < nic->foreign_until)
 		return (0);
 	return (nic_lower(nic, e));
 }
@@ -178,7 +178,7 @@ nic_stands(struct nic *nic, const struct nic_epoch *e)
 	else
 		changed = nic_measured(nic, e, known);
 	/* At least this much stands: wait for it */
-	if (!known && e->now >= nic->not_ours)
+	if (!known && e->now >= nic->foreign_until)
 		nic->backlog = nic_bytes(e->sent, NIC_STANDS);
 	return (changed);
 }
@@ -246,7 +246,7 @@ NIC_Learn(struct nic *nic, uint64_t tx_bytes, uint64_t queued, int64_t now)
 	if (nic->epoch == 0 || e.dt < 0 || e.dt > 4 * NIC_EPOCH ||
 	    tx_bytes < nic->tx_bytes) {
 		/* Nothing to compare with, so a probe has no result */
-		nic->stood = 0;
+		nic->backlogged_epochs = 0;
 		nic_epoch_start(nic, tx_bytes, now);
 		if (!nic->probing)
 			return (0);
@@ -260,16 +260,19 @@ NIC_Learn(struct nic *nic, uint64_t tx_bytes, uint64_t queued, int64_t now)
 	if (standing && nic_expected(nic, queued)) {
 		standing = 0;
 		if (!nic->probing) {
-			nic->standing = nic->stood = 0;
+			nic->standing = nic->backlogged_epochs = 0;
 			return (0);
 		}
 	}
 	if (nic->rate == 0)
-		changed = nic_first(nic, &e, standing);
+		changed = nic_first_estimate(nic, &e, standing);
 	else if (standing)
 		changed = nic_stands(nic, &e);
 	else
 		changed = nic_quiet(nic, &e);
-	nic->stood = standing ? nic->stood + (nic->stood < 2) : 0;
+	if (!standing)
+		nic->backlogged_epochs = 0;
+	else if (nic->backlogged_epochs < 2)
+		nic->backlogged_epochs++;
 	return (changed);
 }

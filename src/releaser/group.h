@@ -35,7 +35,7 @@ struct member {				/* one for each tenant */
 						 * for the member's turn */
 	int64_t			start;		/* S, virtual ns, less the
 						 * offset of its resource */
-	struct rest		rest;		/* of S */
+	struct remainder		remainder;		/* of S */
 	unsigned		resource;	/* its heap's */
 };
 
@@ -50,7 +50,8 @@ struct group {				/* one for each group */
 	struct rel_link		members;	/* of rel_tenant.all */
 	uint64_t		waiting_weight;	/* of backlogged members */
 	unsigned		pooled;		/* requests in pools */
-	struct rel_link		stuck;		/* in rel->stuck, or empty */
+	struct rel_link		hol_blocked;	/* in rel->hol_blocked, or
+						 * empty */
 	struct rel_link		passed;		/* in rel->passed, or empty */
 };
 

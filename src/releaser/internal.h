@@ -101,9 +101,9 @@ void rel_enter(struct rel *, struct rel_node *);
 /* Take out a waiting node that is not released, and tell the policy */
 void rel_withdraw(struct rel *, struct rel_node *);
 /* Unthrottle one request of the tenant */
-void rel_open_valve(struct rel *, struct rel_tenant *);
+void rel_unthrottle(struct rel *, struct rel_tenant *);
 /* Give the turn of the group to this member */
-void rel_pass_turn(struct rel *, struct rel_tenant *);
+void rel_class_swap_head(struct rel *, struct rel_tenant *);
 /* Pass turns on from members whose dominant resource is closed */
 void rel_pass_closed(struct rel *, unsigned closed);
 /* Pass turns back to the members with the least S.  All resources are open. */

@@ -49,7 +49,7 @@ struct mr3_tenant {
 	struct rel_tenant	*tenant;
 	int64_t			a;		/* A */
 	uint64_t		period;
-	struct rest		rest;		/* of A */
+	struct remainder		remainder;		/* of A */
 	uint8_t			bucket;
 	uint8_t			group;		/* resources used: its level */
 	uint8_t			dominant;

@@ -98,7 +98,7 @@ struct rel_tenant {
 	enum rel_resource	dominant;
 	uint64_t		enqueued, released, cancelled, completed;
 	int64_t			charged;
-	int64_t			booked;		/* ns, charges of running */
+	int64_t			in_service;	/* ns, charges of running */
 	struct mclock		mclock;
 	struct rel_tenant	*group;		/* NULL: in no group */
 	uint16_t		moves;		/* changes of group while
@@ -120,7 +120,7 @@ struct rel {
 	int64_t			round;		/* ns, REL_SetRound() */
 	unsigned		flows;		/* REL_SetFlows() */
 	int64_t			now;		/* ns, of the last call */
-	int64_t			booked;		/* ns, charges of running */
+	int64_t			in_service;	/* ns, charges of running */
 	uint16_t		epoch:REL_EPOCH_BITS;	/* restarts of policy */
 	uint8_t			restart;	/* at the next REL_Dequeue() */
 	unsigned		waits;		/* requests that wait, in all */
@@ -137,7 +137,7 @@ struct rel {
 	unsigned		closed;		/* of the last REL_Dequeue() */
 	/* Groups by dominant resource, if a member with another dominant
 	 * resource could have the turn instead (head-of-line blocking) */
-	struct rel_link		stuck[REL__RESOURCES];
+	struct rel_link		hol_blocked[REL__RESOURCES];
 	/* Groups whose turn passed to another member, because the dominant
 	 * resource of the member with the least S was closed */
 	struct rel_link		passed;
@@ -164,7 +164,8 @@ struct rel {
 	P(msf2q)		\
 	P(mr3vf)
 
-#define REL_DECLARE(name)	extern const struct rel_policy rel_policy_##name;
+#define REL_DECLARE(name)	\
+	extern const struct rel_policy rel_policy_##name;
 REL_POLICIES(REL_DECLARE)
 #undef REL_DECLARE
 

@@ -89,7 +89,7 @@ grow(struct drfq_tenant *dt, const int64_t ns[REL__RESOURCES])
 
 /* A tenant's first tags in a busy period are V */
 static void
-freshen(const struct drfq *p, struct drfq_tenant *dt, uint32_t weight)
+enter_busy_period(const struct drfq *p, struct drfq_tenant *dt, uint32_t weight)
 {
 	unsigned r;
 
@@ -146,12 +146,12 @@ drfq_enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
 
 	if (t->waiting > 1)
 		return;
-	freshen(p, dt, t->weight);
+	enter_busy_period(p, dt, t->weight);
 	beyond = real_ns(vt_account(rel, t), t->weight);
 	vt_enqueue(rel, t, n);
 	if (p->vt.period != dt->period) {
 		memset(p->behind, 0, sizeof p->behind);
-		freshen(p, dt, t->weight);
+		enter_busy_period(p, dt, t->weight);
 		beyond = 0;
 	}
 	catch_up(p, dt, beyond, t->weight);

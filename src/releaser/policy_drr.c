@@ -38,7 +38,7 @@ struct drr_tenant {
 	enum rel_resource	dominant;
 	int64_t			deficit;	/* virtual ns */
 	uint64_t		period;
-	struct rest		rest;		/* of deficit */
+	struct remainder		remainder;		/* of deficit */
 	uint8_t			in_turn;	/* got its quantum */
 };
 
@@ -59,7 +59,7 @@ static void
 pay(struct drr_tenant *dt, int64_t ns, uint32_t weight)
 {
 	dt->deficit = within((__int128)dt->deficit -
-	    virtual_ns(&dt->rest, ns, weight), DEFICIT_MAX);
+	    virtual_ns(&dt->remainder, ns, weight), DEFICIT_MAX);
 }
 
 /* Return k/w of the tenant's next request, virtual ns */
@@ -71,7 +71,7 @@ next_cost(const struct rel_tenant *t)
 
 /* Forget debt and deficit of an earlier busy period */
 static void
-freshen(const struct drr *p, struct drr_tenant *dt)
+enter_busy_period(const struct drr *p, struct drr_tenant *dt)
 {
 	if (dt->period == p->period)
 		return;
@@ -114,7 +114,7 @@ drr_enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
 		return;
 	if (rel->waiting == 1 && rel->running == 0)
 		p->period++;
-	freshen(p, dt);
+	enter_busy_period(p, dt);
 	list_append(&p->next, &dt->link);
 }
 
@@ -224,8 +224,8 @@ drr_charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *n,
 	struct drr_tenant *dt = account_of(t);
 
 	(void)n;
-	freshen(state(rel), dt);
-	pay(dt, settled_ns(&dt->rest, ns, scale), t->weight);
+	enter_busy_period(state(rel), dt);
+	pay(dt, settled_ns(&dt->remainder, ns, scale), t->weight);
 }
 
 static void
@@ -247,7 +247,7 @@ drr_weight(struct rel *rel, struct rel_tenant *t, uint32_t before)
 	(void)rel;
 	dt->deficit = within((__int128)dt->deficit * before / t->weight,
 	    DEFICIT_MAX);
-	rest_of_weight(&dt->rest, before, t->weight);
+	rescale_remainder(&dt->remainder, before, t->weight);
 }
 
 static int64_t

@@ -207,7 +207,7 @@ static void
 add_cost(struct mr3 *p, struct mr3_tenant *mt, int64_t ns, uint32_t weight)
 {
 	set_excess(p, mt, excess(p, mt) +
-	    within(virtual_ns(&mt->rest, ns, weight), EXCESS_MAX));
+	    within(virtual_ns(&mt->remainder, ns, weight), EXCESS_MAX));
 }
 
 /* Start a busy period.  Nothing waited or ran, so all debt and credit is 0. */
@@ -223,7 +223,7 @@ new_period(struct mr3 *p)
 
 /* Forget debt and credit of an earlier busy period */
 static void
-freshen(struct mr3 *p, struct mr3_tenant *mt)
+enter_busy_period(struct mr3 *p, struct mr3_tenant *mt)
 {
 	if (mt->period == p->period)
 		return;
@@ -345,7 +345,7 @@ mr3_enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
 		return;
 	if (rel->waiting == 1 && rel->running == 0)
 		new_period(p);
-	freshen(p, mt);
+	enter_busy_period(p, mt);
 	mt->backlogged = 1;
 	level_of(p, mt)->backlogged++;
 	if (rejoin(rel, p, mt))
@@ -394,8 +394,8 @@ mr3_charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *n,
 	struct mr3_tenant *mt = account_of(t);
 
 	(void)n;
-	freshen(state(rel), mt);
-	add_cost(state(rel), mt, settled_ns(&mt->rest, ns, scale),
+	enter_busy_period(state(rel), mt);
+	add_cost(state(rel), mt, settled_ns(&mt->remainder, ns, scale),
 	    t->weight);
 	replace(rel, mt);
 }
@@ -437,7 +437,7 @@ mr3_weight(struct rel *rel, struct rel_tenant *t, uint32_t before)
 
 	s = (__int128)excess(p, mt) * before / t->weight;
 	set_excess(p, mt, within(s, EXCESS_MAX));
-	rest_of_weight(&mt->rest, before, t->weight);
+	rescale_remainder(&mt->remainder, before, t->weight);
 	replace(rel, mt);
 }
 

@@ -44,7 +44,7 @@ struct vf_tenant {
 	uint32_t		unsent[REL_FLOWS_MAX];	/* turn not on net; 0 */
 	uint32_t		turns;
 	uint64_t		period;
-	struct rest		rest;		/* of s */
+	struct remainder		remainder;		/* of s */
 	uint8_t			flow;		/* of this or last turn */
 	uint8_t			in_turn;	/* got its quantum */
 };
@@ -69,7 +69,7 @@ add(struct vf_tenant *ft, unsigned flow, __int128 s)
 
 /* Forget debt of an earlier busy period */
 static void
-freshen(const struct vf *p, struct vf_tenant *ft)
+enter_busy_period(const struct vf *p, struct vf_tenant *ft)
 {
 	if (ft->period == p->period)
 		return;
@@ -209,7 +209,7 @@ vf_enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *n)
 		return;
 	if (rel->waiting == 1 && rel->running == 0)
 		p->period++;
-	freshen(p, ft);
+	enter_busy_period(p, ft);
 	for (f = 0; f < rel->flows; f++)
 		if (ft->s[f] < 0 || !(rel->options & REL_OPT_KEEP_DEBT))
 			ft->s[f] = 0;
@@ -236,7 +236,7 @@ vf_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	*node = rel_first(t);
 	rel_release(rel, *node, slot);
 	(*node)->turn = ft->turns * REL_FLOWS_MAX + ft->flow;
-	add(ft, ft->flow, virtual_ns(&ft->rest, t->cost, t->weight));
+	add(ft, ft->flow, virtual_ns(&ft->remainder, t->cost, t->weight));
 	if (t->waiting == 0 || ft->s[ft->flow] >= 0)
 		end_turn(rel, p, ft);
 	return (REL_RELEASED);
@@ -277,9 +277,9 @@ vf_charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *n,
 {
 	struct vf_tenant *ft = account_of(t);
 
-	freshen(state(rel), ft);
-	add(ft, payer(ft, n), virtual_ns(&ft->rest,
-	    settled_ns(&ft->rest, ns, scale), t->weight));
+	enter_busy_period(state(rel), ft);
+	add(ft, payer(ft, n), virtual_ns(&ft->remainder,
+	    settled_ns(&ft->remainder, ns, scale), t->weight));
 }
 
 static void
@@ -302,7 +302,7 @@ vf_weight(struct rel *rel, struct rel_tenant *t, uint32_t before)
 	for (f = 0; f < rel->flows; f++)
 		ft->s[f] = within((__int128)ft->s[f] * before / t->weight,
 		    EXCESS_MAX);
-	rest_of_weight(&ft->rest, before, t->weight);
+	rescale_remainder(&ft->remainder, before, t->weight);
 }
 
 /* Return the sum over all flows */

@@ -43,7 +43,7 @@ rel_new(const struct rel_policy *policy, unsigned nslots, unsigned options,
 	list_init(&rel->tenants);
 	list_init(&rel->order);
 	for (r = 0; r < REL__RESOURCES; r++)
-		list_init(&rel->stuck[r]);
+		list_init(&rel->hol_blocked[r]);
 	list_init(&rel->passed);
 	if (policy->init != NULL)
 		policy->init(rel);
@@ -143,7 +143,7 @@ REL_Waiting(const struct rel *rel)
 }
 
 unsigned
-REL_Shut(const struct rel *rel)
+REL_Throttled(const struct rel *rel)
 {
 	check(rel);
 	return (rel->nshut);
@@ -228,7 +228,7 @@ release_reserved(struct rel *rel, unsigned slot, unsigned closed,
 	t = LIST_OF(lim, struct rel_tenant, mclock);
 	/* Outside of its turn: S of the member may be far from v */
 	if (t->group != NULL)
-		rel_pass_turn(rel, t);
+		rel_class_swap_head(rel, t);
 	top = top_of(t);
 	*node = n = rel_first(top);
 	rel_release_as(rel, n, slot, 0);
@@ -266,7 +266,7 @@ REL_Dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	/* At most REL_STEPS now; the next decision does the others */
 	for (n = 0; n < REL_STEPS &&
 	    (lim = mclock_due(&rel->mclock, now)) != NULL; n++)
-		rel_open_valve(rel, LIST_OF(lim, struct rel_tenant, mclock));
+		rel_unthrottle(rel, LIST_OF(lim, struct rel_tenant, mclock));
 	if (closed == 0)
 		rel_pass_back(rel);
 	else
@@ -314,13 +314,13 @@ charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *n,
     int64_t ns, uint32_t scale)
 {
 	int64_t scaled = (int64_t)((__int128)ns * scale / REL_SCALE_ONE);
-	struct rest *rest = &t->member.rest;
+	struct remainder *remainder = &t->member.remainder;
 
 	rel_pay(rel, t, scaled, n == NULL ? REL_NOT_RESERVED :
 	    (enum rel_reserved)n->reserved);
 	if (t->group != NULL)
-		group_charge(&t->group->of, &t->member, virtual_ns(rest,
-		    settled_ns(rest, ns, scale), t->weight));
+		group_charge(&t->group->of, &t->member, virtual_ns(remainder,
+		    settled_ns(remainder, ns, scale), t->weight));
 	if (ns != 0 && rel->policy->charge != NULL)
 		rel->policy->charge(rel, top_of(t), n, ns, scale);
 	rel_update(rel, t);
@@ -379,7 +379,7 @@ REL_Cancel(struct rel *rel, struct rel_node *n, int64_t now)
 	struct rel_tenant *t, *x;
 
 	check_held(rel);
-	assert(n != NULL && REL_Waits(n));
+	assert(n != NULL && REL_IsBacklogged(n));
 	check_node(n, n->state);
 	rel->now = now;
 	t = n->tenant;

@@ -26,7 +26,7 @@
  *	                     `------Cancel-----> IDLE
  *
  * A waiting node can also be SHUT (throttled by its tenant's limit) or POOLED
- * (in a group, before its member has the turn): see REL_Waits().
+ * (in a group, before its member has the turn): see REL_IsBacklogged().
  *
  * The releaser owns a node while the node waits.  A RUNNING node must stay
  * valid until Complete.  The caller owns the node again, and may free it, when
@@ -36,8 +36,8 @@ enum rel_state {
 	REL_IDLE = 0,
 	REL_WAITING,
 	REL_RUNNING,
-	REL_SHUT,
-	REL_POOLED
+	REL_THROTTLED,
+	REL_IN_CLASS
 };
 
 enum rel_answer {
@@ -171,7 +171,7 @@ void REL_SetRound(struct rel *, int64_t ns);
 void REL_SetFlows(struct rel *, unsigned alpha);
 
 unsigned REL_Waiting(const struct rel *);
-unsigned REL_Shut(const struct rel *);		/* of these, throttled */
+unsigned REL_Throttled(const struct rel *);	/* of these */
 unsigned REL_Running(const struct rel *);
 unsigned REL_Backlogged(const struct rel *);	/* top-level tenants */
 uint64_t REL_BackloggedWeight(const struct rel *);	/* their weights */
@@ -261,7 +261,7 @@ void REL_SetEstimate(struct rel *, struct rel_tenant *,
 
 /* Does the request wait: in a queue, throttled, or in its group's pool? */
 static inline int
-REL_Waits(const struct rel_node *n)
+REL_IsBacklogged(const struct rel_node *n)
 {
 	return (n->state != REL_IDLE && n->state != REL_RUNNING);
 }

@@ -33,7 +33,7 @@ start_group(struct group *g)
 	for (l = g->members.next; l != &g->members; l = l->next) {
 		t = LIST_OF(l, struct rel_tenant, all);
 		group_join(g, &t->member);
-		t->member.rest = (struct rest){ 0 };
+		t->member.remainder = (struct remainder){ 0 };
 	}
 }
 

@@ -35,7 +35,7 @@ REL_TenantInit(struct rel *rel, void *mem, uint32_t weight)
 	list_init(&t->shut);
 	list_init(&t->member.pool);
 	list_init(&t->of.members);
-	list_init(&t->of.stuck);
+	list_init(&t->of.hol_blocked);
 	list_init(&t->of.passed);
 	list_append(&rel->tenants, &t->all);
 	rel_start_tenant(rel, t);
@@ -217,7 +217,7 @@ REL_SetWeight(struct rel *rel, struct rel_tenant *t, uint32_t weight)
 		if (t->waits > 0)
 			t->group->of.waiting_weight += weight -
 			    (uint64_t)before;
-		rest_of_weight(&t->member.rest, before, weight);
+		rescale_remainder(&t->member.remainder, before, weight);
 		return;
 	}
 	if (t->waits > 0)
@@ -243,7 +243,7 @@ REL_SetLimits(struct rel *rel, struct rel_tenant *t, uint32_t reservation,
 		rel->nshut += t->of.pooled;
 	while (limit == 0 && (t->is_group ?
 	    t->waiting == 0 && t->of.pooled > 0 : !list_empty(&t->shut)))
-		rel_open_valve(rel, t);
+		rel_unthrottle(rel, t);
 	/* A tenant without reservation and limit leaves both heaps */
 	rel_index_limits(rel, t);
 }
@@ -255,10 +255,10 @@ REL_SetLimits(struct rel *rel, struct rel_tenant *t, uint32_t reservation,
  */
 static void
 stop_running(struct rel *rel, struct rel_tenant *from, unsigned running,
-    int64_t booked)
+    int64_t in_service)
 {
 	from->running -= running - 1;
-	from->booked -= booked;
+	from->in_service -= in_service;
 	if (rel->policy->complete != NULL)
 		rel->policy->complete(rel, from, NULL);
 	from->running--;
@@ -268,12 +268,12 @@ stop_running(struct rel *rel, struct rel_tenant *from, unsigned running,
 
 static void
 start_running(struct rel *rel, struct rel_tenant *to, unsigned running,
-    int64_t booked)
+    int64_t in_service)
 {
 	if (!is_busy(to))
 		rel->busy_weight += to->weight;
 	to->running += running;
-	to->booked += booked;
+	to->in_service += in_service;
 }
 
 /* Move the tenant's nodes in this queue to the head of `all`, in their order */
@@ -309,7 +309,7 @@ change_group(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g)
 	t->group = g;
 	if (g != NULL)
 		group_join(&g->of, &t->member);
-	t->member.rest = (struct rest){ 0 };
+	t->member.remainder = (struct remainder){ 0 };
 }
 
 /*
@@ -321,7 +321,7 @@ static void
 move_tenant(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g)
 {
 	unsigned running = t->running;
-	int64_t booked = t->booked;
+	int64_t in_service = t->in_service;
 	struct rel_link all;
 	struct rel_node *n;
 
@@ -333,16 +333,16 @@ move_tenant(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g)
 	assert(t->waits == 0);
 	rel_update(rel, t);
 	if (running > 0)
-		stop_running(rel, top_of(t), running, booked);
+		stop_running(rel, top_of(t), running, in_service);
 	t->running = 0;
-	t->booked = 0;
+	t->in_service = 0;
 	change_group(rel, t, g);
 	if (g == NULL)
 		rel_start_tenant(rel, t);
 	if (running > 0)
-		start_running(rel, top_of(t), running, booked);
+		start_running(rel, top_of(t), running, in_service);
 	t->running = running;
-	t->booked = booked;
+	t->in_service = in_service;
 	while (!list_empty(&all)) {
 		n = LIST_OF(all.next, struct rel_node, queue);
 		list_remove(&n->queue);

@@ -12,7 +12,7 @@
 
 #define VIRTUAL_NS_MAX	(INT64_C(1) << 52)	/* bound of one cost, ns */
 
-struct rest {				/* one for each tenant */
+struct remainder {				/* one for each tenant */
 	uint32_t		fraction;	/* 1/weight virtual ns */
 	uint16_t		settled;	/* 1/REL_SCALE_ONE ns */
 };
@@ -40,7 +40,7 @@ within(__int128 n, int64_t max)
 
 /* Return ns / w in virtual ns, rounded down, at most 2^62 from zero */
 static inline int64_t
-virtual_ns(struct rest *r, int64_t ns, uint32_t weight)
+virtual_ns(struct remainder *r, int64_t ns, uint32_t weight)
 {
 	int64_t n, q;
 
@@ -54,7 +54,7 @@ virtual_ns(struct rest *r, int64_t ns, uint32_t weight)
 
 /* Return ns x scale / REL_SCALE_ONE, rounded down: the part to settle */
 static inline int64_t
-settled_ns(struct rest *r, int64_t ns, uint32_t scale)
+settled_ns(struct remainder *r, int64_t ns, uint32_t scale)
 {
 	__int128 n = (__int128)ns * scale + r->settled;
 
@@ -63,7 +63,7 @@ settled_ns(struct rest *r, int64_t ns, uint32_t scale)
 }
 
 static inline void
-rest_of_weight(struct rest *r, uint32_t before, uint32_t weight)
+rescale_remainder(struct remainder *r, uint32_t before, uint32_t weight)
 {
 	r->fraction = (uint32_t)((uint64_t)r->fraction * weight / before);
 }

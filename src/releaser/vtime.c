@@ -33,7 +33,7 @@ account_of(struct rel_tenant *t)
 static enum vt_order
 order_of(const struct vt *p, const struct vt_tenant *n)
 {
-	return (n->place == VT_GONE ? VT_BY_START : p->rules->order);
+	return (n->place == VT_GPS_BUSY ? VT_BY_START : p->rules->order);
 }
 
 static void
@@ -71,7 +71,7 @@ join(struct vt *p, struct vt_tenant *n, unsigned running)
 		n->place = VT_WAITS;
 		n->arrival = rel_first(n->tenant)->arrival;
 	} else if (running == 0 && s > p->v && !p->rules->self_clocked) {
-		n->place = VT_GONE;
+		n->place = VT_GPS_BUSY;
 	} else
 		return;
 	set_start(p, n, s);
@@ -101,7 +101,7 @@ static void
 note_end(struct vt *p, struct vt_tenant *n)
 {
 	serve(p, n);
-	n->ahead = least(n->ahead, n->tenant->booked);
+	n->ahead = least(n->ahead, n->tenant->in_service);
 	if (n->ahead == 0)
 		list_remove(&n->runs);
 }
@@ -123,17 +123,17 @@ note_charge(struct vt *p, struct vt_tenant *n, int64_t ns)
 static int64_t
 grow_to(struct vt *p, int64_t ns, uint64_t weight, int64_t most)
 {
-	__int128 n = (__int128)ns * REL_WEIGHT_ONE + p->rest;
+	__int128 n = (__int128)ns * REL_WEIGHT_ONE + p->remainder;
 	__int128 need = (__int128)(most - p->v) * (__int128)weight;
 
 	assert(most >= p->v);
 	if (n < need) {
 		p->v += (int64_t)(n / (__int128)weight);
-		p->rest = (int64_t)(n % (__int128)weight);
+		p->remainder = (int64_t)(n % (__int128)weight);
 		return (0);
 	}
 	p->v = most;
-	p->rest = (int64_t)((n - need) % REL_WEIGHT_ONE);
+	p->remainder = (int64_t)((n - need) % REL_WEIGHT_ONE);
 	return ((int64_t)((n - need) / REL_WEIGHT_ONE));
 }
 
@@ -150,8 +150,8 @@ grow(const struct rel *rel, struct vt *p, int64_t ns)
 	if (p->rules->self_clocked)
 		return;
 	while (ns > 0 && p->v < most &&
-	    (weight = rel->busy_weight + p->gone.weight) > 0) {
-		n = leftmost(p->gone.root);
+	    (weight = rel->busy_weight + p->gps_busy.weight) > 0) {
+		n = leftmost(p->gps_busy.root);
 		if (n != NULL && n->s <= p->v)
 			leave(p, n);
 		else
@@ -174,7 +174,7 @@ rebase(struct rel *rel, struct vt *p)
 		if (n->period == p->period)
 			n->s = start_tag(p, n) - p->v;
 	}
-	move_all(p->gone.root, -p->v);
+	move_all(p->gps_busy.root, -p->v);
 	for (r = 0; r < REL__RESOURCES; r++) {
 		tree = &p->tree[r];
 		move_all(tree->root, tree->offset - p->v);
@@ -200,7 +200,7 @@ advance(struct rel *rel, struct vt *p)
 /* Note which resources are closed from now on.  While one is closed, the tags
  * of its tree grow, but not by more than v has grown. */
 static void
-heed(struct vt *p, unsigned closed)
+advance_closed_trees(struct vt *p, unsigned closed)
 {
 	int64_t grown = p->v - p->seen, behind;
 	struct vt_tree *tree;
@@ -223,7 +223,7 @@ static void
 add_cost(struct vt *p, struct vt_tenant *n, int64_t ns, uint32_t weight)
 {
 	set_start(p, n, (__int128)start_tag(p, n) +
-	    virtual_ns(&n->rest, ns, weight));
+	    virtual_ns(&n->remainder, ns, weight));
 }
 
 /* Start a busy period.  Nothing waited or ran, so all debt and credit is 0. */
@@ -233,14 +233,14 @@ new_period(struct vt *p)
 	unsigned r;
 
 	p->period++;
-	p->v = p->rest = p->ahead = p->seen = 0;
-	p->gone = (struct vt_tree){ .root = NULL };
+	p->v = p->remainder = p->ahead = p->seen = 0;
+	p->gps_busy = (struct vt_tree){ .root = NULL };
 	for (r = 0; r < REL__RESOURCES; r++)
 		p->tree[r].offset = 0;
 }
 
 static void
-freshen(struct vt *p, struct vt_tenant *n)
+enter_busy_period(struct vt *p, struct vt_tenant *n)
 {
 	if (n->period == p->period)
 		return;
@@ -294,7 +294,7 @@ vt_tenant_fini(struct rel *rel, struct rel_tenant *t)
 	struct vt *p = state(rel);
 	struct vt_tenant *n = account_of(t);
 
-	freshen(p, n);
+	enter_busy_period(p, n);
 	leave(p, n);
 }
 
@@ -309,7 +309,7 @@ vt_enqueue(struct rel *rel, struct rel_tenant *t, struct rel_node *node)
 		return;
 	if (rel->waiting == 1 && rel->running == 0)
 		new_period(p);
-	freshen(p, n);
+	enter_busy_period(p, n);
 	leave(p, n);
 	advance(rel, p);
 	if (start_tag(p, n) < p->v)
@@ -328,7 +328,7 @@ vt_dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	(void)now;
 	(void)when;
 	advance(rel, p);
-	heed(p, closed);
+	advance_closed_trees(p, closed);
 	n = vt_choose(rel, p, slot);
 	if (n == NULL)
 		return (REL_NOT_YET);
@@ -356,12 +356,12 @@ vt_complete(struct rel *rel, struct rel_tenant *t, struct rel_node *node)
 	(void)node;
 	/* A group's running requests may be those of a new member.  Then the
 	 * group may not have entered this busy period yet. */
-	freshen(p, n);
+	enter_busy_period(p, n);
 	advance(rel, p);
 	if (p->rules->eligible == VT_SERVED)
 		note_end(p, n);
-	if (p->ahead > rel->booked)
-		grow(rel, p, p->ahead - rel->booked);
+	if (p->ahead > rel->in_service)
+		grow(rel, p, p->ahead - rel->in_service);
 	if (n->place == VT_NOWHERE)
 		join(p, n, t->running - 1);
 }
@@ -385,8 +385,8 @@ vt_charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *node,
 	struct vt_tenant *n = account_of(t);
 
 	(void)node;
-	ns = settled_ns(&n->rest, ns, scale);
-	freshen(p, n);
+	ns = settled_ns(&n->remainder, ns, scale);
+	enter_busy_period(p, n);
 	leave(p, n);
 	advance(rel, p);
 	if (p->rules->eligible == VT_SERVED)
@@ -405,7 +405,7 @@ vt_estimate(struct rel *rel, struct rel_tenant *t)
 	struct vt_tenant *n = account_of(t);
 	int64_t s;
 
-	freshen(p, n);
+	enter_busy_period(p, n);
 	leave(p, n);
 	s = start_tag(p, n);
 	n->dominant = (uint8_t)t->dominant;
@@ -421,13 +421,13 @@ vt_weight(struct rel *rel, struct rel_tenant *t, uint32_t before)
 	uint32_t weight = t->weight;
 	__int128 s;
 
-	freshen(p, n);
+	enter_busy_period(p, n);
 	t->weight = before;
 	leave(p, n);
 	t->weight = weight;
 	s = start_tag(p, n);
 	set_start(p, n, p->v + (s - p->v) * before / weight);
-	rest_of_weight(&n->rest, before, weight);
+	rescale_remainder(&n->remainder, before, weight);
 	join(p, n, t->running);
 }
 

@@ -62,7 +62,7 @@ struct vt_tenant {
 	struct rel_tenant	*tenant;
 	uint64_t		number;		/* order of vt_tenant_init() */
 	uint64_t		period;
-	struct rest		rest;		/* of S */
+	struct remainder		remainder;		/* of S */
 	/* If eligible is VT_SERVED: */
 	struct rel_link		runs;		/* in vt.runs while r > 0 */
 	int64_t			ahead;		/* r, ns, at time `since` */
@@ -71,7 +71,7 @@ struct vt_tenant {
 	uint8_t			place;
 #define VT_NOWHERE		0
 #define VT_WAITS		1
-#define VT_GONE			2		/* backlogged under GPS only */
+#define VT_GPS_BUSY		2		/* backlogged under GPS only */
 };
 
 struct vt_tree {
@@ -83,7 +83,7 @@ struct vt_tree {
 struct vt {
 	const struct vt_rules	*rules;
 	int64_t			v;
-	int64_t			rest;		/* of v, ns x REL_WEIGHT_ONE */
+	int64_t			remainder;	/* of v, ns x REL_WEIGHT_ONE */
 	int64_t			now;		/* ns, time of v */
 	int64_t			ahead;		/* ns released, not yet in v */
 	int64_t			seen;		/* v of the last dequeue */
@@ -91,7 +91,7 @@ struct vt {
 	uint64_t		tenants;	/* number of the next one */
 	unsigned		closed;
 	struct vt_tree		tree[REL__RESOURCES];
-	struct vt_tree		gone;
+	struct vt_tree		gps_busy;
 	struct rel_link		runs;		/* of vt_tenant.runs */
 };
 

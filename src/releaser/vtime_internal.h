@@ -14,13 +14,13 @@
 static inline struct vt_tree *
 tree_of(struct vt *p, const struct vt_tenant *n)
 {
-	return (n->place == VT_GONE ? &p->gone : &p->tree[n->dominant]);
+	return (n->place == VT_GPS_BUSY ? &p->gps_busy : &p->tree[n->dominant]);
 }
 
 static inline int64_t
 start_tag(const struct vt *p, const struct vt_tenant *n)
 {
-	if (n->place == VT_GONE)
+	if (n->place == VT_GPS_BUSY)
 		return (n->s);
 	return (n->s + p->tree[n->dominant].offset);
 }

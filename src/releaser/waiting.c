@@ -57,18 +57,18 @@ take_estimate(struct rel *rel, struct rel_tenant *g)
 }
 
 static void
-index_stuck(struct rel *rel, struct rel_tenant *g)
+index_hol_blocked(struct rel *rel, struct rel_tenant *g)
 {
 	const struct member *m;
 
-	list_remove(&g->of.stuck);
+	list_remove(&g->of.hol_blocked);
 	list_remove(&g->of.passed);
 	if (g->waiting == 0)
 		return;
 	m = group_next(&g->of, REL_MASK(g->dominant));
 	if (m == NULL)
 		return;
-	list_append(&rel->stuck[g->dominant], &g->of.stuck);
+	list_append(&rel->hol_blocked[g->dominant], &g->of.hol_blocked);
 	if (group_before(&g->of, m, &rel_first(g)->tenant->member))
 		list_append(&rel->passed, &g->of.passed);
 }
@@ -82,7 +82,7 @@ rel_update(struct rel *rel, struct rel_tenant *t)
 		group_place(&g->of, &t->member, t->dominant);
 	if (g != NULL) {
 		take_estimate(rel, g);
-		index_stuck(rel, g);
+		index_hol_blocked(rel, g);
 		if (mclock_any(&g->mclock))
 			rel_index_limits(rel, g);
 	}
@@ -113,18 +113,18 @@ arrive(struct rel *rel, struct rel_node *n)
 static void
 shut(struct rel *rel, struct rel_node *n)
 {
-	n->state = REL_SHUT;
+	n->state = REL_THROTTLED;
 	list_append(&n->tenant->shut, &n->queue);
 	rel->nshut++;
 }
 
 /* Put the node into its member's pool, before the link `at` */
 static void
-pool(struct rel *rel, struct rel_node *n, struct rel_link *at)
+class_enqueue(struct rel *rel, struct rel_node *n, struct rel_link *at)
 {
 	struct rel_tenant *g = n->tenant->group;
 
-	n->state = REL_POOLED;
+	n->state = REL_IN_CLASS;
 	list_append(at, &n->queue);
 	g->of.pooled++;
 	if (has_limit(rel, g))
@@ -132,7 +132,7 @@ pool(struct rel *rel, struct rel_node *n, struct rel_link *at)
 }
 
 static void
-unpool(struct rel *rel, struct rel_node *n)
+class_dequeue(struct rel *rel, struct rel_node *n)
 {
 	struct rel_tenant *g = n->tenant->group;
 
@@ -195,13 +195,13 @@ rebase(struct group *g)
 
 /* Move the member's first request from its pool to the group's queue */
 static void
-take_turn(struct rel *rel, struct rel_tenant *t)
+class_promote(struct rel *rel, struct rel_tenant *t)
 {
 	struct rel_node *n;
 	struct group *g = &t->group->of;
 
 	n = LIST_OF(t->member.pool.next, struct rel_node, queue);
-	unpool(rel, n);
+	class_dequeue(rel, n);
 	if (g->v > GROUP_V_MAX)
 		rebase(g);
 	group_place(g, &t->member, t->dominant);
@@ -211,30 +211,30 @@ take_turn(struct rel *rel, struct rel_tenant *t)
 /* Give the turn to the member with the least S among those whose dominant
  * resource is open.  If all are closed: among all. */
 static void
-give_turn(struct rel *rel, struct rel_tenant *g)
+class_promote_next(struct rel *rel, struct rel_tenant *g)
 {
 	struct member *m = group_next(&g->of, rel->closed);
 
 	if (m == NULL)
 		m = group_next(&g->of, 0);
 	if (m != NULL)
-		take_turn(rel, LIST_OF(m, struct rel_tenant, member));
+		class_promote(rel, LIST_OF(m, struct rel_tenant, member));
 }
 
 /* The new member's request enters the queue before the old one's leaves it, so
  * that to the policy the group stays backlogged */
 void
-rel_pass_turn(struct rel *rel, struct rel_tenant *t)
+rel_class_swap_head(struct rel *rel, struct rel_tenant *t)
 {
 	struct rel_tenant *g = t->group;
 	struct rel_node *n = g->waiting > 0 ? rel_first(g) : NULL;
 
 	if (n != NULL && n->tenant == t)
 		return;
-	take_turn(rel, t);
+	class_promote(rel, t);
 	if (n != NULL) {
 		quit(rel, n);
-		pool(rel, n, n->tenant->member.pool.next);
+		class_enqueue(rel, n, n->tenant->member.pool.next);
 		if (rel->policy->cancel != NULL)
 			rel->policy->cancel(rel, g, n);
 		rel_update(rel, n->tenant);
@@ -259,11 +259,11 @@ admit(struct rel *rel, struct rel_node *n)
 		join(rel, n);
 		return;
 	}
-	pool(rel, n, &t->member.pool);
+	class_enqueue(rel, n, &t->member.pool);
 	group_place(&g->of, &t->member, t->dominant);
 	if (g->waiting == 0 &&
 	    (!has_limit(rel, g) || mclock_open(&g->mclock, rel->now)))
-		give_turn(rel, g);
+		class_promote_next(rel, g);
 }
 
 void
@@ -281,12 +281,12 @@ rel_enter(struct rel *rel, struct rel_node *n)
 }
 
 void
-rel_open_valve(struct rel *rel, struct rel_tenant *t)
+rel_unthrottle(struct rel *rel, struct rel_tenant *t)
 {
 	struct rel_node *n;
 
 	if (t->is_group) {
-		give_turn(rel, t);
+		class_promote_next(rel, t);
 	} else {
 		n = LIST_OF(t->shut.next, struct rel_node, queue);
 		list_remove(&n->queue);
@@ -303,17 +303,17 @@ depart(struct rel *rel, struct rel_node *n)
 {
 	struct rel_tenant *t = n->tenant, *top = top_of(t), *x;
 
-	if (n->state == REL_SHUT) {
+	if (n->state == REL_THROTTLED) {
 		list_remove(&n->queue);
 		rel->nshut--;
-	} else if (n->state == REL_POOLED) {
-		unpool(rel, n);
+	} else if (n->state == REL_IN_CLASS) {
+		class_dequeue(rel, n);
 	} else {
 		if (has_turns(rel, top) && !has_limit(rel, top))
-			give_turn(rel, top);
+			class_promote_next(rel, top);
 		quit(rel, n);
 	}
-	if (t != top && n->state != REL_SHUT)
+	if (t != top && n->state != REL_THROTTLED)
 		t->waiting--;
 	rel->waits--;
 	EACH_LEVEL(x, t)
@@ -345,14 +345,15 @@ rel_pass_closed(struct rel *rel, unsigned closed)
 	unsigned r, n = 0;
 
 	for (r = 0; r < REL__RESOURCES; r++)
-		while ((closed & REL_MASK(r)) && !list_empty(&rel->stuck[r]) &&
-		    n++ < REL_STEPS) {
-			g = LIST_OF(rel->stuck[r].next, struct rel_tenant,
-			    of.stuck);
+		while ((closed & REL_MASK(r)) &&
+		    !list_empty(&rel->hol_blocked[r]) && n++ < REL_STEPS) {
+			g = LIST_OF(rel->hol_blocked[r].next, struct rel_tenant,
+			    of.hol_blocked);
 			m = group_next(&g->of, closed);
 			if (m == NULL)
 				break;
-			rel_pass_turn(rel, LIST_OF(m, struct rel_tenant, member));
+			rel_class_swap_head(rel, LIST_OF(m, struct rel_tenant,
+			    member));
 		}
 }
 
@@ -370,7 +371,8 @@ rel_pass_back(struct rel *rel)
 		m = group_next(&g->of, 0);
 		if (m != NULL && group_before(&g->of, m,
 		    &rel_first(g)->tenant->member))
-			rel_pass_turn(rel, LIST_OF(m, struct rel_tenant, member));
+			rel_class_swap_head(rel, LIST_OF(m, struct rel_tenant,
+			    member));
 	}
 }
 
@@ -400,8 +402,8 @@ rel_book(struct rel *rel, struct rel_tenant *t, int64_t ns)
 	struct rel_tenant *x;
 
 	EACH_LEVEL(x, t)
-		x->booked += ns;
-	rel->booked += ns;
+		x->in_service += ns;
+	rel->in_service += ns;
 }
 
 uint16_t
@@ -425,7 +427,7 @@ rel_release_as(struct rel *rel, struct rel_node *n, unsigned slot, int in_turn)
 		if (in_turn && has_turns(rel, t->group))
 			group_turn(&t->group->of, &t->member, rel->closed);
 		group_charge(&t->group->of, &t->member,
-		    virtual_ns(&t->member.rest, charge, t->weight));
+		    virtual_ns(&t->member.remainder, charge, t->weight));
 		group_place(&t->group->of, &t->member, t->dominant);
 	}
 	EACH_LEVEL(x, t) {

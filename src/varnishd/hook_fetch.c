@@ -48,13 +48,13 @@ static int
 spd_fetch_count(struct busyobj *bo)
 {
 	struct spd_tenant *t = spd_fetcher(bo->req), *liable = NULL;
-	struct spd_excess e;
+	struct spd_verdict e;
 	int full = 0;
 
 	spd_lock();
 	if (t != NULL) {
 		liable = spd_new_liable(t);
-		full = spd_set.mode == SPD_ON && spd_exceeds_new(&e, t,
+		full = spd_set.mode == SPD_ON && spd_limit_reached_new(&e, t,
 		    "fetches (see sandpaper_fetch_limit)", t->fetches,
 		    liable->fetches, spd_fetch_limit());
 	}
@@ -74,7 +74,7 @@ spd_fetch_count(struct busyobj *bo)
 	}
 	spd_unlock();
 	if (full)
-		spd_log_excess(bo->vsl, &e);
+		spd_log_limit(bo->vsl, &e);
 	return (!full);
 }
 

@@ -46,7 +46,7 @@ spd_delay_session(const struct sess *sp, int64_t wait)
 int
 SPD_Stream(struct worker *wrk, struct req *req, enum task_prio prio)
 {
-	struct spd_excess e;
+	struct spd_verdict e;
 	int64_t wait;
 
 	if (spd_set.mode == SPD_OFF)
@@ -55,7 +55,7 @@ SPD_Stream(struct worker *wrk, struct req *req, enum task_prio prio)
 		return (-1);
 	if (spd_enqueue(wrk, req, NULL, SPD_F_H2, &e, &wait) !=
 	    SPD_IN_QUEUED) {
-		spd_log_excess(req->vsl, &e);
+		spd_log_limit(req->vsl, &e);
 		spd_delay_session(req->sp, wait);
 		return (-1);
 	}
@@ -77,7 +77,7 @@ SPD_Cancel(struct req *req)
 	/* A worker may write the node's magic without the lock.  The state is
 	 * written under the lock only, so only the state is read here. */
 	spd_lock();
-	waited = REL_Waits(n);
+	waited = REL_IsBacklogged(n);
 	if (waited) {
 		SPD_COUNT(spd_tenant_rel(n->tenant), gone, 1);
 		spd_take_out(n, METER_Now());

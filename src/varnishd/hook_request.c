@@ -59,7 +59,7 @@ spd_refuse(struct req *req)
 enum spd_gate
 SPD_Gate(struct worker *wrk, struct req *req)
 {
-	struct spd_excess e;
+	struct spd_verdict e;
 	struct spd_conn *conn;
 
 	conn = spd_set.mode == SPD_OFF ? NULL : spd_conn(req->sp);
@@ -74,7 +74,7 @@ SPD_Gate(struct worker *wrk, struct req *req)
 	if (spd_enqueue(wrk, req, conn, 0, &e, NULL) == SPD_IN_QUEUED)
 		return (SPD_GATE_QUEUED);
 	(void)Req_LogStart(wrk, req);
-	spd_log_excess(req->vsl, &e);
+	spd_log_limit(req->vsl, &e);
 	spd_refuse(req);
 	return (SPD_GATE_REFUSED);
 }
@@ -113,7 +113,7 @@ spd_client_gone(const struct req *req, struct spd_conn *conn)
  * 1.
  */
 static int
-spd_bury(struct spd_worker *me, struct req *req)
+spd_abandon(struct spd_worker *me, struct req *req)
 {
 	struct rel_node *n = SPD_NODE(req);
 	struct spd_tenant *t;
@@ -178,8 +178,8 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	if (n->magic != REL_NODE_MAGIC)
 		return (0);			/* it passed no gate */
 	me = spd_self();
-	if (SPD_REQUEST(n)->flags & SPD_F_GONE)
-		return (spd_bury(me, req));
+	if (SPD_REQUEST(n)->flags & SPD_F_RESET)
+		return (spd_abandon(me, req));
 	if (SPD_REQUEST(n)->flags & SPD_F_LATE)
 		return (spd_late(wrk, req));
 	assert(n->state == REL_RUNNING);
@@ -201,7 +201,7 @@ SPD_Begin(struct worker *wrk, struct req *req)
 		spd_lock();
 		if (granted) {
 			spd_own(me, n->slot);
-			me->fresh = me->began;	/* woken for this request */
+			me->slice_start = me->began;	/* woken for it */
 		}
 		spd_begin(me, req, me->began);
 		if (me->slot < 0)
@@ -214,14 +214,14 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	SPD_REQUEST(n)->flags &= ~SPD_F_GRANTED;
 	if (granted) {
 		if (spd_client_gone(req, conn))
-			return (spd_bury(me, req));
+			return (spd_abandon(me, req));
 		t = VTIM_real();
 		spd_timestamp(req, "Enqueue",
 		    vmax(req->t_prev, t - (double)SPD_WAIT(n) * 1e-9));
 		spd_timestamp(req, "Release", vmax(req->t_prev, t));
 	}
 	spd_runs(me, n);
-	if (SPD_REQUEST(n)->flags & SPD_F_DRAWN)
+	if (SPD_REQUEST(n)->flags & SPD_F_SAMPLED)
 		(void)spd_lap(me, 1);
 	return (0);
 }
@@ -240,7 +240,7 @@ SPD_Disembark(struct req *req)
 
 	if (me->magic != SPD_WORKER_MAGIC || me->node != n)
 		return;				/* ESI part, or without gate */
-	lap = spd_lap(me, SPD_REQUEST(n)->flags & SPD_F_DRAWN);
+	lap = spd_lap(me, SPD_REQUEST(n)->flags & SPD_F_SAMPLED);
 	if (lap > 0)
 		SPD_REQUEST(n)->cpu_16ns = (uint32_t)vmin_t(int64_t, UINT32_MAX,
 		    SPD_REQUEST(n)->cpu_16ns + (lap >> 4));
@@ -256,7 +256,7 @@ static uint32_t
 spd_scale(uint32_t flags)
 {
 
-	if (!(flags & SPD_F_DRAWN) || spd_set.sample <= 0)
+	if (!(flags & SPD_F_SAMPLED) || spd_set.sample <= 0)
 		return (REL_SCALE_ONE);
 	return ((uint32_t)(REL_SCALE_ONE / spd_set.sample));
 }
@@ -369,7 +369,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 	    me->node != n)
 		return;
 	now = METER_Now();
-	s.drawn = (SPD_REQUEST(n)->flags & SPD_F_DRAWN) != 0;
+	s.drawn = (SPD_REQUEST(n)->flags & SPD_F_SAMPLED) != 0;
 	s.dear = now - me->began > ACC_DEAR * me->charge * spd_set.cores;
 	lap = spd_lap(me, s.drawn || s.dear);
 	s.measured = lap >= 0;

@@ -108,15 +108,15 @@ SPD_CondWaitTimeout(pthread_cond_t *cond, struct lock *lck, vtim_dur tmo)
 
 	if (!spd_holds_slot() || tmo <= SPD_PATIENCE)
 		return (Lck_CondWaitTimeout(cond, lck, tmo));
-	if (me->impatient != cond) {
-		me->impatient = NULL;
+	if (me->lend_next_wait != cond) {
+		me->lend_next_wait = NULL;
 		r = Lck_CondWaitTimeout(cond, lck, SPD_PATIENCE);
 		if (r != ETIMEDOUT)
 			return (r);
-		me->impatient = cond;
+		me->lend_next_wait = cond;
 		return (0);
 	}
-	me->impatient = NULL;
+	me->lend_next_wait = NULL;
 	spd_lend();
 	r = Lck_CondWaitTimeout(cond, lck, tmo);
 	SPD_Rejoin();
@@ -143,11 +143,11 @@ SPD_CondWaitWindow(pthread_cond_t *cond, struct lock *lck, vtim_dur tmo)
 	int r;
 
 	/* This call does not lend, so the reader does not count as slow. */
-	if (!spd_holds_slot() || spd_me.impatient != cond)
+	if (!spd_holds_slot() || spd_me.lend_next_wait != cond)
 		return (SPD_CondWaitTimeout(cond, lck, tmo));
 	t = spd_tenant_rel(spd_me.node->tenant);
 	if (spd_writer_begins(t)) {
-		spd_me.impatient = NULL;
+		spd_me.lend_next_wait = NULL;
 		return (ETIMEDOUT);
 	}
 	r = SPD_CondWaitTimeout(cond, lck, tmo);
@@ -179,15 +179,15 @@ SPD_Read(int fd, void *ptr, size_t len)
 		return (TEMP_FAILURE_RETRY(read(fd, ptr, len)));
 	l = recv(fd, ptr, len, MSG_DONTWAIT);
 	if (l >= 0 || errno != EAGAIN) {
-		spd_me.impatient = NULL;
+		spd_me.lend_next_wait = NULL;
 		return (l);
 	}
 	pfd.fd = fd;
 	pfd.events = POLLIN;
-	if (spd_me.impatient != spd_me.node &&
+	if (spd_me.lend_next_wait != spd_me.node &&
 	    poll(&pfd, 1, (int)(SPD_PATIENCE * 1e3)) == 1)
 		return (TEMP_FAILURE_RETRY(read(fd, ptr, len)));
-	spd_me.impatient = spd_me.node;
+	spd_me.lend_next_wait = spd_me.node;
 	spd_lend();
 	l = TEMP_FAILURE_RETRY(read(fd, ptr, len));
 	e = errno;

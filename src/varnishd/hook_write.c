@@ -36,7 +36,7 @@
  * Is the client a slow reader?
  */
 
-struct spd_look {			/* TCP_INFO at the last look */
+struct spd_tcp_sample {			/* TCP_INFO at the last look */
 	int		began;		/* there was a look */
 	uint64_t	busy, rwnd;	/* us: busy; limited by the window */
 };
@@ -52,7 +52,7 @@ struct spd_look {			/* TCP_INFO at the last look */
  * client.  For a client that reads slowly or not at all it was 76 to 100 %.
  */
 static int
-spd_slow_reader(int fd, struct spd_look *last)
+spd_slow_reader(int fd, struct spd_tcp_sample *last)
 {
 	struct tcp_info ti;
 	socklen_t l = sizeof ti;
@@ -199,7 +199,7 @@ spd_begin_sending(struct rel_node *n)
  * Returns 0 if the client is a slow reader.
  */
 static int
-spd_wait_for_room(struct spd_worker *me, int fd, struct spd_look *look)
+spd_wait_for_room(struct spd_worker *me, int fd, struct spd_tcp_sample *look)
 {
 	struct pollfd pfd;
 	int64_t from;
@@ -214,10 +214,10 @@ spd_wait_for_room(struct spd_worker *me, int fd, struct spd_look *look)
 	pfd.events = POLLOUT;
 	from = METER_Now();
 	ready = poll(&pfd, 1, SPD_LOOK_MS);
-	me->fresh = METER_Now();
-	me->blocked += me->fresh - from;
+	me->slice_start = METER_Now();
+	me->blocked += me->slice_start - from;
 	if (me->blocked >= SPD_BLOCKED ||
-	    (me->blocked >= SPD_LOOK && !spd_link_busy(me->fresh)))
+	    (me->blocked >= SPD_LOOK && !spd_link_busy(me->slice_start)))
 		return (0);
 	return (ready != 0 || !spd_slow_reader(fd, look));
 }
@@ -229,7 +229,7 @@ spd_wait_for_room(struct spd_worker *me, int fd, struct spd_look *look)
 ssize_t
 SPD_Writev(int fd, const struct iovec *iov, int n)
 {
-	struct spd_look look = { 0, 0, 0 };
+	struct spd_tcp_sample look = { 0, 0, 0 };
 	size_t len = 0, done = 0;
 	ssize_t l;
 	int i;

@@ -86,7 +86,7 @@ void spd_lock_cli(void);
 struct spd_worker *spd_self(void);
 void spd_thread_ends(void *);
 int64_t spd_lap(struct spd_worker *, int wanted);
-int spd_drawn(struct spd_worker *);
+int spd_sampled(struct spd_worker *);
 void spd_tell_start(void);
 void spd_counter(void);
 const struct meter_source *spd_source(void);
@@ -96,7 +96,7 @@ int spd_take(void);				/* locked */
 void spd_own(struct spd_worker *, int slot);	/* locked */
 void spd_retake(struct spd_worker *);		/* locked */
 void spd_give(int slot);			/* locked */
-int spd_robbed(const struct spd_worker *);	/* locked */
+int spd_slot_revoked(const struct spd_worker *);	/* locked */
 void spd_give_mine(struct spd_worker *);	/* locked */
 int spd_holds_slot(void);
 unsigned spd_slots(void);
@@ -204,16 +204,16 @@ struct spd_tenant *spd_tenant_check(struct spd_tenant *, const char *,
 void spd_timestamp(struct req *, const char *event, vtim_real now);
 void spd_log(struct req *, struct spd_tenant *, const int64_t v[4],
     uint64_t bytes, int measured);
-void spd_log_excess(struct vsl_log *, const struct spd_excess *);
+void spd_log_limit(struct vsl_log *, const struct spd_verdict *);
 
 /* spd_admit.c */
 unsigned spd_waiting_limit(const struct spd_tenant *);
 unsigned spd_fetch_limit(void);
-int spd_exceeds(struct spd_excess *, const struct spd_tenant *,
+int spd_limit_reached(struct spd_verdict *, const struct spd_tenant *,
     const char *what, unsigned value, unsigned limit);	/* locked */
-int spd_exceeds_new(struct spd_excess *, struct spd_tenant *,
+int spd_limit_reached_new(struct spd_verdict *, struct spd_tenant *,
     const char *what, unsigned own, unsigned all, unsigned limit); /* locked */
-int spd_admit_full(struct spd_tenant *, struct spd_excess *);	/* locked */
+int spd_admit_full(struct spd_tenant *, struct spd_verdict *);	/* locked */
 int64_t spd_refusal_delay(struct spd_tenant *, int64_t now);	/* locked */
 int spd_writer_begins(struct spd_tenant *);
 void spd_writer_ends(struct spd_tenant *);
@@ -252,7 +252,7 @@ enum spd_in {
 	SPD_IN_FULL
 };
 enum spd_in spd_enqueue(struct worker *, struct req *, struct spd_conn *,
-    unsigned flags, struct spd_excess *, int64_t *wait);
+    unsigned flags, struct spd_verdict *, int64_t *wait);
 struct req *spd_release(int64_t now, int slot, int64_t *when);	/* locked */
 void spd_take_out(struct rel_node *, int64_t now);	/* locked */
 int spd_enough_run(int64_t now);		/* locked */
@@ -315,7 +315,7 @@ unsigned spd_h2_sessions(void);			/* locked */
 
 /* spd_watch.c, spd_stat.c, spd_params.c, spd_keeper.c: called by the keeper */
 void spd_watch(int64_t now);
-void spd_look(int64_t now);
+void spd_watch_queue(int64_t now);
 void spd_stat(void);
 void spd_params(void);
 void spd_keeper_init(void);

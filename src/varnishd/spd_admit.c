@@ -37,7 +37,7 @@ spd_writers(void)
  * Caller holds spd_lock().
  */
 int
-spd_exceeds(struct spd_excess *e, const struct spd_tenant *t,
+spd_limit_reached(struct spd_verdict *e, const struct spd_tenant *t,
     const char *what, unsigned value, unsigned limit)
 {
 
@@ -58,15 +58,15 @@ spd_exceeds(struct spd_excess *e, const struct spd_tenant *t,
  * Caller holds spd_lock().
  */
 int
-spd_exceeds_new(struct spd_excess *e, struct spd_tenant *t, const char *what,
-    unsigned own, unsigned all, unsigned limit)
+spd_limit_reached_new(struct spd_verdict *e, struct spd_tenant *t,
+    const char *what, unsigned own, unsigned all, unsigned limit)
 {
 	const struct spd_tenant *liable = spd_new_liable(t);
 
 	if (liable == t)
-		return (spd_exceeds(e, t, what, own, limit));
-	return (spd_exceeds(e, t, what, own, limit / 2 + limit % 2) ||
-	    spd_exceeds(e, liable, what, all, limit));
+		return (spd_limit_reached(e, t, what, own, limit));
+	return (spd_limit_reached(e, t, what, own, limit / 2 + limit % 2) ||
+	    spd_limit_reached(e, liable, what, all, limit));
 }
 
 /*--------------------------------------------------------------------
@@ -92,14 +92,14 @@ spd_waiting_limit(const struct spd_tenant *t)
  */
 static int
 spd_admit_full_new(const struct spd_tenant *t, const struct spd_tenant *group,
-    struct spd_excess *e)
+    struct spd_verdict *e)
 {
 	unsigned waiting = REL_TenantWaiting(group->rel);
 	unsigned limit = spd_waiting_limit(group);
 
-	return (spd_exceeds(e, group, SPD_WAITING, waiting, 2 * limit) ||
+	return (spd_limit_reached(e, group, SPD_WAITING, waiting, 2 * limit) ||
 	    (REL_TenantWaiting(t->rel) >= REL_GroupPart(t->rel, limit) &&
-	    spd_exceeds(e, group, SPD_WAITING, waiting, limit)));
+	    spd_limit_reached(e, group, SPD_WAITING, waiting, limit)));
 }
 
 /*
@@ -108,8 +108,9 @@ spd_admit_full_new(const struct spd_tenant *t, const struct spd_tenant *group,
  *
  *	(new)		spd_admit_full_new(), for its members
  *	waiting		the queue limit of the tenant
- *	running		sandpaper_queue_total, by spd_exceeds_new().  Released
- *			requests may wait, too: for origins, on waiting lists
+ *	running		sandpaper_queue_total, by spd_limit_reached_new().
+ *			Released requests may wait, too: for origins, on waiting
+ *			lists
  *	all waiting	sandpaper_queue_total.  When all tenants reach it, each
  *			backlogged tenant or group may have an equal part.  A
  *			tenant without waiting requests may enter; a member of
@@ -118,7 +119,7 @@ spd_admit_full_new(const struct spd_tenant *t, const struct spd_tenant *group,
  * Caller holds spd_lock().
  */
 int
-spd_admit_full(struct spd_tenant *t, struct spd_excess *e)
+spd_admit_full(struct spd_tenant *t, struct spd_verdict *e)
 {
 	const struct spd_tenant *liable = spd_new_liable(t);
 	unsigned waiting = REL_TenantWaiting(t->rel);
@@ -127,13 +128,14 @@ spd_admit_full(struct spd_tenant *t, struct spd_excess *e)
 	SPD_LOCKED();
 	if (liable != t && spd_admit_full_new(t, liable, e))
 		return (1);
-	if (spd_exceeds(e, t, SPD_WAITING, waiting, spd_waiting_limit(t)) ||
-	    spd_exceeds_new(e, t, "released requests "
+	if (spd_limit_reached(e, t, SPD_WAITING, waiting,
+	    spd_waiting_limit(t)) ||
+	    spd_limit_reached_new(e, t, "released requests "
 	    "(see sandpaper_queue_total)",
 	    REL_TenantRunning(t->rel), REL_TenantRunning(liable->rel), all))
 		return (1);
 	return ((waiting > 0 || liable != t) && REL_Waiting(spd_rel) >= all &&
-	    spd_exceeds(e, t, "requests in the full queue "
+	    spd_limit_reached(e, t, "requests in the full queue "
 	    "(see sandpaper_queue_total)",
 	    REL_GroupWaiting(t->rel), all / REL_Backlogged(spd_rel)));
 }
@@ -192,12 +194,12 @@ spd_writer_begins(struct spd_tenant *t)
 {
 	unsigned all = cache_param->wthread_max * cache_param->wthread_pools;
 	struct spd_tenant *liable;
-	struct spd_excess e;
+	struct spd_verdict e;
 	int shed;
 
 	spd_lock();
 	liable = spd_new_liable(t);
-	shed = writers >= all / 2 && spd_exceeds_new(&e, t,
+	shed = writers >= all / 2 && spd_limit_reached_new(&e, t,
 	    "slow readers (see thread_pool_max)", t->writers, liable->writers,
 	    vmax_t(unsigned, all / 8, SPD_WRITERS));
 	if (shed) {
@@ -212,7 +214,7 @@ spd_writer_begins(struct spd_tenant *t)
 	}
 	spd_unlock();
 	if (shed)
-		spd_log_excess(spd_req_of(spd_me.node)->vsl, &e);
+		spd_log_limit(spd_req_of(spd_me.node)->vsl, &e);
 	return (shed);
 }
 

@@ -98,7 +98,7 @@ spd_nobody_may(int64_t now)
 
 	SPD_LOCKED();
 	if (spd_set.mode != SPD_ON || (!spd_many_parts() &&
-	    REL_Waiting(spd_rel) == REL_Shut(spd_rel)))
+	    REL_Waiting(spd_rel) == REL_Throttled(spd_rel)))
 		nobody = SPD_BURST;
 	else if (more >= SPD_TICK)
 		nobody = vmin_t(int64_t, SPD_BURST,

@@ -41,9 +41,9 @@ spd_waits_for(const struct rel_node *first, enum rel_resource dominant,
 	SPD_LOCKED();
 	if (first == NULL)
 		return (NULL);
-	if (first->state == REL_SHUT)
+	if (first->state == REL_THROTTLED)
 		return ("limit");
-	if (first->state == REL_POOLED)
+	if (first->state == REL_IN_CLASS)
 		return ("group");
 	if (dominant == REL_NET && spd_link_closed(now, &opens))
 		return ("net");

@@ -90,7 +90,7 @@ spd_keeper(struct worker *wrk, void *priv)
 			spd_watch(now);
 		if (spd_set.mode != SPD_OFF && now - look >= SPD_LOOK_EVERY) {
 			look = now;
-			spd_look(now);
+			spd_watch_queue(now);
 			spd_new_keep(now);
 			spd_stat();
 		}

@@ -106,8 +106,8 @@ spd_sleep(struct worker *wrk)
 	spd_me.turns = 0;
 	spd_harvest(-1);
 	spd_me.late = 0;
-	spd_me.fresh = METER_Now();
-	harvested = spd_me.fresh;
+	spd_me.slice_start = METER_Now();
+	harvested = spd_me.slice_start;
 	spd_lock();
 	spd_set_leader(0);
 	spd_unlock();
@@ -135,7 +135,7 @@ spd_nap(struct worker *wrk, struct spd_worker *me, int64_t now)
 		me->turns = 0;
 	}
 	VTIM_sleep(SPD_NAP * 1e-9);
-	me->fresh = METER_Now();
+	me->slice_start = METER_Now();
 	me->napped = 1;
 	me->late = harvested <= now;
 	spd_lock();

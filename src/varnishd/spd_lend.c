@@ -47,5 +47,5 @@ SPD_Rejoin(void)
 	spd_lock();
 	spd_slot_retake(me);
 	spd_unlock();
-	me->fresh = METER_Now();
+	me->slice_start = METER_Now();
 }

@@ -30,7 +30,7 @@
 #define SPD_RATE_UNKNOWN	10000000000ULL	/* bits/s: costs, T unknown */
 #define SPD_BUSY	.75	/* of T: net counts as busy */
 /* ns: a tenant counts as alone on net after this long */
-#define SPD_ALONE	INT64_C(10000000000)
+#define SPD_SHARED_HOLD	INT64_C(10000000000)
 
 /*
  * T as it was learned last.  It survives a restart of the child: the manager
@@ -225,7 +225,7 @@ spd_learn(int64_t now)
 			bprintf(kept->name, "%s", name);
 		}
 	}
-	busy = nic->stood || (nic->rate > 0 &&
+	busy = nic->backlogged_epochs || (nic->rate > 0 &&
 	    sent_rate >= SPD_BUSY * (double)nic->rate);
 	spd_nic_gauges(now);
 	spd_set_rate();
@@ -238,8 +238,8 @@ spd_learn(int64_t now)
 
 /*
  * Note that a tenant enqueues a request now (ns).  If no other tenant has
- * enqueued one for SPD_ALONE, net does not close.  To close it would cost this
- * tenant throughput and wake-ups, and help no other tenant.
+ * enqueued one for SPD_SHARED_HOLD, net does not close.  To close it would cost
+ * this tenant throughput and wake-ups, and help no other tenant.
  * Caller holds spd_lock().
  */
 void
@@ -249,7 +249,7 @@ spd_note_user(const struct spd_tenant *t, int64_t now)
 	SPD_LOCKED();
 	if (last_user != t) {
 		if (last_user != NULL)
-			shared_until = now + SPD_ALONE;
+			shared_until = now + SPD_SHARED_HOLD;
 		last_user = t;
 	}
 	NIC_SetAlone(nic, now >= shared_until, now);

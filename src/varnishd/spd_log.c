@@ -111,7 +111,7 @@ spd_log(struct req *req, struct spd_tenant *t, const int64_t v[4],
 
 /* Log the limit that a tenant has reached */
 void
-spd_log_excess(struct vsl_log *vsl, const struct spd_excess *e)
+spd_log_limit(struct vsl_log *vsl, const struct spd_verdict *e)
 {
 
 	VSLb(vsl, SLT_Error, "Sandpaper: limit reached: tenant %s has %u of at "

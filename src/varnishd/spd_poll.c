@@ -54,11 +54,11 @@ spd_event(struct spd_conn *c, uint32_t events)
 		/* The client does not wait for the answer any longer */
 		CAST_OBJ_NOTNULL(req, c->priv, REQ_MAGIC);
 		n = SPD_NODE(req);
-		if (!REL_Waits(n))
+		if (!REL_IsBacklogged(n))
 			break;
 		SPD_COUNT(spd_tenant_rel(n->tenant), gone, 1);
 		spd_take_out(n, METER_Now());
-		SPD_REQUEST(n)->flags |= SPD_F_GONE;
+		SPD_REQUEST(n)->flags |= SPD_F_RESET;
 		spd_ready_push(c);
 		break;
 	default:

@@ -36,7 +36,7 @@ static uint64_t fail_next;		/* debug.sandpaper.fail: bit 0 is for
  */
 enum spd_in
 spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
-    unsigned flags, struct spd_excess *e, int64_t *wait)
+    unsigned flags, struct spd_verdict *e, int64_t *wait)
 {
 	struct spd_worker *me = spd_self();
 	struct rel_node *n = SPD_NODE(req);
@@ -49,8 +49,8 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	INIT_OBJ(n, REL_NODE_MAGIC);
 	SPD_REQUEST(n)->cpu_16ns = 0;
-	if (!METER_Cheap(me->meter) && spd_drawn(me))
-		flags |= SPD_F_DRAWN;
+	if (!METER_Cheap(me->meter) && spd_sampled(me))
+		flags |= SPD_F_SAMPLED;
 	cpu = vmax_t(int64_t, 0, spd_lap(me, 0)) + spd_take_owed(me);
 	SPD_REQUEST(n)->cpu_16ns = (uint32_t)vmin_t(int64_t, cpu >> 4,
 	    UINT32_MAX);
@@ -65,7 +65,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	full = spd_admit_full(t, e);
 	if (fail_next) {
 		full = full || ((fail_next & 1) &&
-		    spd_exceeds(e, t, "requests to refuse "
+		    spd_limit_reached(e, t, "requests to refuse "
 		    "(see debug.sandpaper.fail)", 1, 1));
 		fail_next >>= 1;
 	}

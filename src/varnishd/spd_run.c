@@ -224,7 +224,8 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		me->parsed = 0;
 		return (SPD_RUN);
 	}
-	if (me->slot >= 0 && (spd_robbed(me) || spd_running() > spd_slots()))
+	if (me->slot >= 0 && (spd_slot_revoked(me) ||
+	    spd_running() > spd_slots()))
 		spd_give_mine(me);	/* the keeper took the slot away, or
 					 * more than W slots are taken */
 	if (me->slot < 0 && !me->late && spd_crowded(now))
@@ -302,14 +303,14 @@ spd_yield(struct spd_worker *me)
 	int64_t now = METER_Now();
 
 	if (me->slot < 0 || spd_running() <= spd_set.cores ||
-	    now - me->fresh < SPD_YIELD)
+	    now - me->slice_start < SPD_YIELD)
 		return (now);
 	spd_lock();
 	spd_end_turn(me, now);
 	spd_unlock();
 	(void)sched_yield();
-	me->fresh = METER_Now();
-	return (me->fresh);
+	me->slice_start = METER_Now();
+	return (me->slice_start);
 }
 
 /*
@@ -362,7 +363,7 @@ static void
 spd_goes(struct spd_worker *me, int waiting, int lead)
 {
 
-	if (me->parsing && !METER_Cheap(me->meter) && spd_drawn(me)) {
+	if (me->parsing && !METER_Cheap(me->meter) && spd_sampled(me)) {
 		(void)spd_lap(me, 1);
 		me->turn_drawn = 1;
 	}
@@ -420,11 +421,11 @@ spd_find_work(struct worker *wrk)
 			spd_sleep(wrk);		/* unlocks */
 			spd_unowned(me);
 			looked = 1;
-			now = me->fresh;
+			now = me->slice_start;
 		} else if (next == SPD_DEPUTISE) {
 			spd_nap(wrk, me, now);	/* unlocks */
 			looked = !me->late;
-			now = me->fresh;
+			now = me->slice_start;
 		} else
 			break;
 	}

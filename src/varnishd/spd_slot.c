@@ -201,7 +201,7 @@ spd_give(int slot)
  * Caller holds spd_lock().
  */
 int
-spd_robbed(const struct spd_worker *me)
+spd_slot_revoked(const struct spd_worker *me)
 {
 
 	SPD_LOCKED();
@@ -218,7 +218,7 @@ spd_give_mine(struct spd_worker *me)
 
 	SPD_LOCKED();
 	assert(me->slot >= 0);
-	if (!spd_robbed(me))
+	if (!spd_slot_revoked(me))
 		spd_give(me->slot);
 	me->slot = -1;
 }

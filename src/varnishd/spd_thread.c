@@ -95,7 +95,7 @@ spd_lap(struct spd_worker *me, int wanted)
  * xorshift64*.  Clients do not know its state, so they cannot foresee a draw.
  */
 int
-spd_drawn(struct spd_worker *me)
+spd_sampled(struct spd_worker *me)
 {
 
 	me->rnd ^= me->rnd >> 12;

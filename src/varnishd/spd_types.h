@@ -98,7 +98,7 @@ spd_name(const struct spd_tenant *t)
 					 * that is empty or begins with "(" */
 
 /* A limit that a tenant has reached, for the log */
-struct spd_excess {
+struct spd_verdict {
 	const char		*what;
 	unsigned		value, limit;
 	char			tenant[TEN_NAME_MAX + 1];
@@ -183,8 +183,8 @@ spd_req_of(struct rel_node *node)
 }
 
 #define SPD_F_GRANTED	(1U << 0)	/* released, not yet begun */
-#define SPD_F_DRAWN	(1U << 1)	/* drawn: its CPU is to be measured */
-#define SPD_F_GONE	(1U << 2)	/* cancelled: reset by the client */
+#define SPD_F_SAMPLED	(1U << 1)	/* drawn: its CPU is to be measured */
+#define SPD_F_RESET	(1U << 2)	/* cancelled: reset by the client */
 #define SPD_F_H2	(1U << 3)	/* an HTTP/2 stream */
 #define SPD_F_SLOW	(1U << 4)	/* its client is a slow reader */
 #define SPD_F_SENDING	(1U << 5)	/* REL_Progress() was called for net */
@@ -220,7 +220,7 @@ struct spd_worker {
 	unsigned		late;		/* no worker looked at the set
 						 * during its nap */
 	uint64_t		nap_released;	/* vsc->released before a nap */
-	const void		*impatient;	/* condition variable, or node
+	const void		*lend_next_wait; /* condition variable, or node
 						 * that reads a body: the next
 						 * wait for it lends at once */
 	struct spd_tenant	*writer_of;	/* (new), while its request
@@ -239,10 +239,10 @@ struct spd_worker {
 	uint64_t		pipe_out, piped;
 	/* ns: charged for the pipe so far; when it was last charged */
 	int64_t			piped_cpu, piped_net, piped_at;
-	int64_t			fresh;		/* ns, when it last woke up or
+	int64_t			slice_start;	/* ns, when it last woke up or
 						 * yielded */
 	int64_t			blocked;	/* ns, in its writes */
-	uint64_t		rnd;		/* state of spd_drawn() */
+	uint64_t		rnd;		/* state of spd_sampled() */
 	struct meter		meter[1];
 	/* Constant, for the keeper */
 	clockid_t		clock;		/* its CPU clock */

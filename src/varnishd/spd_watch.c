@@ -161,7 +161,7 @@ spd_stuck(int64_t now)
 {
 	static uint64_t released, timed_out;
 	static int64_t since;
-	unsigned waiting = REL_Waiting(spd_rel) - REL_Shut(spd_rel);
+	unsigned waiting = REL_Waiting(spd_rel) - REL_Throttled(spd_rel);
 
 	SPD_LOCKED();
 	if (spd_vsc->released != released || spd_frozen() ||
@@ -242,7 +242,7 @@ spd_time_out(int64_t now)
 
 /* Look at the requests that wait: log, count, and refuse late ones. */
 void
-spd_look(int64_t now)
+spd_watch_queue(int64_t now)
 {
 	int stuck;
 

@@ -128,13 +128,14 @@ static void
 dominant(struct fuzz_in *in)
 {
 	long double sum = 0, cpu = 0, net = 0;
-	int64_t lead = 0, c, n, d;
+	int64_t net_minus_cpu = 0, c, n, d;
 
 	while (in->left > 0) {
 		c = fuzz_number_to(in, INT64_MAX / 2);
 		n = fuzz_number_to(in, INT64_MAX / 2);
-		d = COST_Dominant(&lead, c, n);
-		assert(lead >= -COST_LEAD && lead <= COST_LEAD);
+		d = COST_Dominant(&net_minus_cpu, c, n);
+		assert(net_minus_cpu >= -COST_HYSTERESIS &&
+		    net_minus_cpu <= COST_HYSTERESIS);
 		assert(d >= (c < n ? c : n) && d <= (c > n ? c : n));
 		sum += d;
 		cpu += c;

@@ -174,7 +174,7 @@ judge(const struct fuzz *f)
 			weights += w->weight[t];
 	}
 	assert(REL_BackloggedWeight(w->rel) == weights);
-	assert(REL_Shut(w->rel) == 0 || f->limited);
+	assert(REL_Throttled(w->rel) == 0 || f->limited);
 	assert(REL_Oldest(w->rel) ==
 	    (w->nwaiting > 0 ? f->waiting[0]->node.arrival : -1));
 }

@@ -396,7 +396,7 @@ watch_nobody(void)
 		return;
 	took = (int64_t)spd_vsc->cpu_unowned_ns - kept;
 	if (of != spd_vsc || spd_set.mode != SPD_ON || (REL_Waiting(spd_rel) ==
-	    REL_Shut(spd_rel) &&
+	    REL_Throttled(spd_rel) &&
 	    spd_vsc->parts + parts_ready < SPD_PARTS)) {
 		of = spd_vsc;
 		since = the_time;
@@ -673,7 +673,7 @@ __wrap_Req_Release(struct req *req)
 	struct request *r = (void *)req;
 
 	CHECK_OBJ_NOTNULL(req, REQ_MAGIC);
-	assert(!REL_Waits(SPD_NODE(req)));
+	assert(!REL_IsBacklogged(SPD_NODE(req)));
 	req->magic = 0;
 	free(r);
 	live--;
@@ -1276,7 +1276,8 @@ slots_used(void)
 		    record[i]->state != SPD_QUEUED)
 			continue;
 		n = SPD_NODE((struct req *)record[i]->priv);
-		if (n->state == REL_RUNNING && SPD_REQUEST(n)->flags & SPD_F_GRANTED)
+		if (n->state == REL_RUNNING &&
+		    SPD_REQUEST(n)->flags & SPD_F_GRANTED)
 			used |= 1ULL << n->slot;
 	}
 	return (used);
@@ -1321,7 +1322,7 @@ judge(void)
 		if (record[i]->state != SPD_QUEUED)
 			continue;
 		n = SPD_NODE((struct req *)record[i]->priv);
-		waits += REL_Waits(n);
+		waits += REL_IsBacklogged(n);
 	}
 	assert(in_state(SPD_PARKED) == nparked);
 	assert(spd_vsc->lingering == nparked);

@@ -36,10 +36,10 @@ test_settle(void **priv)
 
 	(void)priv;
 	assert_int_equal(ACC_Settle(&a, 10, 30), 30);
-	assert_int_equal(a.lead, 20);
+	assert_int_equal(a.net_minus_cpu, 20);
 	assert_int_equal(ACC_Settle(&a, 15, 0), 0);
 	assert_int_equal(ACC_Settle(&a, 15, 1), 10);
-	assert_int_equal(a.lead, -9);
+	assert_int_equal(a.net_minus_cpu, -9);
 }
 
 /* CPU time that is no request's adds to the sums, too, and settles nothing */
@@ -51,9 +51,9 @@ test_charge(void **priv)
 	(void)priv;
 	assert_int_equal(ACC_Settle(&a, 10, 30), 30);
 	assert_int_equal(ACC_Charge(&a, 5, 0), 0);
-	assert_int_equal(a.lead, 15);
+	assert_int_equal(a.net_minus_cpu, 15);
 	assert_int_equal(ACC_Charge(&a, 20, 0), 5);
-	assert_int_equal(a.lead, -5);
+	assert_int_equal(a.net_minus_cpu, -5);
 	a = (struct account){ 0 };
 	assert_int_equal(ACC_Charge(&a, 20, 0), 20);
 	assert_next(&a, 1, 2, 1, 2);
@@ -71,7 +71,7 @@ test_so_far(void **priv)
 	assert_int_equal(ACC_SoFar(&a, 20), 0);
 	assert_int_equal(ACC_SoFar(&a, 25), 5);
 	assert_int_equal(ACC_SoFar(&a, 25), 5);
-	assert_int_equal(a.lead, 20);
+	assert_int_equal(a.net_minus_cpu, 20);
 }
 
 static void

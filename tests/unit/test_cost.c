@@ -52,49 +52,49 @@ test_net_by_hand(void **state)
 static void
 test_dominant_by_hand(void **state)
 {
-	int64_t lead = 0;
+	int64_t net_minus_cpu = 0;
 
 	(void)state;
-	assert_int_equal(COST_Dominant(&lead, 10, 30), 30);
-	assert_int_equal(lead, 20);
-	assert_int_equal(COST_Dominant(&lead, 15, 0), 0);
-	assert_int_equal(COST_Dominant(&lead, 15, 1), 10);
-	assert_int_equal(lead, -9);
-	assert_int_equal(COST_Dominant(&lead, 0, 0), 0);
+	assert_int_equal(COST_Dominant(&net_minus_cpu, 10, 30), 30);
+	assert_int_equal(net_minus_cpu, 20);
+	assert_int_equal(COST_Dominant(&net_minus_cpu, 15, 0), 0);
+	assert_int_equal(COST_Dominant(&net_minus_cpu, 15, 1), 10);
+	assert_int_equal(net_minus_cpu, -9);
+	assert_int_equal(COST_Dominant(&net_minus_cpu, 0, 0), 0);
 	/* As much of both as before is as much of the larger */
-	assert_int_equal(COST_Dominant(&lead, 7, 7), 7);
-	assert_int_equal(COST_Dominant(&lead, INT64_MAX, INT64_MAX),
+	assert_int_equal(COST_Dominant(&net_minus_cpu, 7, 7), 7);
+	assert_int_equal(COST_Dominant(&net_minus_cpu, INT64_MAX, INT64_MAX),
 	    INT64_MAX / 2);
-	assert_int_equal(COST_Dominant(&lead, 0, INT64_MAX),
+	assert_int_equal(COST_Dominant(&net_minus_cpu, 0, INT64_MAX),
 	    INT64_MAX / 2 - 9);
-	assert_int_equal(lead, COST_LEAD);
+	assert_int_equal(net_minus_cpu, COST_HYSTERESIS);
 	/* What was used before is not charged again, be it 1 ns */
-	lead = 1;
-	assert_int_equal(COST_Dominant(&lead, 0, 0), 0);
-	assert_int_equal(lead, 1);
+	net_minus_cpu = 1;
+	assert_int_equal(COST_Dominant(&net_minus_cpu, 0, 0), 0);
+	assert_int_equal(net_minus_cpu, 1);
 }
 
-/* Who turns from one resource to the other has COST_LEAD for nothing */
+/* Who turns from one resource to the other has COST_HYSTERESIS for nothing */
 static void
 test_dominant_turns(void **state)
 {
-	int64_t lead = 0, sum = 0;
+	int64_t net_minus_cpu = 0, sum = 0;
 	int i;
 
 	(void)state;
 	for (i = 0; i < 1000; i++)
-		sum += COST_Dominant(&lead, 60000, 1500000);
+		sum += COST_Dominant(&net_minus_cpu, 60000, 1500000);
 	assert_int_equal(sum, 1500000000);
 	for (i = 0, sum = 0; i < 1000; i++)
-		sum += COST_Dominant(&lead, 760000, 8000);
-	assert_int_equal(sum, 760000000 - COST_LEAD);
+		sum += COST_Dominant(&net_minus_cpu, 760000, 8000);
+	assert_int_equal(sum, 760000000 - COST_HYSTERESIS);
 	for (i = 0, sum = 0; i < 1000; i++)
-		sum += COST_Dominant(&lead, 60000, 1500000);
-	assert_int_equal(sum, 1500000000 - COST_LEAD);
+		sum += COST_Dominant(&net_minus_cpu, 60000, 1500000);
+	assert_int_equal(sum, 1500000000 - COST_HYSTERESIS);
 	/* in turns it is only the larger sum that counts */
 	for (i = 0, sum = 0; i < 1000; i++) {
-		sum += COST_Dominant(&lead, 760000, 8000);
-		sum += COST_Dominant(&lead, 60000, 1500000);
+		sum += COST_Dominant(&net_minus_cpu, 760000, 8000);
+		sum += COST_Dominant(&net_minus_cpu, 60000, 1500000);
 	}
 	assert_int_equal(sum, 1508000000);
 }
@@ -103,16 +103,17 @@ test_dominant_turns(void **state)
 static void
 test_dominant_is_the_larger_sum(void **state)
 {
-	int64_t lead = 0, sum = 0, used[2] = { 0, 0 }, c, n, d;
+	int64_t net_minus_cpu = 0, sum = 0, used[2] = { 0, 0 }, c, n, d;
 	int i;
 
 	(void)state;
 	for (i = 0; i < 1000000; i++) {
 		c = (int64_t)(rnd() % 1000000);
 		n = (int64_t)(rnd() % 1000000);
-		d = COST_Dominant(&lead, c, n);
+		d = COST_Dominant(&net_minus_cpu, c, n);
 		assert_true(d >= (c < n ? c : n) && d <= (c > n ? c : n));
-		assert_true(lead >= -COST_LEAD && lead <= COST_LEAD);
+		assert_in_range(net_minus_cpu + COST_HYSTERESIS, 0,
+		    2 * COST_HYSTERESIS);
 		sum += d;
 		used[0] += c;
 		used[1] += n;

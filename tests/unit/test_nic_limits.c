@@ -479,7 +479,7 @@ test_standing(void **state)
 		assert_int_equal(NIC_Backlog(&nic, now), most[i / 2].b);
 		assert_int_equal(NIC_Learn(&nic, tx, most[i / 2].queued +
 		    i % 2, now), 0);
-		assert_int_equal(nic.stood, i % 2);
+		assert_int_equal(nic.backlogged_epochs, i % 2);
 	}
 	/* What B expects is no reason to try a higher T either: epochs with such a
 	 * queue do not count as held */
@@ -495,7 +495,7 @@ test_standing(void **state)
 	/* Nothing was sent: the link is down */
 	begin(G);
 	assert_int_equal(learn(0, 1), 0);
-	assert_int_equal(nic.stood, 0);
+	assert_int_equal(nic.backlogged_epochs, 0);
 }
 
 /*--------------------------------------------------------------------
@@ -691,33 +691,33 @@ test_epochs(void **state)
 	begin(9 * G);
 	now += 4 * NIC_EPOCH;
 	assert_int_equal(NIC_Learn(&nic, 25000000, QUEUE, now), 0);
-	assert_int_equal(nic.stood, 1);
+	assert_int_equal(nic.backlogged_epochs, 1);
 	now += 4 * NIC_EPOCH + 1;
 	assert_int_equal(NIC_Learn(&nic, 50000000, QUEUE, now), 0);
-	assert_int_equal(nic.stood, 0);
+	assert_int_equal(nic.backlogged_epochs, 0);
 	now += NIC_EPOCH;
 	assert_int_equal(NIC_Learn(&nic, 56250000, QUEUE, now), 0);
-	assert_int_equal(nic.stood, 1);
+	assert_int_equal(nic.backlogged_epochs, 1);
 	/* The first call has nothing to compare with, however early */
 	NIC_Init(&nic, 9 * G, 0, 60 * MS);
 	assert_int_equal(NIC_Learn(&nic, 6250000, QUEUE, 60 * MS), 0);
-	assert_int_equal(nic.stood, 0);
+	assert_int_equal(nic.backlogged_epochs, 0);
 	assert_int_equal(NIC_Learn(&nic, 12500000, QUEUE, 110 * MS), 0);
-	assert_int_equal(nic.stood, 1);
+	assert_int_equal(nic.backlogged_epochs, 1);
 	/* And begins an epoch at any time */
 	NIC_Init(&nic, 9 * G, 0, 1);
 	assert_int_equal(NIC_Learn(&nic, 0, QUEUE, 1), 0);
 	assert_int_equal(NIC_Learn(&nic, 5000000, QUEUE, NIC_EPOCH), 0);
-	assert_int_equal(nic.stood, 0);
+	assert_int_equal(nic.backlogged_epochs, 0);
 	assert_int_equal(NIC_Learn(&nic, 6250000, QUEUE, 1 + NIC_EPOCH), 0);
-	assert_int_equal(nic.stood, 1);
+	assert_int_equal(nic.backlogged_epochs, 1);
 	/* It counts to two */
 	NIC_SetRate(&nic, 125000000);
 	assert_int_equal(NIC_Learn(&nic, 7031250, QUEUE, 1 + 2 * NIC_EPOCH), 0);
 	assert_int_equal(NIC_Learn(&nic, 7812500, QUEUE, 1 + 3 * NIC_EPOCH), 0);
-	assert_int_equal(nic.stood, 2);
+	assert_int_equal(nic.backlogged_epochs, 2);
 	assert_int_equal(NIC_Learn(&nic, 8593750, QUEUE, 1 + 4 * NIC_EPOCH), 0);
-	assert_int_equal(nic.stood, 2);
+	assert_int_equal(nic.backlogged_epochs, 2);
 }
 
 int

@@ -304,11 +304,11 @@ test_smallest_part(void **state)
 	assert_int_equal(st.limit, 1);
 	for (i = 0; i < DEPTH; i++)
 		REL_Enqueue(rel, tenant[0], &request[0][i].node, now);
-	assert_int_equal(REL_Shut(rel), DEPTH - 1);
+	assert_int_equal(REL_Throttled(rel), DEPTH - 1);
 	for (i = 0; i < 2 * DEPTH; i++)
 		assert_int_not_equal(serve(), 0);
 	assert_int_equal(serve(), 0);
-	assert_int_equal(REL_Shut(rel), DEPTH);
+	assert_int_equal(REL_Throttled(rel), DEPTH);
 	for (i = 0; i < 2 * DEPTH; i++)
 		assert_int_not_equal(serve(), 0);
 	assert_int_equal(REL_Dequeue(rel, now, 0, 0, &n, &when), REL_RELEASED);

@@ -347,13 +347,13 @@ test_many_due(void **state)
 		assert_non_null(world_dequeue(s.w, i, 0, NULL));
 	assert_null(world_dequeue(s.w, i, 0, &a));
 	assert_int_equal(a, REL_NOT_YET);
-	shut = REL_Shut(s.w->rel);
+	shut = REL_Throttled(s.w->rel);
 	assert_int_equal(shut, WORLD_TENANTS);
 	s.w->now += 10000 * MS;
 	for (; i < 2 * WORLD_TENANTS; i++) {
 		assert_non_null(world_dequeue(s.w, i, 0, NULL));
-		assert_in_range(shut - REL_Shut(s.w->rel), 0, 16);
-		shut = REL_Shut(s.w->rel);
+		assert_in_range(shut - REL_Throttled(s.w->rel), 0, 16);
+		shut = REL_Throttled(s.w->rel);
 	}
 	assert_int_equal(shut, 0);
 	/* Those that are left are due, and not before now: the first 16 need a

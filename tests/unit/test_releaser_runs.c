@@ -108,7 +108,7 @@ find(struct run *r, int waits, int runs)
 
 	for (i = 0; i < REQUESTS; i++) {
 		q = &r->request[(from + i) % REQUESTS];
-		if (waits && REL_Waits(&q->node))
+		if (waits && REL_IsBacklogged(&q->node))
 			return (q);
 		if (runs && q->node.state == REL_RUNNING)
 			return (q);
@@ -281,7 +281,7 @@ look(struct run *r)
 	unsigned t;
 
 	hash(r, REL_Waiting(r->rel));
-	hash(r, REL_Shut(r->rel));
+	hash(r, REL_Throttled(r->rel));
 	hash(r, REL_Running(r->rel));
 	hash(r, REL_Backlogged(r->rel));
 	hash(r, REL_BackloggedWeight(r->rel));
