@@ -48,7 +48,7 @@ pm_need(const struct poolmgr_snapshot *s)
 	all = (uint64_t)POOLMGR_Slots(s->workers_per_core, s->cores) +
 	    s->parsers + s->reserve;
 	beside = (uint64_t)s->acceptors + s->lent + s->fetches +
-	    s->h2_sessions + s->writers;
+	    s->h2_sessions;
 	all += (beside + s->pools - 1) / s->pools;
 	if (all < s->min)
 		all = s->min;

@@ -29,10 +29,10 @@ struct poolmgr_snapshot {
 	unsigned	cores;
 	unsigned	parsers;	/* P, parsing tasks */
 	unsigned	acceptors;
-	unsigned	lent;		/* slots lent by workers that wait */
+	unsigned	lent;		/* slots lent by workers that wait,
+					 * also for slow readers */
 	unsigned	fetches;	/* backend tasks that run */
 	unsigned	h2_sessions;
-	unsigned	writers;	/* blocked by slow readers */
 	unsigned	pools;		/* >= 1 */
 	unsigned	reserve;	/* Varnish's, per pool */
 	unsigned	min, max;	/* thread_pool_min, _max, per pool */

@@ -217,7 +217,6 @@ int spd_admit_full(struct spd_tenant *, struct spd_verdict *);	/* locked */
 int64_t spd_refusal_delay(struct spd_tenant *, int64_t now);	/* locked */
 int spd_writer_begins(struct spd_tenant *);
 void spd_writer_ends(struct spd_tenant *);
-unsigned spd_writers(void);			/* locked */
 
 /* spd_conn.c */
 void spd_conn_init(void);

@@ -18,15 +18,6 @@
 
 SPD_STATIC unsigned writers;		/* workers with a slow reader; locked */
 
-/* Return the number of slow readers.  Caller holds spd_lock(). */
-unsigned
-spd_writers(void)
-{
-
-	SPD_LOCKED();
-	return (writers);
-}
-
 #define SPD_FETCHES	8U	/* least limit, whatever the threads */
 #define SPD_WRITERS	8U	/* the same, for slow readers */
 #define SPD_REFUSE_EVERY 5000000	/* ns, between a tenant's refusals */

@@ -49,7 +49,6 @@ spd_second(int64_t now)
 	s.lent = spd_lent();
 	s.fetches = spd_fetches();
 	s.h2_sessions = spd_h2_sessions();
-	s.writers = spd_writers();
 	s.pools = cache_param->wthread_pools;
 	s.reserve = cache_param->wthread_reserve;
 	s.min = cache_param->wthread_min;

@@ -90,12 +90,11 @@ test_size(void **state)
 	memset(&pm, 0, sizeof pm);
 	/* 40 slots, 4 parsers, 5 in reserve, half of 4 acceptors */
 	assert_int_equal(POOLMGR_Threads(&pm, &s, SEC), 51);
-	/* Grows at once: half of 10 + 20 + 3 + 6, rounded up */
+	/* Grows at once: half of 10 + 20 + 3 more, rounded up */
 	s.lent = 10;
 	s.fetches = 20;
 	s.h2_sessions = 3;
-	s.writers = 6;
-	assert_int_equal(POOLMGR_Threads(&pm, &s, SEC), 40 + 4 + 5 + 22);
+	assert_int_equal(POOLMGR_Threads(&pm, &s, SEC), 40 + 4 + 5 + 19);
 	s.fetches = 5000;
 	assert_int_equal(POOLMGR_Threads(&pm, &s, SEC), 500);
 	s.max = 300;		/* param.set below what there is */
