@@ -3,7 +3,8 @@
  *
  * The CPU time of the calling thread, lap by lap.
  *
- * A worker's lap lasts from the end of its last request to the end of this one.
+ * A lap lasts from one reading to the next: a worker reads its meter when it
+ * enqueues a request, and when it has done one.
  * Reading the thread's CPU clock costs 400 ns.  Restartable sequences (rseq)
  * make most laps cheaper: the kernel clears rseq_cs when the thread leaves its
  * core.  If rseq_cs is not cleared, the difference of the time stamp counter
@@ -23,7 +24,7 @@ enum meter_kind {
 	METER_WALL		/* nothing else works: CLOCK_MONOTONIC */
 };
 
-/* The source of all threads' meters, chosen once at start */
+/* The source of all threads' meters, see METER_Choose() */
 struct meter_source {
 	unsigned		magic;
 #define METER_SOURCE_MAGIC	0x3e7e550c

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * The interface of a release policy: one file with one `struct rel_policy`,
- * and one line in the table of policies.c.
+ * and one name in REL_POLICIES below.
  *
  * The host is the rest of the releaser.  It keeps the requests: one queue for
  * each tenant, and one list of all, by arrival.  It also does what is the same
@@ -148,7 +148,8 @@ struct rel {
 };
 
 /* All policies: rel_policy_NAME is in policy_NAME.c, that of mr3 in
- * policy_mr3rs.c, and that of 2dfqe in policy_2dfq.c. */
+ * policy_mr3rs.c, and that of 2dfqe in policy_2dfq.c.  The users' name is
+ * rel_policy_NAME.name. */
 #define REL_POLICIES(P)		\
 	P(mr3rs)		\
 	P(fifo)			\

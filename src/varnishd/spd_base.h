@@ -16,7 +16,9 @@
 #define SPD_SLOTS_MAX		16384		/* slots there can be */
 #define SPD_HARVEST		200000		/* ns between two looks at the
 						 * epoll set, at least */
-#define SPD_NAP			1000000		/* ns, a sleep of the deputy */
+#define SPD_NAP			1000000		/* ns, a sleep of the deputy: so
+						 * long a request is left to
+						 * the workers that run */
 
 /* The keeper writes these.  All threads read them without the lock. */
 struct spd_settings {

@@ -73,10 +73,8 @@ spd_pay(struct spd_tenant *t, int64_t now)
 
 /*
  * Take CPU time, ns, of work for no tenant from a token bucket.  Such work is
- * to accept, to parse and to close connections without a tenant.  The bucket
- * lets it have a quarter of the cores' time.  That is so if Sandpaper is on,
- * and either a request waits that no limit holds back, or parts of requests
- * are many.  Caller holds spd_lock().
+ * to accept, to parse and to close connections without a tenant.  Caller holds
+ * spd_lock().
  */
 static void
 spd_spend(int64_t ns)
@@ -89,7 +87,10 @@ spd_spend(int64_t ns)
 
 /*
  * Fill the bucket up to now (ns).  Return 1 if a worker may turn to a
- * connection without a tenant.  Caller holds spd_lock().
+ * connection without a tenant.  The bucket lets such work have a quarter of
+ * the cores' time, if Sandpaper is on, and either a request waits that no limit
+ * holds back, or many parts of requests wait.  Else the bucket is full.  Caller
+ * holds spd_lock().
  */
 int
 spd_nobody_may(int64_t now)

@@ -163,9 +163,10 @@ spd_take_out(struct rel_node *n, int64_t now)
 }
 
 /*
- * Return 1 if waiting requests are left to the workers that run.  Sandpaper is
- * on then, each core has a running request, and no request has waited for
- * SPD_NAP.  Another thread would only take CPU time from these workers.  A
+ * Return 1 if the workers that run will take the waiting requests, so that no
+ * thread should be woken for them.  Sandpaper is on then, each core has a
+ * running request, and no request has waited for SPD_NAP.  Another thread
+ * would only take CPU time from these workers.  A
  * caller that leaves requests to them summons a deputy, if there is none.
  * Caller holds spd_lock().
  */

@@ -105,7 +105,7 @@ stat_copy(const struct spd_mapped *of, struct VSC_sandpaper_tenant *vsc)
 	if (TEN_OfData(of->tenant)->generation != of->generation)
 		return (0);
 	REL_TenantStat(spd_rel, t->rel, &st);
-#define COPY_COUNTER(name, value)	vsc->name = (uint64_t)(value);
+#define COPY_VSC(name, value)	vsc->name = (uint64_t)(value);
 #define COPY_NO(name, value)
 #define TENANT_FIELD(kind, name, key, label, counter, value)	\
 	COPY_##counter(name, value)

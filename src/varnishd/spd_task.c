@@ -120,8 +120,8 @@ spd_summoned(void)
 	return (summoned);
 }
 
-/* Forget the call: a worker is here, or the next call must wake the leader.
- * Caller holds spd_lock(). */
+/* Forget the call: a worker has come.  Or no call may be on its way, so that
+ * the next one wakes the leader.  Caller holds spd_lock(). */
 void
 spd_summon_done(void)
 {

@@ -10,7 +10,8 @@
  *  - name: the member of struct spd_fields
  *  - key: in JSON
  *  - label: in text
- *  - COUNTER if VSC_sandpaper_tenant.vsc has a counter of this name, else NO
+ *  - VSC if VSC_sandpaper_tenant.vsc has a counter or gauge of this name, else
+ *    NO.  The value of such a field must not use `first` or `now`
  *  - value: t is the tenant, st what the releaser says of it, first its first
  *    waiting request or NULL, and now the time
  */
@@ -28,21 +29,21 @@ TENANT_FIELD(PART, limit, "limit", "limit", NO,
     st.limit > 0 ? (double)st.limit / REL_PART_ONE : 1)
 TENANT_FIELD(NUMBER, queue_limit, "queue_limit", "queue limit", NO,
     spd_waiting_limit(t))
-TENANT_FIELD(NUMBER, waiting, "waiting", "waiting", COUNTER, st.waiting)
-TENANT_FIELD(NUMBER, running, "running", "running", COUNTER, st.running)
+TENANT_FIELD(NUMBER, waiting, "waiting", "waiting", VSC, st.waiting)
+TENANT_FIELD(NUMBER, running, "running", "running", VSC, st.running)
 TENANT_FIELD(WORD, dominant, "dominant", "dominant resource", NO,
     resources[st.dominant])
 TENANT_FIELD(COST, estimate_cpu_ns, "estimate_cpu_s", "estimated cpu, us",
-    COUNTER, st.estimate[REL_CPU])
+    VSC, st.estimate[REL_CPU])
 TENANT_FIELD(COST, estimate_net_ns, "estimate_net_s", "estimated net, us",
-    COUNTER, st.estimate[REL_NET])
-TENANT_FIELD(NUMBER, requests, "requests", "requests", COUNTER, t->requests)
-TENANT_FIELD(NUMBER, refused, "refused", "refused", COUNTER, t->refused)
-TENANT_FIELD(NUMBER, gone, "gone", "gone", COUNTER, t->gone)
-TENANT_FIELD(NUMBER, shed, "shed", "shed", COUNTER, t->shed)
-TENANT_FIELD(TIME, cpu_ns, "cpu_s", "cpu, s", COUNTER, t->cpu_ns)
-TENANT_FIELD(NUMBER, bytes, "bytes", "bytes", COUNTER, t->bytes)
-TENANT_FIELD(TIME, wait_ns, "waited_s", "waited, s", COUNTER, t->wait_ns)
+    VSC, st.estimate[REL_NET])
+TENANT_FIELD(NUMBER, requests, "requests", "requests", VSC, t->requests)
+TENANT_FIELD(NUMBER, refused, "refused", "refused", VSC, t->refused)
+TENANT_FIELD(NUMBER, gone, "gone", "gone", VSC, t->gone)
+TENANT_FIELD(NUMBER, shed, "shed", "shed", VSC, t->shed)
+TENANT_FIELD(TIME, cpu_ns, "cpu_s", "cpu, s", VSC, t->cpu_ns)
+TENANT_FIELD(NUMBER, bytes, "bytes", "bytes", VSC, t->bytes)
+TENANT_FIELD(TIME, wait_ns, "waited_s", "waited, s", VSC, t->wait_ns)
 TENANT_FIELD(TIME, oldest_ns, "oldest_s", "oldest wait, s", NO,
     spd_oldest(first, now))
 TENANT_FIELD(COST, account_ns, "account_s", "account, us", NO, st.account)
