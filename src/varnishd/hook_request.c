@@ -343,7 +343,7 @@ spd_done(struct rel_node *n, const struct spd_spent *s, int64_t now)
 	 * requests.  Other requests stand for themselves. */
 	REL_Complete(spd_rel, n, cost, ACC_Scale(&t->account, s->measured &&
 	    !s->dear ? spd_scale(SPD_REQUEST(n)->flags) : REL_SCALE_ONE), now);
-	spd_pay(t, now);
+	spd_pay_debt(t, now);
 	spd_sample(t, s->measured ? s->cpu : -1, (int64_t)s->wire);
 	SPD_COUNT(t, requests, 1);
 	spd_new_answer(t, (SPD_REQUEST(n)->flags & SPD_F_GOOD) != 0, now);

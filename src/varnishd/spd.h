@@ -108,8 +108,8 @@ int spd_slots_full(void);
 unsigned spd_lent(void);
 uint64_t spd_slots_taken(unsigned word);
 struct spd_worker *spd_owner(int slot);
-void spd_slot_lend(struct spd_worker *);
-void spd_slot_retake(struct spd_worker *);
+void spd_begin_loan(struct spd_worker *);
+void spd_end_loan(struct spd_worker *);
 
 /* spd_iface.c */
 int spd_iface_read(const struct sockaddr_storage *, uint64_t *tx_bytes,
@@ -153,9 +153,9 @@ int64_t spd_take_owed(struct spd_worker *);
 int64_t spd_residual(void);
 /* The following are locked */
 void spd_charge(struct spd_tenant *, int64_t cpu, int64_t net, int64_t now);
-void spd_pay(struct spd_tenant *, int64_t now);
+void spd_pay_debt(struct spd_tenant *, int64_t now);
 void spd_sum_laps(struct spd_worker *);
-void spd_pays(struct spd_worker *, struct spd_tenant *);
+void spd_set_payer(struct spd_worker *, struct spd_tenant *);
 void spd_turn_to(struct spd_worker *, struct spd_tenant *, int64_t now);
 int spd_nobody_may(int64_t now);
 void spd_estimate(struct spd_tenant *);

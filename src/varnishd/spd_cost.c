@@ -50,7 +50,7 @@ spd_charge(struct spd_tenant *t, int64_t cpu, int64_t net, int64_t now)
 	t->owed[REL_CPU] += cpu;
 	t->owed[REL_NET] += net;
 	if (REL_TenantWaiting(t->rel) == 0)
-		spd_pay(t, now);
+		spd_pay_debt(t, now);
 }
 
 /*
@@ -59,7 +59,7 @@ spd_charge(struct spd_tenant *t, int64_t cpu, int64_t net, int64_t now)
  * something.  Caller holds spd_lock().
  */
 void
-spd_pay(struct spd_tenant *t, int64_t now)
+spd_pay_debt(struct spd_tenant *t, int64_t now)
 {
 
 	SPD_LOCKED();
@@ -188,7 +188,7 @@ spd_take_owed(struct spd_worker *me)
 
 /* Make a tenant the payer, or no tenant (NULL).  Caller holds spd_lock(). */
 void
-spd_pays(struct spd_worker *me, struct spd_tenant *t)
+spd_set_payer(struct spd_worker *me, struct spd_tenant *t)
 {
 
 	SPD_LOCKED();
@@ -227,7 +227,7 @@ spd_turn_to(struct spd_worker *me, struct spd_tenant *t, int64_t now)
 
 	if (me->payer != t || me->turn_drawn || t == NULL)
 		spd_settle(me, now);
-	spd_pays(me, t);
+	spd_set_payer(me, t);
 }
 
 /*--------------------------------------------------------------------

@@ -105,7 +105,7 @@ spd_sleep(struct worker *wrk)
 	Pool_Sumstat(wrk);
 	spd_me.turns = 0;
 	spd_harvest(-1);
-	spd_me.late = 0;
+	spd_me.unlooked = 0;
 	spd_me.slice_start = METER_Now();
 	harvested = spd_me.slice_start;
 	spd_lock();
@@ -115,7 +115,8 @@ spd_sleep(struct worker *wrk)
 
 /*
  * Be the deputy for SPD_NAP ns.  Caller holds spd_lock(); the function returns
- * without it.  me->late then says that no worker looked at the set meanwhile.
+ * without it.  me->unlooked then says that no worker looked at the set
+ * meanwhile.
  */
 void
 spd_nap(struct worker *wrk, struct spd_worker *me, int64_t now)
@@ -137,7 +138,7 @@ spd_nap(struct worker *wrk, struct spd_worker *me, int64_t now)
 	VTIM_sleep(SPD_NAP * 1e-9);
 	me->slice_start = METER_Now();
 	me->napped = 1;
-	me->late = harvested <= now;
+	me->unlooked = harvested <= now;
 	spd_lock();
 	AN(deputy);
 	deputy = 0;

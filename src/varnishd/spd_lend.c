@@ -27,7 +27,7 @@ spd_lend(void)
 
 	spd_lock();
 	REL_Progress(spd_rel, me->node, REL_NET, METER_Now());
-	spd_slot_lend(me);
+	spd_begin_loan(me);
 	lead = spd_unwatched();
 	spd_unlock();
 	spd_dispatch();
@@ -45,7 +45,7 @@ SPD_Rejoin(void)
 	if (!me->lent)
 		return;
 	spd_lock();
-	spd_slot_retake(me);
+	spd_end_loan(me);
 	spd_unlock();
 	me->slice_start = METER_Now();
 }

@@ -61,7 +61,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	spd_lock();
 	t = spd_tenant_check(t, name, l);
 	spd_sum_laps(me);
-	spd_pays(me, t);
+	spd_set_payer(me, t);
 	full = spd_admit_full(t, e);
 	if (fail_next) {
 		full = full || ((fail_next & 1) &&

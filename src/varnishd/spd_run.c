@@ -90,7 +90,7 @@ spd_begin(struct spd_worker *me, struct req *req, int64_t now)
 
 	SPD_LOCKED();
 	me->began = now;
-	me->late = 0;
+	me->unlooked = 0;
 	me->charge = n->charge;
 	spd_turn_to(me, spd_tenant_rel(n->tenant), now);
 	if ((SPD_REQUEST(n)->flags & (SPD_F_GRANTED | SPD_F_H2)) !=
@@ -228,7 +228,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	    spd_running() > spd_slots()))
 		spd_give_mine(me);	/* the keeper took the slot away, or
 					 * more than W slots are taken */
-	if (me->slot < 0 && !me->late && spd_crowded(now))
+	if (me->slot < 0 && !me->unlooked && spd_crowded(now))
 		return (spd_rest(me, now));
 	if (parsers < spd_set.parsers && me->parsed < SPD_PARSE_RUN &&
 	    (c = spd_ready_pop(now)) != NULL) {
@@ -424,7 +424,7 @@ spd_find_work(struct worker *wrk)
 			now = me->slice_start;
 		} else if (next == SPD_DEPUTISE) {
 			spd_nap(wrk, me, now);	/* unlocks */
-			looked = !me->late;
+			looked = !me->unlooked;
 			now = me->slice_start;
 		} else
 			break;
@@ -433,7 +433,7 @@ spd_find_work(struct worker *wrk)
 	if (next == SPD_RUN)
 		spd_goes(me, waiting && !crowded, lead);
 	else
-		me->late = 0;
+		me->unlooked = 0;
 }
 
 /* Find the next task, if Sandpaper is live or this worker holds anything. */

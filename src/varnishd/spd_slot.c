@@ -237,7 +237,7 @@ spd_holds_slot(void)
 
 /* Give this worker's slot back, as a loan.  Caller holds spd_lock(). */
 void
-spd_slot_lend(struct spd_worker *me)
+spd_begin_loan(struct spd_worker *me)
 {
 
 	SPD_LOCKED();
@@ -250,7 +250,7 @@ spd_slot_lend(struct spd_worker *me)
 
 /* End the loan: take a slot again, even above W.  Caller holds spd_lock(). */
 void
-spd_slot_retake(struct spd_worker *me)
+spd_end_loan(struct spd_worker *me)
 {
 
 	SPD_LOCKED();

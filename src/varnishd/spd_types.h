@@ -217,7 +217,7 @@ struct spd_worker {
 	struct rel_node		*picked;	/* released by this worker for
 						 * itself, at `began` */
 	unsigned		napped;		/* it was the deputy just now */
-	unsigned		late;		/* no worker looked at the set
+	unsigned		unlooked;	/* no worker looked at the set
 						 * during its nap */
 	uint64_t		nap_released;	/* vsc->released before a nap */
 	const void		*lend_next_wait; /* condition variable, or node
