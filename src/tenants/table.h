@@ -23,7 +23,13 @@
 #include <stdint.h>
 
 #define TEN_NAME_MAX	255		/* bytes, without the NUL */
-#define TEN_OTHER	"(other)"
+
+/* Names of Sandpaper's own tenants and groups.  No Host has parentheses. */
+#define TEN_OTHER	"(other)"	/* the table is full */
+#define TEN_UNKNOWN	"(unknown)"	/* Hosts that a map does not name */
+#define TEN_NEW		"(new)"		/* the group of new Hosts */
+#define TEN_NONE	"(none)"	/* requests without a Host, or with one
+					 * that is empty or begins with "(" */
 
 struct ten_table;
 

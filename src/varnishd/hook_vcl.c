@@ -4,7 +4,7 @@
  * Hooks of VCL: the active VCL's map gives its tenants weights, limits and
  * groups.  And VCL asks for the numbers of a tenant.
  *
- * The lock guards the tenants' records and map_tenant.pinned.  Only the CLI's
+ * The lock guards the tenants' records and map_tenant.user.  Only the CLI's
  * thread changes which map is active.
  */
 
@@ -27,6 +27,12 @@ map_part(double part)
 {
 	return (part > 0 ?
 	    (uint32_t)vmax(1., part * REL_PART_ONE + .5) : 0);
+}
+
+static uint32_t
+map_weight(double weight)
+{
+	return ((uint32_t)vmax(1., weight * REL_WEIGHT_ONE + .5));
 }
 
 /* Return the tenant's record, made if needed.  NULL: no room.  Caller holds
@@ -75,28 +81,28 @@ map_pin(const struct spd_map *m)
 	if (m == NULL)
 		return (0);
 	spd_lock();
-	VSTAILQ_FOREACH(mt, &m->tenants, list) {
+	for (mt = m->map->first; mt != NULL; mt = mt->next) {
 		spd_pause(step++);
-		mt->pinned = t = map_room(mt, without);
+		mt->user = t = map_room(mt, without);
 		if (t == NULL) {
 			without++;
 			continue;
 		}
 		TEN_Pin(spd_tenants, TEN_OfData(t), 1);
 		t->map = m;
-		REL_SetWeight(spd_rel, t->rel, mt->weight);
+		REL_SetWeight(spd_rel, t->rel, map_weight(mt->weight));
 		REL_SetLimits(spd_rel, t->rel, map_part(mt->reservation),
 		    map_part(mt->limit), METER_Now());
 		t->queue_limit = mt->queue_limit;
 		spd_new_end(t);
 	}
 	/* Set groups last: a group may be declared after its members */
-	VSTAILQ_FOREACH(mt, &m->tenants, list) {
+	for (mt = m->map->first; mt != NULL; mt = mt->next) {
 		spd_pause(step++);
-		t = mt->pinned;
+		t = mt->user;
 		if (t == NULL)
 			continue;
-		t->group = mt->group == NULL ? NULL : mt->group->pinned;
+		t->group = mt->group == NULL ? NULL : mt->group->user;
 		REL_SetGroup(spd_rel, t->rel, t->group == NULL ? NULL :
 		    t->group->rel, METER_Now());
 	}
@@ -116,10 +122,10 @@ map_unpin(const struct spd_map *m)
 	unsigned step = 0;
 
 	spd_lock();
-	VSTAILQ_FOREACH(mt, &m->tenants, list) {
+	for (mt = m->map->first; mt != NULL; mt = mt->next) {
 		spd_pause(step++);
-		t = mt->pinned;
-		mt->pinned = NULL;
+		t = mt->user;
+		mt->user = NULL;
 		if (t == NULL || t->map != m)
 			continue;
 		t->map = NULL;

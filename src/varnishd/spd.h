@@ -53,6 +53,7 @@
 #include "perfctr/nic.h"
 #include "poolmgr/poolmgr.h"
 #include "releaser/releaser.h"
+#include "tenants/hostmap.h"
 #include "tenants/newhosts.h"
 #include "tenants/table.h"
 

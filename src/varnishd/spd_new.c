@@ -48,7 +48,7 @@ spd_new_is_host(const struct spd_tenant *t)
 {
 	const char *name = spd_name(t);
 
-	return (*name != '(' || !strcmp(name, SPD_NOHOST));
+	return (*name != '(' || !strcmp(name, TEN_NONE));
 }
 
 /*
@@ -206,7 +206,7 @@ spd_new_params(void)
 	SPD_LOCKED();
 	if (group == NULL && wanted) {
 		NEW_Init(&newhosts, METER_Now() + ahead);
-		r = TEN_Reserve(spd_tenants, SPD_NEW);
+		r = TEN_Reserve(spd_tenants, TEN_NEW);
 		if (r == NULL)
 			return;			/* no memory: try later */
 		group = TEN_Data(r);

@@ -84,8 +84,8 @@ spd_host(const struct req *req, char *name)
 
 	/* Names in parentheses are Sandpaper's own */
 	if (!http_GetHdr(req->http, H_Host, &h) || *h == '\0' || *h == '(') {
-		memcpy(name, SPD_NOHOST, sizeof SPD_NOHOST);
-		return (sizeof SPD_NOHOST - 1);
+		memcpy(name, TEN_NONE, sizeof TEN_NONE);
+		return (sizeof TEN_NONE - 1);
 	}
 	/* Remove the port: a colon and digits at the end.  Some programs read
 	 * a:80@b as a, others as b: here it is a Host of its own */
@@ -99,8 +99,8 @@ spd_host(const struct req *req, char *name)
 	if (l > 1 && name[l - 1] == '.')
 		l--;
 	if (l == 0) {
-		memcpy(name, SPD_NOHOST, sizeof SPD_NOHOST);
-		l = sizeof SPD_NOHOST - 1;
+		memcpy(name, TEN_NONE, sizeof TEN_NONE);
+		l = sizeof TEN_NONE - 1;
 	}
 	name[l] = '\0';
 	return (l);

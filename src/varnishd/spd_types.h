@@ -90,13 +90,6 @@ spd_name(const struct spd_tenant *t)
 	return (TEN_OfData(TRUST_ME(t))->name);
 }
 
-/* Sandpaper's own tenants and groups.  TEN_OTHER, "(other)", is one more. */
-#define SPD_UNKNOWN	"(unknown)"	/* Hosts that the VCL's map does not
-					 * name */
-#define SPD_NEW		"(new)"		/* a group, see spd_new.c */
-#define SPD_NOHOST	"(none)"	/* requests without a Host, or with one
-					 * that is empty or begins with "(" */
-
 /* A limit that a tenant has reached, for the log */
 struct spd_verdict {
 	const char		*what;

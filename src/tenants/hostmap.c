@@ -1,0 +1,370 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A map from Host to tenant: exact Hosts, and patterns such as "*.example.com".
+ *
+ * The patterns are sorted.  A lookup tries the whole Host first.  Then it tries
+ * "*." patterns for the Host without its first label, without its first two,
+ * and so on.  The tenant of a group has the group's name in parentheses, which
+ * no Host has.
+ */
+
+#include <assert.h>
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hostmap.h"
+
+struct map_host {
+	char			*host;		/* without "*." */
+	size_t			len;
+	int			wild;		/* it had "*." */
+	struct map_tenant	*tenant;
+};
+
+static void
+check_map(const struct hostmap *m)
+{
+	assert(m != NULL && m->magic == HOSTMAP_MAGIC);
+}
+
+void
+MAP_Init(struct hostmap *m)
+{
+	assert(m != NULL);
+	memset(m, 0, sizeof *m);
+	m->magic = HOSTMAP_MAGIC;
+	m->end = &m->first;
+}
+
+void
+MAP_Fini(struct hostmap *m)
+{
+	struct map_tenant *t;
+	size_t i;
+
+	check_map(m);
+	while ((t = m->first) != NULL) {
+		m->first = t->next;
+		free(t);
+	}
+	for (i = 0; i < m->nhost; i++)
+		free(m->host[i].host);
+	free(m->host);
+	memset(m, 0, sizeof *m);
+}
+
+/*--------------------------------------------------------------------
+ * Look up
+ */
+
+/* Compare a pattern of the map with a name: by name, then without "*." first */
+static int
+host_cmp(const struct map_host *h, const char *host, size_t len, int wild)
+{
+	int i;
+
+	i = memcmp(h->host, host, h->len < len ? h->len : len);
+	if (i != 0)
+		return (i);
+	if (h->len != len)
+		return (h->len < len ? -1 : 1);
+	return (h->wild - wild);
+}
+
+/* Return the index of the first pattern that is not smaller */
+static size_t
+host_find(const struct hostmap *m, const char *host, size_t len, int wild)
+{
+	size_t lo = 0, hi = m->nhost, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (host_cmp(&m->host[mid], host, len, wild) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return (lo);
+}
+
+/* Return the tenant of exactly this pattern, or NULL */
+static struct map_tenant *
+host_tenant(const struct hostmap *m, const char *host, size_t len, int wild)
+{
+	size_t i;
+
+	i = host_find(m, host, len, wild);
+	if (i == m->nhost || host_cmp(&m->host[i], host, len, wild))
+		return (NULL);
+	return (m->host[i].tenant);
+}
+
+size_t
+MAP_Name(const struct hostmap *m, const char *host, size_t len, char *name)
+{
+	struct map_tenant *t;
+	const char *h = host, *e = host + len;
+
+	check_map(m);
+	assert(len <= TEN_NAME_MAX && host[len] == '\0');
+	t = host_tenant(m, host, len, 0);
+	while (t == NULL && (h = memchr(h, '.', (size_t)(e - h))) != NULL) {
+		h++;
+		t = host_tenant(m, h, (size_t)(e - h), 1);
+	}
+	if (t != NULL) {
+		memcpy(name, t->name, t->len + 1);
+		return (t->len);
+	}
+	if (!m->own) {
+		memcpy(name, TEN_UNKNOWN, sizeof TEN_UNKNOWN);
+		return (sizeof TEN_UNKNOWN - 1);
+	}
+	memcpy(name, host, len + 1);
+	return (len);
+}
+
+/*--------------------------------------------------------------------
+ * Fill
+ */
+
+static struct map_tenant *
+map_tenant(const struct hostmap *m, const char *name)
+{
+	struct map_tenant *t;
+
+	for (t = m->first; t != NULL; t = t->next)
+		if (!strcmp(t->name, name))
+			return (t);
+	return (NULL);
+}
+
+/* Find a group by its name without the parentheses */
+static struct map_tenant *
+map_group(const struct hostmap *m, const char *name)
+{
+	char group[TEN_NAME_MAX + 1];
+
+	if (strlen(name) > TEN_NAME_MAX - 2)
+		return (NULL);
+	(void)snprintf(group, sizeof group, "(%s)", name);
+	return (map_tenant(m, group));
+}
+
+/* Add a tenant, or a group of tenants.  queue_limit: requests. */
+static const char *
+map_declare(struct hostmap *m, const char *name, double weight,
+    unsigned queue_limit, int is_group)
+{
+	char whole[TEN_NAME_MAX + 1];
+	struct map_tenant *t;
+	const char *p;
+
+	check_map(m);
+	if (name == NULL || *name == '\0')
+		return ("the name is empty: use at least one character");
+	if (strlen(name) > TEN_NAME_MAX - 2U * (is_group != 0))
+		return (is_group ?
+		    "the name is too long: use at most 253 characters" :
+		    "the name is too long: use at most 255 characters");
+	for (p = name; *p != '\0'; p++)
+		if (!isgraph((unsigned char)*p) || *p == '"' || *p == '\\')
+			return ("the name has a character that is not "
+			    "allowed: use printable characters, but no "
+			    "space, quote or backslash");
+	if (*name == '(')
+		return ("the name begins with a parenthesis: use another "
+		    "first character");
+	(void)snprintf(whole, sizeof whole, is_group ? "(%s)" : "%s", name);
+	if (!strcmp(whole, TEN_OTHER) || !strcmp(whole, TEN_UNKNOWN) ||
+	    !strcmp(whole, TEN_NONE) || !strcmp(whole, TEN_NEW))
+		return ("the names other, unknown, none and new are "
+		    "Sandpaper's own: use another name");
+	if (map_tenant(m, name) != NULL)
+		return ("a tenant of this name is declared already: use "
+		    "another name");
+	if (map_group(m, name) != NULL)
+		return ("a group of this name is declared already: use "
+		    "another name");
+	if (isnan(weight) || weight < 0.001 || weight > 1024)
+		return ("the weight is not allowed: use 0.001 to 1024");
+	if (queue_limit > 1000000)
+		return ("the queue limit is not allowed: use 1 to 1000000, or "
+		    "0 for the parameter sandpaper_queue_limit");
+	t = calloc(1, sizeof *t);
+	assert(t != NULL);
+	memcpy(t->name, whole, sizeof whole);
+	t->len = strlen(t->name);
+	t->weight = weight;
+	t->queue_limit = queue_limit;
+	t->is_group = is_group;
+	*m->end = t;
+	m->end = &t->next;
+	return (NULL);
+}
+
+const char *
+MAP_Tenant(struct hostmap *m, const char *name, double weight,
+    unsigned queue_limit)
+{
+
+	return (map_declare(m, name, weight, queue_limit, 0));
+}
+
+const char *
+MAP_Group(struct hostmap *m, const char *name, double weight)
+{
+
+	return (map_declare(m, name, weight, 0, 1));
+}
+
+const char *
+MAP_Member(struct hostmap *m, const char *name, const char *group)
+{
+	struct map_tenant *t, *g;
+
+	check_map(m);
+	t = name == NULL ? NULL : map_tenant(m, name);
+	if (t == NULL || t->is_group)
+		return ("the tenant is not declared: call sandpaper.tenant() "
+		    "first");
+	g = group == NULL ? NULL : map_group(m, group);
+	if (g == NULL)
+		return ("the group is not declared: call sandpaper.group() "
+		    "first");
+	if (t->group != NULL)
+		return ("the tenant is a member of a group already: a tenant "
+		    "can be in one group only");
+	t->group = g;
+	return (NULL);
+}
+
+/*
+ * Set the reservation and the limit of a tenant or group, as parts of its
+ * dominant resource.  A reservation of 0 is none, and a limit of 1 is none.
+ */
+const char *
+MAP_Limits(struct hostmap *m, const char *name, double reservation,
+    double limit)
+{
+	struct map_tenant *t, *other;
+	double all = 0;
+
+	check_map(m);
+	t = name == NULL ? NULL : map_tenant(m, name);
+	if (t == NULL && name != NULL)
+		t = map_group(m, name);
+	if (t == NULL)
+		return ("the tenant or group is not declared: call "
+		    "sandpaper.tenant() or sandpaper.group() first");
+	if (isnan(reservation) || reservation < 0 || reservation > 1)
+		return ("the reservation is not allowed: use 0 to 1");
+	if (isnan(limit) || limit < 0.001 || limit > 1)
+		return ("the limit is not allowed: use 0.001 to 1");
+	if (reservation > limit)
+		return ("the reservation is above the limit: lower the "
+		    "reservation or raise the limit");
+	t->reservation = reservation;
+	t->limit = limit < 1 ? limit : 0;
+	for (other = m->first; other != NULL; other = other->next)
+		all += other->reservation;
+	if (all > 1 + 1e-9)		/* rounding: ten times 0.1 is not 1 */
+		return ("the sum of all reservations is above 1: lower one "
+		    "of them");
+	return (NULL);
+}
+
+/* Check a pattern without its "*.": return NULL, or an error text */
+static const char *
+host_check(const char *p)
+{
+	const char *host = p;
+
+	if (*p == '[') {
+		while (isxdigit((unsigned char)*++p) || *p == ':' || *p == '.')
+			continue;
+		return (*p == ']' && p[1] == '\0' ? NULL :
+		    "the address is not valid: use an IPv6 address in "
+		    "brackets, such as [2001:db8::1]");
+	}
+	for (; *p != '\0'; p++) {
+		if (*p == '*')
+			return ("* is not allowed here: use it once, as the "
+			    "first label, such as \"*.example.com\"");
+		if (*p == ':')
+			return ("the pattern has a port: remove the port");
+		if (*p == '.' && (p == host || p[-1] == '.'))
+			return ("a label is empty: use one dot between two "
+			    "labels, and none at the start");
+		if (!isalnum((unsigned char)*p) && !strchr("-_.", *p))
+			return ("the pattern has a character that is not "
+			    "allowed: use letters, digits, \"-\", \"_\" and "
+			    "\".\"");
+	}
+	if (p == host)
+		return ("the pattern is empty: use a host name");
+	return (p[-1] == '.' ?
+	    "the pattern ends in a dot: remove the dot" : NULL);
+}
+
+const char *
+MAP_Host(struct hostmap *m, const char *name, const char *pattern)
+{
+	struct map_tenant *t;
+	struct map_host h;
+	const char *err;
+	char *p;
+	size_t i;
+
+	check_map(m);
+	t = name == NULL ? NULL : map_tenant(m, name);
+	if (t == NULL || t->is_group)
+		return ("the tenant is not declared: call sandpaper.tenant() "
+		    "first");
+	if (pattern == NULL)
+		return ("the pattern is empty: use a host name");
+	h.wild = pattern[0] == '*' && pattern[1] == '.';
+	if (h.wild)
+		pattern += 2;
+	err = host_check(pattern);
+	if (err != NULL)
+		return (err);
+	if (strlen(pattern) > TEN_NAME_MAX)
+		return ("the pattern is too long: use at most 255 characters");
+	p = strdup(pattern);
+	assert(p != NULL);
+	h.host = p;
+	h.len = strlen(p);
+	h.tenant = t;
+	for (; *p != '\0'; p++)
+		*p = (char)tolower((unsigned char)*p);
+	i = host_find(m, h.host, h.len, h.wild);
+	if (i < m->nhost && !host_cmp(&m->host[i], h.host, h.len, h.wild)) {
+		free(h.host);
+		return ("this pattern is assigned already: use each pattern "
+		    "once");
+	}
+	if (m->nhost == m->space) {
+		m->space = m->space ? m->space * 2 : 64;
+		m->host = realloc(m->host, m->space * sizeof *m->host);
+		assert(m->host != NULL);
+	}
+	memmove(m->host + i + 1, m->host + i,
+	    (m->nhost - i) * sizeof *m->host);
+	m->host[i] = h;
+	m->nhost++;
+	return (NULL);
+}
+
+/* Set the tenant of Hosts without a pattern: (unknown); own = 1: the Host */
+void
+MAP_Unknown(struct hostmap *m, int own)
+{
+
+	check_map(m);
+	m->own = own;
+}

@@ -1,0 +1,68 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A map from Host to tenant, and what is declared of its tenants.
+ *
+ * First a map is filled, then it is looked up.  A map that is filled does not
+ * change, except for `user`.  So lookups need no lock.  Filling aborts when
+ * there is no memory.
+ */
+
+#ifndef TENANTS_HOSTMAP_H_INCLUDED
+#define TENANTS_HOSTMAP_H_INCLUDED
+
+#include <stddef.h>
+
+#include "table.h"
+
+struct map_tenant {			/* or a group, which has one, too */
+	struct map_tenant	*next;
+	char			name[TEN_NAME_MAX + 1];
+	size_t			len;
+	double			weight;		/* 0.001 to 1024 */
+	unsigned		queue_limit;	/* requests, 0: not set */
+	double			reservation, limit;	/* 0 to 1, 0: none */
+	int			is_group;
+	struct map_tenant	*group;		/* that it is in, or NULL */
+	void			*_Atomic user;	/* the caller's */
+};
+
+struct hostmap {
+	unsigned		magic;
+#define HOSTMAP_MAGIC		0x5a9d3a95
+	struct map_tenant	*first, **end;	/* in order of declaration */
+	struct map_host		*host;		/* sorted */
+	size_t			nhost, space;	/* used, allocated */
+	int			own;		/* see MAP_Unknown() */
+};
+
+void MAP_Init(struct hostmap *);
+void MAP_Fini(struct hostmap *);
+
+/*
+ * Fill.  The functions return NULL, or an error text: what is wrong, and what
+ * is allowed.
+ */
+
+/* queue_limit: requests, 0: not set */
+const char *MAP_Tenant(struct hostmap *, const char *name, double weight,
+    unsigned queue_limit);
+const char *MAP_Group(struct hostmap *, const char *name, double weight);
+/* group: its name without parentheses */
+const char *MAP_Member(struct hostmap *, const char *name, const char *group);
+/* Parts of the dominant resource.  A reservation of 0 is none, and a limit of 1
+ * is none. */
+const char *MAP_Limits(struct hostmap *, const char *name, double reservation,
+    double limit);
+const char *MAP_Host(struct hostmap *, const char *name, const char *pattern);
+/* Hosts without a pattern.  0: their tenant is (unknown); 1: each has its own */
+void MAP_Unknown(struct hostmap *, int own);
+
+/*
+ * Write the name of a Host's tenant, with its NUL, and return its length.
+ * host: lower case, len bytes and a NUL.  name: TEN_NAME_MAX + 1 bytes.
+ */
+size_t MAP_Name(const struct hostmap *, const char *host, size_t len,
+    char *name);
+
+#endif
