@@ -45,7 +45,7 @@ row_cmp(const void *p1, const void *p2)
 
 	if (a->cpu_ns != b->cpu_ns)
 		return (a->cpu_ns < b->cpu_ns ? 1 : -1);
-	return (strcmp(a->tenant, b->tenant));
+	return (strcmp(a->tenant.text, b->tenant.text));
 }
 
 /* Copy the state and all tenants' numbers.  The caller frees s->row. */
@@ -96,9 +96,9 @@ static void
 group_text(struct cli *cli, const struct spd_fields *r)
 {
 
-	if (r->group[0] == '\0')
+	if (r->group.text[0] == '\0')
 		return;
-	VCLI_Out(cli, "  %s", r->group);
+	VCLI_Out(cli, "  %s", r->group.text);
 	if (r->new_seconds >= 0)
 		VCLI_Out(cli, " %d of %d s", r->new_seconds, NEW_PROOF);
 }
@@ -132,7 +132,7 @@ list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 	for (u = 0; u < s->rows && u < rows; u++) {
 		r = &s->row[u];
 		VCLI_Out(cli, "%-24s %6.3g %7ju %7ju %9.1f %9.1f %3s %10ju "
-		    "%10.3f %10.3f %8.3f", r->tenant, r->weight,
+		    "%10.3f %10.3f %8.3f", r->tenant.text, r->weight,
 		    (uintmax_t)r->waiting, (uintmax_t)r->running,
 		    (double)r->estimate_cpu_ns * 1e-3,
 		    (double)r->estimate_net_ns * 1e-3, r->dominant,
@@ -174,59 +174,42 @@ json_string(struct cli *cli, const char *p)
 	VCLI_Out(cli, "\"%s\"", b);
 }
 
-/* Print a field as JSON: one function for each kind.  A field that says
- * "none" is not printed. */
-static void
-json_NAME(struct cli *cli, const char *key, const char *v)
-{
+/*
+ * Each kind of field, as JSON and as text.  JSON has seconds, and no field that
+ * says "none".
+ */
+#define JSON(c, key, form, v)	VCLI_Out(c, ", \"%s\": " form, key, v)
+#define TEXT(c, label, form, v)	VCLI_Out(c, "%-22s " form "\n", label, v)
+#define UNIT(ns, unit)		((double)(ns) * (unit))
 
-	if (*v == '\0')
-		return;
-	VCLI_Out(cli, ", \"%s\": ", key);
-	json_string(cli, v);
-}
+#define json_NUMBER(c, key, v)	JSON(c, key, "%ju", (uintmax_t)(v))
+#define text_NUMBER(c, label, v) TEXT(c, label, "%ju", (uintmax_t)(v))
+#define json_REAL(c, key, v)	JSON(c, key, "%.6g", v)
+#define text_REAL(c, label, v)	TEXT(c, label, "%.6g", v)
+#define json_PART(c, key, v)	JSON(c, key, "%.6f", v)
+#define text_PART(c, label, v)	TEXT(c, label, "%.3f", v)
+#define json_TIME(c, key, ns)	JSON(c, key, "%.9f", UNIT(ns, 1e-9))
+#define text_TIME(c, label, ns)	TEXT(c, label, "%.6f", UNIT(ns, 1e-9))
+#define json_COST(c, key, ns)	JSON(c, key, "%.9f", UNIT(ns, 1e-9))
+#define text_COST(c, label, ns)	TEXT(c, label, "%.1f", UNIT(ns, 1e-3))
+#define json_NAME(c, key, v)	json_WORD(c, key, (v).text)
+#define text_NAME(c, label, v)	text_WORD(c, label, (v).text)
 
 static void
 json_WORD(struct cli *cli, const char *key, const char *v)
 {
 
-	if (v != NULL)
-		json_NAME(cli, key, v);
+	if (v == NULL || *v == '\0')
+		return;
+	JSON(cli, key, "%s", "");
+	json_string(cli, v);
 }
 
 static void
-json_NUMBER(struct cli *cli, const char *key, uint64_t v)
+text_WORD(struct cli *cli, const char *label, const char *v)
 {
 
-	VCLI_Out(cli, ", \"%s\": %ju", key, (uintmax_t)v);
-}
-
-static void
-json_REAL(struct cli *cli, const char *key, double v)
-{
-
-	VCLI_Out(cli, ", \"%s\": %.6g", key, v);
-}
-
-static void
-json_PART(struct cli *cli, const char *key, double v)
-{
-
-	VCLI_Out(cli, ", \"%s\": %.6f", key, v);
-}
-
-static void
-json_TIME(struct cli *cli, const char *key, int64_t ns)
-{
-
-	VCLI_Out(cli, ", \"%s\": %.9f", key, (double)ns * 1e-9);
-}
-
-static void
-json_COST(struct cli *cli, const char *key, int64_t ns)
-{
-
-	json_TIME(cli, key, ns);
+	TEXT(cli, label, "%s", v != NULL && *v != '\0' ? v : "-");
 }
 
 static void
@@ -234,7 +217,16 @@ json_PROOF(struct cli *cli, const char *key, int s)
 {
 
 	if (s >= 0)
-		json_NUMBER(cli, key, (uint64_t)s);
+		JSON(cli, key, "%d", s);
+}
+
+static void
+text_PROOF(struct cli *cli, const char *label, int s)
+{
+
+	if (s >= 0)
+		VCLI_Out(cli, "%-22s %d of %d s in the last %d s\n", label, s,
+		    NEW_PROOF, NEW_WINDOW);
 }
 
 /* Print a tenant as a JSON object. */
@@ -243,7 +235,7 @@ row_json(struct cli *cli, const struct spd_fields *r)
 {
 
 	VCLI_Out(cli, "{\"tenant\": ");
-	json_string(cli, r->tenant);
+	json_string(cli, r->tenant.text);
 #define TENANT_FIELD(kind, name, key, label, counter, value)	\
 	json_##kind(cli, key, r->name);
 #include "tenant_fields.h"
@@ -320,70 +312,11 @@ cli_list_json(struct cli *cli, const char * const *av, void *priv)
 	list(cli, av, 1);
 }
 
-/* Print a field as text: one function for each kind. */
-static void
-text_WORD(struct cli *cli, const char *label, const char *v)
-{
-
-	VCLI_Out(cli, "%-22s %s\n", label, v != NULL ? v : "-");
-}
-
-static void
-text_NAME(struct cli *cli, const char *label, const char *v)
-{
-
-	text_WORD(cli, label, *v != '\0' ? v : NULL);
-}
-
-static void
-text_NUMBER(struct cli *cli, const char *label, uint64_t v)
-{
-
-	VCLI_Out(cli, "%-22s %ju\n", label, (uintmax_t)v);
-}
-
-static void
-text_REAL(struct cli *cli, const char *label, double v)
-{
-
-	VCLI_Out(cli, "%-22s %.6g\n", label, v);
-}
-
-static void
-text_PART(struct cli *cli, const char *label, double v)
-{
-
-	VCLI_Out(cli, "%-22s %.3f\n", label, v);
-}
-
-static void
-text_TIME(struct cli *cli, const char *label, int64_t ns)
-{
-
-	VCLI_Out(cli, "%-22s %.6f\n", label, (double)ns * 1e-9);
-}
-
-static void
-text_COST(struct cli *cli, const char *label, int64_t ns)
-{
-
-	VCLI_Out(cli, "%-22s %.1f\n", label, (double)ns * 1e-3);
-}
-
-static void
-text_PROOF(struct cli *cli, const char *label, int s)
-{
-
-	if (s >= 0)
-		VCLI_Out(cli, "%-22s %d of %d s in the last %d s\n", label, s,
-		    NEW_PROOF, NEW_WINDOW);
-}
-
 static void
 show_text(struct cli *cli, const struct spd_fields *r)
 {
 
-	text_WORD(cli, "tenant", r->tenant);
+	text_NAME(cli, "tenant", r->tenant);
 #define TENANT_FIELD(kind, name, key, label, counter, value)	\
 	text_##kind(cli, label, r->name);
 #include "tenant_fields.h"

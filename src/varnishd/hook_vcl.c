@@ -29,9 +29,11 @@ map_part(double part)
 	    (uint32_t)vmax(1., part * REL_PART_ONE + .5) : 0);
 }
 
+/* Return a weight in units of REL_WEIGHT_ONE, at least 1. */
 static uint32_t
 map_weight(double weight)
 {
+
 	return ((uint32_t)vmax(1., weight * REL_WEIGHT_ONE + .5));
 }
 

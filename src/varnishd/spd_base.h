@@ -34,7 +34,8 @@ extern struct spd_settings spd_set;
 extern struct VSC_sandpaper *spd_vsc;	/* counters; set at start.  The lock
 					 * guards them */
 extern struct rel *spd_rel;		/* the releaser, locked */
-extern struct ten_table *spd_tenants;	/* locked, but for TEN_Find() */
+extern struct ten_table *spd_tenants;	/* the tenants; TEN_Find() needs no
+					 * lock, the other functions do */
 
 extern __thread struct spd_worker spd_me;
 extern pthread_key_t spd_key;

@@ -14,7 +14,7 @@
 
 static const char * const resources[] = { "cpu", "net" };
 
-_Static_assert(sizeof ((struct spd_fields *)0)->tenant == TEN_NAME_MAX + 1,
+_Static_assert(sizeof(field_NAME) == TEN_NAME_MAX + 1,
     "a name must fit");
 
 /* Return how long the request has waited, ns.  NULL: 0. */
@@ -52,23 +52,16 @@ spd_waits_for(const struct rel_node *first, enum rel_resource dominant,
 	return (spd_enough_run(now) ? "worker" : "turn");
 }
 
-#define SET_NAME(m, v)		set_name(f->m, v)
-#define SET_WORD(m, v)		f->m = v
-#define SET_NUMBER(m, v)	f->m = v
-#define SET_REAL(m, v)		f->m = v
-#define SET_PART(m, v)		f->m = v
-#define SET_COST(m, v)		f->m = v
-#define SET_TIME(m, v)		f->m = v
-#define SET_PROOF(m, v)		f->m = v
-
 /* Copy a tenant's name, at most TEN_NAME_MAX bytes. */
-static void
-set_name(char *to, const char *name)
+static field_NAME
+name_of(const char *name)
 {
+	field_NAME copy;
 	size_t l = strlen(name);
 
-	assert(l <= TEN_NAME_MAX);
-	memcpy(to, name, l + 1);
+	assert(l < sizeof copy.text);
+	memcpy(copy.text, name, l + 1);
+	return (copy);
 }
 
 /*
@@ -83,9 +76,9 @@ spd_fields(struct spd_tenant *t, int why, int64_t now, struct spd_fields *f)
 
 	CHECK_OBJ_NOTNULL(t, SPD_TENANT_MAGIC);
 	SPD_LOCKED();
-	SET_NAME(tenant, spd_name(t));
+	f->tenant = name_of(spd_name(t));
 	REL_TenantStat(spd_rel, t->rel, &st);
 #define TENANT_FIELD(kind, name, key, label, counter, value)	\
-	SET_##kind(name, (value));
+	f->name = (value);
 #include "tenant_fields.h"
 }

@@ -156,6 +156,6 @@ spd_wake_leader(void)
 
 	spd_lock();
 	if (spd_has_leader() && spd_pool_has_task(leading))
-		spd_wake();
+		spd_timer(METER_Now());
 	spd_unlock();
 }

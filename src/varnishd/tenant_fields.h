@@ -1,12 +1,12 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The fields of a tenant besides its name, in the order in which
+ * The fields of a tenant, without its name, in the order in which
  * sandpaper.show prints them.
  *
  * From this table come struct spd_fields, which VCL functions read, the text
  * and JSON of the CLI, and the counters SANDPAPER_TENANT.*.  A line has:
- *  - kind: the C type, and how it is printed: see cli_show.c
+ *  - kind: its C type is in spd_fields.h, how it is printed in cli_show.c
  *  - name: the member of struct spd_fields
  *  - key: in JSON
  *  - label: in text
@@ -17,7 +17,7 @@
  */
 
 TENANT_FIELD(NAME, group, "group", "group", NO,
-    t->group != NULL ? spd_name(t->group) : "")
+    name_of(t->group != NULL ? spd_name(t->group) : ""))
 TENANT_FIELD(PROOF, new_seconds, "new_seconds", "good answers", NO,
     NEW_Is(&t->newhost) ? (int)spd_new_seconds(t, now) : -1)
 TENANT_FIELD(REAL, weight, "weight", "weight", NO,
