@@ -73,6 +73,17 @@ class Sockets(Preloaded):
         # Each look says so, until its time is over
         self.assertGreater(self.slow(50).count("t"), 2)
 
+    def test_a_slow_reader_is_one_thread_more(self) -> None:
+        self.start("-p", "thread_pools=1", "-p", "thread_pool_min=5")
+        self.await_counter("SANDPAPER.threads_wanted", 1)
+        before = self.counter("SANDPAPER.threads_wanted")
+        client = self.connect()
+        client.setsockopt(SOL_SOCKET, SO_RCVBUF, HOLDS)
+        self.send(client, "a.example", "/large")
+        self.await_counter("SANDPAPER.slow_readers", 1)
+        self.await_counter("SANDPAPER.threads_wanted", before + 1)
+        self.assertEqual(self.counter("SANDPAPER.threads_wanted"), before + 1)
+
     def test_a_body_that_is_there_is_read_with_the_slot(self) -> None:
         self.start(LATE="1")
         self.cli("debug.sandpaper.freeze")
