@@ -360,7 +360,7 @@ MAP_Host(struct hostmap *m, const char *name, const char *pattern)
 	return (NULL);
 }
 
-/* Set the tenant of Hosts without a pattern: (unknown); own = 1: the Host */
+/* Set the tenant of Hosts that match no pattern: (unknown); own = 1: the Host */
 void
 MAP_Unknown(struct hostmap *m, int own)
 {

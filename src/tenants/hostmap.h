@@ -15,13 +15,13 @@
 
 #include "table.h"
 
-struct map_tenant {			/* or a group, which has one, too */
+struct map_tenant {			/* a tenant, or a group */
 	struct map_tenant	*next;
 	char			name[TEN_NAME_MAX + 1];
 	size_t			len;
 	double			weight;		/* 0.001 to 1024 */
 	unsigned		queue_limit;	/* requests, 0: not set */
-	double			reservation, limit;	/* 0 to 1, 0: none */
+	double			reservation, limit;	/* 0 to 1; 0 in both: none */
 	int			is_group;
 	struct map_tenant	*group;		/* that it is in, or NULL */
 	void			*_Atomic user;	/* the caller's */
@@ -40,8 +40,8 @@ void MAP_Init(struct hostmap *);
 void MAP_Fini(struct hostmap *);
 
 /*
- * Fill.  The functions return NULL, or an error text: what is wrong, and what
- * is allowed.
+ * Fill.  A function that can fail returns NULL, or an error text: what is
+ * wrong, and what is allowed.
  */
 
 /* queue_limit: requests, 0: not set */
@@ -51,11 +51,11 @@ const char *MAP_Group(struct hostmap *, const char *name, double weight);
 /* group: its name without parentheses */
 const char *MAP_Member(struct hostmap *, const char *name, const char *group);
 /* Parts of the dominant resource.  A reservation of 0 is none, and a limit of 1
- * is none. */
+ * is none: it is stored as 0. */
 const char *MAP_Limits(struct hostmap *, const char *name, double reservation,
     double limit);
 const char *MAP_Host(struct hostmap *, const char *name, const char *pattern);
-/* Hosts without a pattern.  0: their tenant is (unknown); 1: each has its own */
+/* Hosts that match no pattern.  0: their tenant is (unknown); 1: each has its own */
 void MAP_Unknown(struct hostmap *, int own);
 
 /*

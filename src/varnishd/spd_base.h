@@ -8,7 +8,7 @@
  * Only spd.h includes this file, after spd_types.h.
  */
 
-/* A variable that only its file uses.  A fuzz target also judges it. */
+/* Static, except in a fuzz target, which checks the state. */
 #ifndef SPD_STATIC
 #define SPD_STATIC		static
 #endif

@@ -1,7 +1,7 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * A copy of a tenant's fields, for all who show or ask: CLI, counters, VCL.
+ * A copy of a tenant's fields.  The CLI prints it, and VCL functions read it.
  */
 
 #ifndef SPD_FIELDS_H_INCLUDED

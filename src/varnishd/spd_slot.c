@@ -6,8 +6,9 @@
  * A slot is FREE, GRANTED to a request that is on its way to a worker, or HELD
  * by a worker: slot_to() has the transitions.  Through slot_owner[] the keeper
  * finds the workers that run, however many threads there are.  A worker gives
- * its slot back before its thread ends.  So a worker that the keeper finds
- * there exists.  The lock guards all this; `running` is also read without it.
+ * its slot back before its thread ends, so slot_owner[] never points to a
+ * thread that has ended.  The lock guards all this.  `running` is also read
+ * without it.
  */
 
 #include "config.h"
@@ -16,9 +17,9 @@
 
 #include "spd.h"
 
-SPD_STATIC unsigned nslots = 1;		/* W if on, else SPD_SLOTS_MAX / 2 */
-SPD_STATIC unsigned slots_max = SPD_SLOTS_MAX;	/* that there can be; only
-						 * whole words of 64 count */
+SPD_STATIC unsigned nslots = 1;		/* W.  Not on: SPD_SLOTS_MAX / 2 */
+/* That spd_take() may take, rounded down to a multiple of 64 */
+SPD_STATIC unsigned slots_max = SPD_SLOTS_MAX;
 SPD_STATIC uint64_t slot_map[SPD_SLOTS_MAX / 64];	/* bit: taken */
 SPD_STATIC struct spd_worker *slot_owner[SPD_SLOTS_MAX];	/* if HELD */
 SPD_STATIC _Atomic unsigned running;	/* slots taken */
@@ -159,8 +160,7 @@ spd_take(void)
 	return (-1);
 }
 
-/* Bind a slot that spd_take() returned to a worker.  Caller holds
- * spd_lock(). */
+/* Make this worker the owner of a GRANTED slot.  Caller holds spd_lock(). */
 void
 spd_own(struct spd_worker *me, int slot)
 {
@@ -197,7 +197,7 @@ spd_give(int slot)
 }
 
 /*
- * Return 1 if the keeper has taken this worker's slot away.
+ * Return 1 if the keeper has revoked this worker's slot.
  * Caller holds spd_lock().
  */
 int
@@ -209,7 +209,7 @@ spd_slot_revoked(const struct spd_worker *me)
 }
 
 /*
- * Give this worker's slot back, unless the keeper has taken it away already.
+ * Give this worker's slot back, unless the keeper has revoked it already.
  * Caller holds spd_lock().
  */
 void
@@ -224,8 +224,8 @@ spd_give_mine(struct spd_worker *me)
 }
 
 /*
- * Return 1 if this thread runs a request with a slot.  A slot that the keeper
- * has taken away counts, too.
+ * Return 1 if this thread runs a request with a slot.  A revoked slot counts,
+ * too.
  */
 int
 spd_holds_slot(void)

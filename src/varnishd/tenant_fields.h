@@ -4,8 +4,8 @@
  * The fields of a tenant, without its name, in the order in which
  * sandpaper.show prints them.
  *
- * From this table come struct spd_fields, which VCL functions read, the text
- * and JSON of the CLI, and the counters SANDPAPER_TENANT.*.  A line has:
+ * From this table come struct spd_fields, the text and JSON of the CLI, and the
+ * counters SANDPAPER_TENANT.*.  A line has:
  *  - kind: its C type is in spd_fields.h, how it is printed in cli_show.c
  *  - name: the member of struct spd_fields
  *  - key: in JSON
