@@ -111,6 +111,16 @@ class Preloaded(unittest.TestCase):
              *options], check=True, stdout=subprocess.PIPE, text=True,
             timeout=TIMEOUT).stdout.splitlines()
 
+    def served(self, least: int) -> list[str]:
+        """Return the Sandpaper records of the log, once there are so many.
+
+        A client may have its answer before the log has the request.
+        """
+        end = time.monotonic() + TIMEOUT
+        while len(lines := self.log("-g", "raw", "-i", "Sandpaper")) < least:
+            self.assertLess(time.monotonic(), end, f"{lines}, not {least}")
+        return lines
+
     def connect(self) -> socket.socket:
         """Return a connection that ends with the test."""
         client = self.enterContext(

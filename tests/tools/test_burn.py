@@ -127,8 +127,7 @@ class Burn(Preloaded):
         for client in waiting:
             self.assertEqual(self.status(client), 200)
         self.await_counter("SANDPAPER.completed", 11)
-        served = [line.split()[3] for line in
-                  self.log("-g", "raw", "-i", "Sandpaper")]
+        served = [line.split()[3] for line in self.served(11)]
         self.assertEqual(served, ["a.example"] + ["b.example"] * 8 +
                          ["a.example"] * 2)
         self.assert_alive()

@@ -107,6 +107,7 @@ class Told(Preloaded):
         seen = time.time()
         client.sendall(b"Host: a.example\r\n\r\n")
         self.assertEqual(self.status(client), 200)
+        self.served(1)
         start = next(line for line in self.log("-i", "Timestamp", "-g", "raw")
                      if "Start:" in line)
         self.assertLess(float(start.split("Start: ")[1].split()[0]), seen)
@@ -116,7 +117,7 @@ class Told(Preloaded):
                       "-p", "sandpaper_sample=1",
                       "-p", "sandpaper_counter=thread-clock", CPU_STEP_NS="0")
         self.assertEqual(self.status(self.ask("a.example")), 200)
-        said = self.log("-i", "Sandpaper", "-g", "raw")
+        said = self.served(1)
         self.assertEqual(len(said), 1)
         self.assertTrue(said[0].endswith(" m"), said)
 

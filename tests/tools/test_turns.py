@@ -53,8 +53,8 @@ class Turns(Preloaded):
         for client in waiting:
             self.assertEqual(self.status(client), 200)
         each = (self.tenant("a.example")["cpu_s"] - before) / DEAR
-        served = [line.split()[3][0] for line in
-                  self.log("-g", "raw", "-i", "Sandpaper")][-2 * DEAR:]
+        served = [line.split()[3][0] for line in self.served(
+            self.counter("SANDPAPER.enqueued"))][-2 * DEAR:]
         self.assertEqual(sorted(served), ["a"] * DEAR + ["b"] * DEAR)
         ahead = max(served[:n].count("a") - served[:n].count("b")
                     for n in range(2 * DEAR))
