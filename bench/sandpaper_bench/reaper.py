@@ -85,11 +85,20 @@ def session(leader: int) -> dict[int, str]:
     return found
 
 
+def ours(leader: int, started: str | None) -> dict[int, str]:
+    """Return what is in the session that this process began.
+
+    The process may be dead.  Its number is nobody else's while its session
+    lasts, so whoever has the number now is in no session of ours.
+    """
+    return (session(leader) if start_time(leader) in (started, None)
+            else {})
+
+
 def end_processes(listed: dict[int, str]) -> None:
     """SIGTERM all listed, wait, SIGKILL what is left, theirs included."""
     theirs = {p: s for leader, started in listed.items()
-              if start_time(leader) == started
-              for p, s in session(leader).items()}
+              for p, s in ours(leader, started).items()}
     left = {p: s for p, s in listed.items() if send(p, s, signal.SIGTERM)}
     deadline = time.monotonic() + PATIENCE
     while left and time.monotonic() < deadline:
@@ -156,6 +165,7 @@ class Reaper:
         )
         self._calm = 0
         self._pending: int | None = None
+        self._started: dict[int, str | None] = {}
         atexit.register(self.close)
         self._handlers = {number: signal.signal(number, self._exit)
                           for number in SIGNALS}
@@ -202,16 +212,17 @@ class Reaper:
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=err, text=True, start_new_session=True,
             )
-            self._tell(f"pid {process.pid} {start_time(process.pid)}")
+            started = start_time(process.pid)
+            self._started[process.pid] = started
+            self._tell(f"pid {process.pid} {started}")
         if self.nice:
             favour(process.pid, self.nice)
         return process
 
     def end(self, process: subprocess.Popen[str]) -> None:
         """End a process of ours, and its session, and unlist it."""
-        theirs = {}
+        theirs = ours(process.pid, self._started.pop(process.pid, None))
         if process.poll() is None:
-            theirs = session(process.pid)
             process.terminate()
             try:
                 process.wait(PATIENCE)

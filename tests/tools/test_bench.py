@@ -946,7 +946,6 @@ class Reaping(unittest.TestCase):
         self.assertIsNone(start_time(int(done.stdout)))
         self.assertFalse(folder.exists())
 
-
     def test_a_worker_that_hangs_leaves_with_its_manager(self) -> None:
         reaper = Reaper()
         self.addCleanup(reaper.close)
@@ -955,6 +954,19 @@ class Reaping(unittest.TestCase):
             "wait"])
         assert process.stdout is not None
         worker = int(process.stdout.readline())
+        self.assertIsNotNone(start_time(worker))
+        reaper.end(process)
+        self.assertIsNone(start_time(worker))
+
+    def test_a_worker_outlives_its_manager_until_the_end(self) -> None:
+        reaper = Reaper()
+        self.addCleanup(reaper.close)
+        process = reaper.popen([
+            "sh", "-c", "sh -c 'echo $$; read x </dev/zero' & read x"])
+        assert process.stdout is not None
+        worker = int(process.stdout.readline())
+        process.kill()
+        process.wait()
         self.assertIsNotNone(start_time(worker))
         reaper.end(process)
         self.assertIsNone(start_time(worker))
