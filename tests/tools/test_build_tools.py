@@ -169,6 +169,19 @@ class Source(InDirectory):
         self.assertIn("does not exist",
                       self.refusal("7.7", self.dir / "nothing"))
 
+    def test_vinyl_that_lacks_a_part(self) -> None:
+        self.write("tree/configure.ac",
+                   "AC_INIT([Vinyl Cache], [9.0.1], [x@y])\n")
+        orig = self.dir / "vinyl-cache-9.0.1.tar.xz"
+        subprocess.run(["tar", "-cJf", orig, "-C", self.dir, "tree"],
+                       check=True)
+        for src in (self.dir / "tree", orig):
+            self.assertRegex(self.refusal("9.0", src),
+                             f"{src} has nothing in bin/vinyltest/vtest2: .*"
+                             r"vtest2-source_\*\.deb")
+        self.write("tree/bin/vinyltest/vtest2/src/main.c", "part\n")
+        self.get("9.0", self.dir / "tree")
+
     def test_old_series_is_to_be_handed_over(self) -> None:
         self.assertIn("VARNISH_SRC=", self.refusal("6.0", None))
 

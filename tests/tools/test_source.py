@@ -49,6 +49,13 @@ def patches(text: str) -> bytes:
                               f"-one\n+{text}\n"})
 
 
+VINYL_POOL = "pool/main/v/vinyl-cache"
+VINYL = "9.0.1-4"
+PART = "pool/main/v/vtest2/vtest2-source_1_all.deb"
+PLACE = "bin/vinyltest/vtest2/src/main.c"
+VINYL_UPSTREAM = tarball({"vinyl-cache-9.0.1/configure.ac":
+                          "AC_INIT([Vinyl Cache], [9.0.1], [a@b])\n",
+                          "vinyl-cache-9.0.1/a.c": "one\n"})
 UPSTREAM = tarball({"varnish-7.7.0/configure.ac":
                     "AC_INIT([Varnish],[7.7.0],[a@b])\n",
                     "varnish-7.7.0/a.c": "one\n"})
@@ -102,7 +109,7 @@ class Archive:
         self.files[deb] = keyring_deb
         arch = subprocess.run(["dpkg", "--print-architecture"], check=True,
                               capture_output=True, text=True).stdout.strip()
-        self.sign_index(arch, {
+        self.sign_index("trixie", arch, {
             "main/source/Sources":
                 f"Package: varnish\nBinary: varnish\nVersion: {NEW}\n"
                 "Maintainer: a <a@b>\nArchitecture: any\n"
@@ -114,6 +121,30 @@ class Archive:
                 f"Size: {len(keyring_deb)}\n"
                 f"SHA256: {hashlib.sha256(keyring_deb).hexdigest()}\n"
                 "Description: keys\n\n"})
+
+    def add_vinyl(self, part: bytes) -> None:
+        """Put series 9.0 there, in sid, and the part that its tarball lacks."""
+        files = {"vinyl-cache_9.0.1.orig.tar.xz": VINYL_UPSTREAM,
+                 f"vinyl-cache_{VINYL}.debian.tar.xz": patches("new")}
+        dsc = ("Format: 3.0 (quilt)\nSource: vinyl-cache\n"
+               f"Version: {VINYL}\nChecksums-Sha256:\n{sums(files)}")
+        files[f"vinyl-cache_{VINYL}.dsc"] = self.keys.sign(dsc, "developer")
+        self.files |= {f"{VINYL_POOL}/{k}": v for k, v in files.items()}
+        self.files[PART] = part
+        arch = subprocess.run(["dpkg", "--print-architecture"], check=True,
+                              capture_output=True, text=True).stdout.strip()
+        self.sign_index("sid", arch, {
+            "main/source/Sources":
+                "Package: vinyl-cache\nBinary: vinyl-cache\n"
+                f"Version: {VINYL}\nMaintainer: a <a@b>\nArchitecture: any\n"
+                f"Format: 3.0 (quilt)\nDirectory: {VINYL_POOL}\n"
+                f"Checksums-Sha256:\n{sums(files)}\n",
+            f"main/binary-{arch}/Packages":
+                "Package: vtest2-source\nVersion: 1\nArchitecture: all\n"
+                f"Maintainer: a <a@b>\nFilename: {PART}\n"
+                f"Size: {len(part)}\n"
+                f"SHA256: {hashlib.sha256(part).hexdigest()}\n"
+                "Description: source\n\n"})
 
     def package(self, version: str, text: str, who: str) -> dict[str, bytes]:
         files = {ORIG: UPSTREAM,
@@ -129,17 +160,19 @@ class Archive:
         for name in names:
             del self.files[f"{POOL}/{name}"]
 
-    def sign_index(self, arch: str, index: dict[str, str]) -> None:
+    def sign_index(self, suite: str, arch: str,
+                   index: dict[str, str]) -> None:
         raw = {k: v.encode() for k, v in index.items()}
         self.release = (
-            "Origin: Debian\nLabel: Debian\nSuite: stable\nCodename: trixie\n"
+            "Origin: Debian\nLabel: Debian\nSuite: stable\n"
+            f"Codename: {suite}\n"
             f"Date: {email.utils.formatdate(usegmt=True)}\n"
             f"Architectures: {arch}\nComponents: main\nSHA256:\n{sums(raw)}")
-        self.files |= {f"dists/trixie/{k}": v for k, v in raw.items()}
-        self.sign_release("archive")
+        self.files |= {f"dists/{suite}/{k}": v for k, v in raw.items()}
+        self.sign_release("archive", suite)
 
-    def sign_release(self, who: str) -> None:
-        self.files["dists/trixie/InRelease"] = self.keys.sign(
+    def sign_release(self, who: str, suite: str = "trixie") -> None:
+        self.files[f"dists/{suite}/InRelease"] = self.keys.sign(
             self.release, who)
 
 
@@ -250,11 +283,11 @@ class FromDebian(unittest.TestCase):
             f"deb http://127.0.0.1:{port}/debian bookworm main\n")
         return self.server
 
-    def run_tool(self, *options: str) -> Ran:
+    def run_tool(self, *options: str, series: str = "7.7") -> Ran:
         env = {k: v for k, v in os.environ.items()
                if not k.lower().endswith("_proxy")}
         done = subprocess.run(
-            [sys.executable, str(TOOL), "7.7", str(self.build / "out"),
+            [sys.executable, str(TOOL), series, str(self.build / "out"),
              "--apt-etc", str(self.etc), "--keyring",
              str(self.dir / "archive.gpg"),
              *(x for o in ("Acquire::Retries=0", "Acquire::http::Proxy=DIRECT",
@@ -314,6 +347,55 @@ class FromDebian(unittest.TestCase):
         self.assertEqual((again.status, again.out, again.err), (0, "", ""))
         self.assertTrue(mark.exists())
         self.assertEqual(len(server.asked), asked)
+
+    def vinyl(self) -> None:
+        """Put series 9.0 into the archive."""
+        folder = self.dir / "part"
+        (folder / "DEBIAN").mkdir(parents=True)
+        (folder / "DEBIAN" / "control").write_text(
+            "Package: vtest2-source\nVersion: 1\nArchitecture: all\n"
+            "Maintainer: a <a@b>\nDescription: source\n")
+        file = folder / "usr" / "src" / "vtest2" / "src" / "main.c"
+        file.parent.mkdir(parents=True)
+        file.write_text("part\n")
+        deb = self.dir / "vtest2-source_1_all.deb"
+        subprocess.run(["dpkg-deb", "--root-owner-group", "-b", str(folder),
+                        str(deb)], check=True, capture_output=True)
+        self.archive.add_vinyl(deb.read_bytes())
+
+    def test_vinyl_and_the_part_that_its_tarball_lacks(self) -> None:
+        self.vinyl()
+        self.serve()
+        ran = self.run_tool(series="9.0")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertIn(f"Varnish {VINYL} from Debian: the whole source package",
+                      ran.out)
+        out = self.build / "out"
+        self.assertEqual((out / "a.c").read_text(), "new\n")
+        self.assertEqual((out / PLACE).read_text(), "part\n")
+        self.assertEqual((self.build / "out.patches").read_text(),
+                         f"Debian {VINYL}\n")
+
+    def test_vinyls_tarball_alone_has_all_fixes(self) -> None:
+        self.vinyl()
+        for end in ("dsc", "debian.tar.xz"):
+            del self.archive.files[f"{VINYL_POOL}/vinyl-cache_{VINYL}.{end}"]
+        self.serve()
+        ran = self.run_tool(series="9.0")
+        self.assertEqual((ran.status, ran.err), (0, ""))
+        self.assertEqual((self.build / "out" / PLACE).read_text(), "part\n")
+        self.assertEqual((self.build / "out.patches").read_text(),
+                         "upstream 9.0.1\n")
+
+    def test_vinyl_without_its_part(self) -> None:
+        self.vinyl()
+        del self.archive.files[PART]
+        self.serve()
+        ran = self.run_tool(series="9.0")
+        self.assertEqual(ran.status, 1)
+        self.assertRegex(ran.err, "^varnish-source: Debian's mirror lacks "
+                         "vtest2-source .*VARNISH_SRC=")
+        self.assertFalse((self.build / "out").exists())
 
     def test_no_dsc(self) -> None:
         self.archive.lose(f"varnish_{NEW}.dsc")
