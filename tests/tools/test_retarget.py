@@ -27,7 +27,7 @@ class Retarget(unittest.TestCase):
         status, said = retarget("7.7", str(TREE))
         self.assertEqual(status, 0, said)
         self.assertRegex(said, r"^patches of 7\.7 on Varnish 7\.7\.\d+: "
-                         r"(\d+) hunks, \1 apply, 0 do not$")
+                         r"(\d+) hunks, \1 apply, 0 do not\n0 lines where ")
 
     @unittest.skipUnless(TREE.exists(), f"there is no {TREE}")
     def test_what_does_not_apply_is_named(self) -> None:
@@ -37,17 +37,24 @@ class Retarget(unittest.TestCase):
             locks = tree / "include" / "tbl" / "locks.h"
             locks.write_text(locks.read_text().replace("LOCK(sess)", ""))
             (tree / "include" / "tbl" / "vsl_tags.h").unlink()
+            waits = tree / "bin" / "varnishd" / "storage" / "storage_malloc.c"
+            text = waits.read_text()
+            waits.write_text(text + "\tAZ(pthread_cond_wait(&c, &m));\n")
             status, said = retarget("7.7", str(tree))
         self.assertEqual(status, 1)
         self.assertIn("02-tables: include/tbl/locks.h: hunk 1, about line",
                       said)
         self.assertIn("02-tables: there is no include/tbl/vsl_tags.h", said)
         self.assertIn(" apply, 2 do not\n", said)
+        self.assertIn(
+            "a thread can wait here: bin/varnishd/storage/storage_malloc.c:"
+            f"{text.count(chr(10)) + 1}: AZ(pthread_cond_wait(&c, &m));\n"
+            "1 lines where a thread can wait are not in 7.7: ", said)
 
     def test_what_makes_no_sense(self) -> None:
         with tempfile.TemporaryDirectory() as tmp:
             for arguments, what in (
-                    (("5.0", tmp), "no series 5.0: use one of 6.0, 7.7"),
+                    (("5.0", tmp), "no series 5.0: use one of 6.0, 7.7, 9.0"),
                     (("7.7", "/nowhere/at-all"), "at-all does not exist: give"),
                     (("7.7", tmp), "it has no configure.ac"),
                     (("7.7", __file__), "neither a source tree nor a tarball")):
