@@ -45,8 +45,7 @@ PARAM_SIMPLE(
 	"Selects the order in which waiting requests are released, by the "
 	"name of a policy. It applies only while sandpaper is "
 	"\"on\".\n\nThe default, mr3-rs, shares cpu and net by weight. fifo"
-	" releases in order of arrival, without shares. The others are for "
-	"comparison.\n\nExample: ``param.set sandpaper_policy fifo``"
+	" releases in order of arrival, without shares.\n\nExample: ``param.set sandpaper_policy fifo``"
 )
 
 PARAM_SIMPLE(
@@ -60,7 +59,7 @@ PARAM_SIMPLE(
 	"Sets the minimum length of a scheduling round of the policies "
 	"mr3-rs and mr3. The minimum applies only while no "
 	"waiting tenant is net-dominant.\n\nThe default gives long turns, "
-	"which keep CPU caches warm. Zero sets no minimum.\n\nExample: "
+	"which keep CPU caches warm.\n\nExample: "
 	"``param.set sandpaper_round 0.001``"
 )
 
@@ -104,9 +103,8 @@ PARAM_SIMPLE(
 	"default, sets no upper bound. Sandpaper learns the rate.\n\nSet "
 	"the rate if the interface is faster than the path behind it, for "
 	"example because of a traffic shaper. Set it also if clients come "
-	"through a Unix socket or a local TLS proxy. Sandpaper does not "
-	"know the interface then.\n\nExample: ``param.set "
-	"sandpaper_nic_rate 1250M``"
+	"through a Unix socket or a local TLS proxy.\n\nExample: "
+	"``param.set sandpaper_nic_rate 1250M``"
 )
 
 PARAM_SIMPLE(
@@ -118,8 +116,7 @@ PARAM_SIMPLE(
 	/* units */	"bytes",
 	/* descr */
 	"Sets the size of the largest packet on net, the link to the "
-	"clients. Sandpaper uses it to calculate the net cost of a "
-	"response, packet headers included.\n\nExample: ``param.set "
+	"clients. The net cost of a response depends on it.\n\nExample: ``param.set "
 	"sandpaper_mtu 9000``"
 )
 
@@ -132,8 +129,7 @@ PARAM_SIMPLE(
 	/* units */	"bytes",
 	/* descr */
 	"Sets how many bytes of each packet to a client are IP and TCP "
-	"headers. Sandpaper uses it to calculate the net cost of a "
-	"response.\n\nExample: ``param.set sandpaper_header 66``"
+	"headers. The net cost of a response depends on it.\n\nExample: ``param.set sandpaper_header 66``"
 )
 
 PARAM_SIMPLE(
@@ -179,8 +175,8 @@ PARAM_SIMPLE(
 	/* units */	NULL,
 	/* descr */
 	"Sets the weight of the newest measurement in a tenant's estimated "
-	"cost. The estimate is an exponentially weighted moving average. 1 "
-	"means that only the newest measurement counts.\n\nExample: "
+	"cost. The estimate is an exponentially weighted moving "
+	"average.\n\nExample: "
 	"``param.set sandpaper_alpha 0.5``"
 )
 
@@ -196,8 +192,7 @@ PARAM_SIMPLE(
 	"new tenant replaces an idle one when this number is reached. If "
 	"no tenant is idle, the new one uses the queue of the tenant "
 	"(other).\n\nRaise the value if the counter "
-	"SANDPAPER.tenants_overflow grows and these tenants are "
-	"real.\n\nExample: ``param.set sandpaper_tenants_max 20000``"
+	"SANDPAPER.tenants_overflow grows.\n\nExample: ``param.set sandpaper_tenants_max 20000``"
 )
 
 PARAM_SIMPLE(
@@ -226,9 +221,8 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets the weight of the group (new), which all new Hosts "
 	"share.\n\nThe default gives all new Hosts together a tenth of a "
-	"tenant's share. Raise the value if new sites are too slow before "
-	"they are tenants of their own.\n\nExample: ``param.set "
-	"sandpaper_new_weight 0.5``"
+	"tenant's share. Raise the value if new sites are too "
+	"slow.\n\nExample: ``param.set sandpaper_new_weight 0.5``"
 )
 
 PARAM_SIMPLE(
@@ -290,8 +284,7 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets how long a request may wait for its release. After that, an "
 	"HTTP/1 request is answered with status 503 and a Retry-After "
-	"header. An HTTP/2 stream is reset with REFUSED_STREAM. No VCL "
-	"runs for the request.\n\nZero means no timeout.\n\nExample: "
+	"header. An HTTP/2 stream is reset with REFUSED_STREAM.\n\nZero means no timeout.\n\nExample: "
 	"``param.set sandpaper_queue_timeout 5``"
 )
 
