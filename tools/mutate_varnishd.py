@@ -57,7 +57,6 @@ COVER_SECONDS = 90
 COMPILE_SECONDS = 120
 SKIPPED = 77                    # varnishtest's exit status
 FOLDER = "src/varnishd"
-OBJECT = "sandpaper/varnishd/varnishd-"     # of a file in FOLDER
 # A variable that a mutant leaves unset has 0xfe in each byte
 FLAGS = ("-w", "-g0", "-ftrivial-auto-var-init=pattern")
 COVER = ("-w", "-g0", "-O0", "--coverage", "-fprofile-update=atomic")
@@ -176,8 +175,14 @@ class Tree:
     link: str = ""              # shell words; the objects' names are in it
 
     @property
+    def daemon(self) -> str:
+        """Its name; 9.0 is called Vinyl Cache."""
+        return ("vinyld" if (self.build / "src/bin/vinyld").exists()
+                else "varnishd")
+
+    @property
     def cwd(self) -> Path:
-        return self.build / "src" / "bin" / "varnishd"
+        return self.build / "src" / "bin" / self.daemon
 
     @property
     def path(self) -> str:
@@ -189,7 +194,7 @@ class Tree:
             raise SystemExit(f"mutate: there is no Varnish in {self.build}: "
                              "run make varnish")
         said = must(["make", "-n", "V=1", "-W", f"sandpaper/varnishd/{file}",
-                     "varnishd"], self.cwd, {"MAKEFLAGS": "", "MFLAGS": ""})
+                     self.daemon], self.cwd, {"MAKEFLAGS": "", "MFLAGS": ""})
         unit = re.search(r"^.* -c -o .*$", said, re.M)
         link = re.search(r"^.*libtool .* --mode=link .*$", said, re.M)
         if unit is None or link is None:
@@ -212,13 +217,14 @@ class Tree:
                extra: Sequence[str] = ()) -> str:
         """The link command of a varnishd that has these objects, by the name
         of their source, instead of its own."""
-        link = self.link.replace(" -o varnishd ", " -o " + shlex.quote(
+        link = self.link.replace(f" -o {self.daemon} ", " -o " + shlex.quote(
             str(to)) + " ", 1)
         for name, path in objects.items():
-            if f" {OBJECT}{name}.o " not in link:
+            own = f" sandpaper/varnishd/{self.daemon}-{name}.o "
+            if own not in link:
                 raise SystemExit(f"mutate: {FOLDER}/{name}.c is not linked "
                                  "with varnishd: run make varnish")
-            link = link.replace(f" {OBJECT}{name}.o ", f" {path} ", 1)
+            link = link.replace(own, f" {path} ", 1)
         return " ".join([link, *extra])
 
 

@@ -20,6 +20,12 @@ TEST_SECONDS = 300              # a case takes a few; a busy machine is slow
 PROGRESS_SECONDS = 30
 
 
+def tester(tree: Path) -> Path:
+    """The folder of varnishtest in a built tree; it has the program's name."""
+    vinyl = tree / "bin" / "vinyltest"              # 9.0
+    return vinyl if vinyl.exists() else tree / "bin" / "varnishtest"
+
+
 def read_list(path: Path) -> dict[str, str]:
     """Lines of `name text`; # begins a comment line."""
     entries: dict[str, str] = {}

@@ -3,18 +3,25 @@
  *
  * All differences between the Varnish series.
  *
- * Our code uses the names of the newest series, 7.7.  For 6.0 this header
- * defines them.  If one expression cannot mean the same in both series, both
- * have a macro of ours, named SPD_...
+ * Our code uses the names of 7.7, which 9.0 has, too.  For 6.0 this header
+ * defines them.  If one expression cannot mean the same in all series, each
+ * has a macro of ours, named SPD_...
  *
- * Include this header after Varnish's cache/cache.h (VMOD) or cache_varnishd.h.
+ * A VMOD includes this header after Varnish's cache/cache.h.  For varnishd this
+ * header includes cache.h, too.
  */
 
 #ifdef NOT_IN_A_VMOD
+#if __has_include("cache/cache_vinyld.h")	/* 9.0 */
+#include "cache/cache_vinyld.h"
+#else
+#include "cache/cache_varnishd.h"
+int SPD_CondWaitMutex(pthread_cond_t *, pthread_mutex_t *); /* not called */
+#endif
 #include "common/heritage.h"	/* 6.0 has no guard: include it only here */
 #endif
 
-#if VRT_MAJOR_VERSION >= 21U		/* 7.7 */
+#if VRT_MAJOR_VERSION >= 21U		/* 7.7, 9.0 */
 
 #define SPD_TASK(x)		((x)->task)
 #define SPD_TOPREQ(req)		((req)->top->topreq)

@@ -17,10 +17,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <sys/socket.h>
 
 #include "spd.h"
+
+#include "vtim.h"
 
 #define SPD_PATIENCE	1e-3		/* s, a wait before the slot is lent */
 #define SPD_PIPE_BYTES	65536		/* bytes of a pipe, between charges */
@@ -129,6 +132,36 @@ SPD_CondWait(pthread_cond_t *cond, struct lock *lck)
 {
 
 	return (SPD_CondWaitTimeout(cond, lck, INFINITY));
+}
+
+/*
+ * Like pthread_cond_wait(), lending the slot after SPD_PATIENCE.  In 9.0 a
+ * worker waits so for the rest of a body (storage_simple.c).  The caller's
+ * mutex comes after a boc's lock and before `sandpaper`.
+ */
+int
+SPD_CondWaitMutex(pthread_cond_t *cond, pthread_mutex_t *mtx)
+{
+	struct spd_worker *me = &spd_me;
+	struct timespec ts;
+	int r;
+
+	if (!spd_holds_slot())
+		return (pthread_cond_wait(cond, mtx));
+	if (me->lend_next_wait != cond) {
+		me->lend_next_wait = NULL;
+		ts = VTIM_timespec(VTIM_mono() + SPD_PATIENCE);
+		r = pthread_cond_clockwait(cond, mtx, CLOCK_MONOTONIC, &ts);
+		if (r != ETIMEDOUT)
+			return (r);
+		me->lend_next_wait = cond;
+		return (0);
+	}
+	me->lend_next_wait = NULL;
+	spd_lend();
+	r = pthread_cond_wait(cond, mtx);
+	SPD_Rejoin();
+	return (r);
 }
 
 /*

@@ -29,6 +29,7 @@
  * SPD_Rejoin	retake a lent slot at once, even above W
  * SPD_CondWait	like Lck_CondWait(), lending the slot after 1 ms
  * SPD_CondWaitTimeout	the same, like Lck_CondWaitTimeout()
+ * SPD_CondWaitMutex	the same, like pthread_cond_wait()
  * SPD_CondWaitWindow	the same, for an HTTP/2 window to open.  ETIMEDOUT at
  *		once: the tenant has as many slow readers as it may
  * SPD_Read	like read(2), lending the slot while no byte comes

@@ -40,13 +40,12 @@
 
 #include <sys/uio.h>
 
-#include "cache/cache_varnishd.h"
-#include "cache/cache_pool.h"
-#include "cache/cache_transport.h"
+#include "varnishd/compat.h"
 
 #include "vqueue.h"
 
-#include "varnishd/compat.h"
+#include "cache/cache_pool.h"
+#include "cache/cache_transport.h"
 
 #include "perfctr/account.h"
 #include "perfctr/meter.h"

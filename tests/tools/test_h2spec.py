@@ -33,7 +33,7 @@ def series() -> str:
     said = subprocess.run(
         [f"{ROOT}/sbin/varnishd", "-V"], check=True, text=True,
         capture_output=True).stderr
-    found = re.search(r"varnish-(\d+\.\d+)", said)
+    found = re.search(r"(?:varnish|vinyl-cache)-(\d+\.\d+)", said)
     assert found is not None, said
     return found[1]
 
