@@ -43,8 +43,7 @@ PARAM_SIMPLE(
 	/* units */	NULL,
 	/* descr */
 	"Selects the order in which waiting requests are released, by the "
-	"name of a policy. It applies only while sandpaper is "
-	"\"on\".\n\nThe default, mr3-rs, shares cpu and net by weight. fifo"
+	"name of a policy.\n\nThe default, mr3-rs, shares cpu and net by weight. fifo"
 	" releases in order of arrival, without shares.\n\nExample: ``param.set sandpaper_policy fifo``"
 )
 
@@ -58,8 +57,7 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets the minimum length of a scheduling round of the policies "
 	"mr3-rs and mr3. The minimum applies only while no "
-	"waiting tenant is net-dominant.\n\nThe default gives long turns, "
-	"which keep CPU caches warm.\n\nExample: "
+	"waiting tenant is net-dominant.\n\nExample: "
 	"``param.set sandpaper_round 0.001``"
 )
 
@@ -268,8 +266,7 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets how many backend fetches of one tenant may run at the same "
 	"time. At the limit, a new fetch fails as if Varnish had no thread "
-	"for it. The client gets status 503, or what VCL answers, or a "
-	"stale object.\n\nZero, the default, means a quarter of "
+	"for it.\n\nZero, the default, means a quarter of "
 	"thread_pool_max x thread_pools, and at least 8.\n\nExample: "
 	"``param.set sandpaper_fetch_limit 200``"
 )
