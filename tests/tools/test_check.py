@@ -343,7 +343,7 @@ class Ci(Folder):
         status, said = self.run_ci(
             check="9 passed, 0 failed, 0 skipped", source="there is one",
             **self.REST)
-        self.assertEqual((status, said[-1]), (1, "16 passed, 1 failed"))
+        self.assertEqual((status, said[-1]), (1, "25 passed, 1 failed"))
         self.assertIn("no demo", said)
 
     def test_a_source_that_is_handed_over(self) -> None:
@@ -355,8 +355,20 @@ class Ci(Folder):
             demo_spare="a table", check_spare="9 passed, 0 failed, 0 skipped",
             **{f"{k}_spare": v for k, v in self.REST.items()})
         self.assertEqual((status, said[-1]), (0, "17 passed, 0 failed"))
-        self.assertEqual([said[0], said[-2]],
+        self.assertEqual([said[0], said[-3]],
                          ["NOT A FRESH MACHINE: source handed over"] * 2)
+
+    def test_no_source_of_another_series(self) -> None:
+        absent = "NOT TESTED: series 9.0, the mirror has no source"
+        rest = {"demo": "a table", "check": "9 passed, 0 failed, 0 skipped",
+                **self.REST}
+        status, said = self.run_ci(**rest)
+        self.assertEqual((status, said[-2:]),
+                         (0, [absent, "17 passed, 0 failed"]))
+        shutil.rmtree(self.dir)
+        status, said = self.run_ci(source="there is one", **rest)
+        self.assertEqual((status, said[-1]), (0, "26 passed, 0 failed"))
+        self.assertNotIn(absent, said)
 
 
 if __name__ == "__main__":

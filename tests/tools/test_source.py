@@ -563,7 +563,8 @@ class FromDebian(unittest.TestCase):
         index = self.archive.files[sources].decode().replace("7.7.0", "8.0.0")
         arch = re.search(r"Architectures: (\S+)", self.archive.release)
         assert arch is not None
-        self.archive.sign_index(arch[1], {"main/source/Sources": index})
+        self.archive.sign_index("trixie", arch[1],
+                                {"main/source/Sources": index})
         self.serve()
         self.refused(self.run_tool(), "lists no Varnish 7.7")
 
