@@ -651,9 +651,12 @@ class Loadgen(unittest.TestCase):
         self.assertGreaterEqual(found["window_s"], 1.2)  # whole turns
         slices = [g["slices"] for g in found["groups"]]
         self.assertGreater(min(len(s) for s in slices), 11)
-        for i in range(12):  # of 0.1 s: settle, count, in turns
-            counted = [s[i] > 0 for s in slices]
-            self.assertEqual(counted[:2], [i % 4 == 1, i % 4 == 3], i)
+        # Of 0.1 s: settle, count, in turns.  On a busy machine a slice may
+        # count nothing.
+        for s, mine in zip(slices[:2], (1, 3), strict=True):
+            self.assertGreater(sum(s[mine:12:4]), 0)
+            self.assertEqual([n for i, n in enumerate(s[:12])
+                              if n and i % 4 != mine], [])
 
     def test_other_statuses_are_counted(self) -> None:
         seen = self.load("host=a,path=/nothing,conns=2,limit=20")
