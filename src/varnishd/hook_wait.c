@@ -101,19 +101,35 @@ SPD_Piped(const struct req *req, uint64_t out)
  * comes before `sandpaper` in the order of locks.
  */
 
-/* Like Lck_CondWaitTimeout(), lending the slot after SPD_PATIENCE.  tmo: s.
+/* Wait for cond.  Its lock is mtx, or lck if mtx is NULL.  tmo: s, or INFINITY.
  * Returns 0 or ETIMEDOUT. */
-int
-SPD_CondWaitTimeout(pthread_cond_t *cond, struct lock *lck, vtim_dur tmo)
+static int
+cond_wait(pthread_cond_t *cond, struct lock *lck, pthread_mutex_t *mtx,
+    vtim_dur tmo)
+{
+	struct timespec ts;
+
+	if (mtx == NULL)
+		return (Lck_CondWaitTimeout(cond, lck, tmo));
+	if (isinf(tmo))
+		return (pthread_cond_wait(cond, mtx));
+	ts = VTIM_timespec(VTIM_mono() + tmo);
+	return (pthread_cond_clockwait(cond, mtx, CLOCK_MONOTONIC, &ts));
+}
+
+/* The same, lending the slot after SPD_PATIENCE */
+static int
+cond_lend(pthread_cond_t *cond, struct lock *lck, pthread_mutex_t *mtx,
+    vtim_dur tmo)
 {
 	struct spd_worker *me = &spd_me;
 	int r;
 
 	if (!spd_holds_slot() || tmo <= SPD_PATIENCE)
-		return (Lck_CondWaitTimeout(cond, lck, tmo));
+		return (cond_wait(cond, lck, mtx, tmo));
 	if (me->lend_next_wait != cond) {
 		me->lend_next_wait = NULL;
-		r = Lck_CondWaitTimeout(cond, lck, SPD_PATIENCE);
+		r = cond_wait(cond, lck, mtx, SPD_PATIENCE);
 		if (r != ETIMEDOUT)
 			return (r);
 		me->lend_next_wait = cond;
@@ -121,9 +137,18 @@ SPD_CondWaitTimeout(pthread_cond_t *cond, struct lock *lck, vtim_dur tmo)
 	}
 	me->lend_next_wait = NULL;
 	spd_lend();
-	r = Lck_CondWaitTimeout(cond, lck, tmo);
+	r = cond_wait(cond, lck, mtx, tmo);
 	SPD_Rejoin();
 	return (r);
+}
+
+/* Like Lck_CondWaitTimeout(), lending the slot after SPD_PATIENCE.  tmo: s.
+ * Returns 0 or ETIMEDOUT. */
+int
+SPD_CondWaitTimeout(pthread_cond_t *cond, struct lock *lck, vtim_dur tmo)
+{
+
+	return (cond_lend(cond, lck, NULL, tmo));
 }
 
 /* Like Lck_CondWait(), lending the slot after SPD_PATIENCE. */
@@ -142,26 +167,8 @@ SPD_CondWait(pthread_cond_t *cond, struct lock *lck)
 int
 SPD_CondWaitMutex(pthread_cond_t *cond, pthread_mutex_t *mtx)
 {
-	struct spd_worker *me = &spd_me;
-	struct timespec ts;
-	int r;
 
-	if (!spd_holds_slot())
-		return (pthread_cond_wait(cond, mtx));
-	if (me->lend_next_wait != cond) {
-		me->lend_next_wait = NULL;
-		ts = VTIM_timespec(VTIM_mono() + SPD_PATIENCE);
-		r = pthread_cond_clockwait(cond, mtx, CLOCK_MONOTONIC, &ts);
-		if (r != ETIMEDOUT)
-			return (r);
-		me->lend_next_wait = cond;
-		return (0);
-	}
-	me->lend_next_wait = NULL;
-	spd_lend();
-	r = pthread_cond_wait(cond, mtx);
-	SPD_Rejoin();
-	return (r);
+	return (cond_lend(cond, NULL, mtx, INFINITY));
 }
 
 /*
