@@ -175,14 +175,12 @@ class Tree:
     link: str = ""              # shell words; the objects' names are in it
 
     @property
-    def daemon(self) -> str:
-        """Its name; 9.0 is called Vinyl Cache."""
-        return ("vinyld" if (self.build / "src/bin/vinyld").exists()
-                else "varnishd")
+    def cwd(self) -> Path:
+        return vtc.program(self.build / "src", "varnishd")
 
     @property
-    def cwd(self) -> Path:
-        return self.build / "src" / "bin" / self.daemon
+    def daemon(self) -> str:
+        return self.cwd.name
 
     @property
     def path(self) -> str:

@@ -20,10 +20,11 @@ TEST_SECONDS = 300              # a case takes a few; a busy machine is slow
 PROGRESS_SECONDS = 30
 
 
-def tester(tree: Path) -> Path:
-    """The folder of varnishtest in a built tree; it has the program's name."""
-    vinyl = tree / "bin" / "vinyltest"              # 9.0
-    return vinyl if vinyl.exists() else tree / "bin" / "varnishtest"
+def program(tree: Path, name: str) -> Path:
+    """The folder of a program in a source tree. From 9.0 on the program and its
+    folder have `vinyl` in their name instead of `varnish`."""
+    vinyl = tree / "bin" / name.replace("varnish", "vinyl")
+    return vinyl if vinyl.exists() else tree / "bin" / name
 
 
 def read_list(path: Path) -> dict[str, str]:
