@@ -8,6 +8,7 @@ import importlib.machinery
 import io
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -247,12 +248,13 @@ class Counts(Folder):
 class All(Folder):
     """tools/check-all goes on, and keeps a record."""
 
-    def run_parts(self, *parts: tuple[str, str]) -> int:
+    def run_parts(self, *parts: tuple[str, str],
+                  options: tuple[str | Path, ...] = ()) -> int:
         file = self.dir / "parts"
         file.write_text(json.dumps(parts))
         return subprocess.run(
             [sys.executable, TOP / "tools" / "check-all", "--parts", file,
-             "--out", self.dir], check=False, timeout=TIMEOUT,
+             "--out", self.dir, *options], check=False, timeout=TIMEOUT,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT).returncode
 
     def results(self) -> list[tuple[str, str]]:
@@ -274,6 +276,17 @@ class All(Folder):
         self.assertTrue(all(set(r) == {
             "what", "command", "commit", "changes", "dirty", "date", "result"}
             for r in record))
+
+    def test_no_path_of_this_machine_is_recorded(self) -> None:
+        copy = self.dir / "copy.json"
+        self.assertEqual(self.run_parts(
+            ("old", 'test "$VARNISH_SRC_60" = /there'),
+            options=("--source-60", "/there", "--record", copy)), 0)
+        self.assertEqual(self.results(), [("old", "passed")])
+        self.assertEqual(copy.read_text(),
+                         (self.dir / "record.json").read_text())
+        parts = runpy.run_path(str(TOP / "tools" / "check-all"))["parts"]
+        self.assertNotIn("/there", str(parts("/there")))
 
     def test_it_goes_on_after_an_interruption(self) -> None:
         ran, stop = self.dir / "ran", self.dir / "stop"
