@@ -53,7 +53,7 @@ from .testbed import BENCH, BUILD, Testbed, TestbedError, parse_cores
 from .timeline import check_phase, content_change, flash_crowd
 from .utilization import CORES, own_cores, utilization
 from .varnish import Variant
-from .vmod import SERIES, build_places, build_vmod, supported
+from .vmod import NEEDED, build_places, build_vmod, supported
 from .workers import workers
 
 ALL, ABUSE, REPORT, SOAK = "all", "abuse", "report", "soak"
@@ -126,7 +126,7 @@ def parser() -> argparse.ArgumentParser:
                    "pairs and customers")
     p.add_argument("--pairs", metavar="A-B,..",
                    help="pairs of customers to measure (default "
-                   f"{as_text(PAIRS)}; if Varnish is not {' or '.join(SERIES)}: "
+                   f"{as_text(PAIRS)}; if Varnish is not {NEEDED}: "
                    f"{as_text(MADE_UP_PAIRS)}); experiments other than pairs "
                    "use the first one by default")
     p.add_argument("--customers", metavar="A,..",
@@ -430,7 +430,7 @@ def obstacle(
 ) -> str | None:
     """Return what the experiment lacks on this machine, if anything."""
     if name in ("table1", "policies") and not serves_publishers(args):
-        return f"C1 to C4, and they need Varnish {' or '.join(SERIES)}"
+        return f"C1 to C4, and they need Varnish {NEEDED}"
     if name == "content-change" and not bed.shaped:
         return "a shaped link, and loopback has none: run it as root"
     if name == "utilization" and len(own_cores(bed)) < CORES:

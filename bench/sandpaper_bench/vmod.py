@@ -19,6 +19,7 @@ from .testbed import BENCH, BUILD, TestbedError
 SOURCES = BENCH / "vmod_customers"
 PLACES = BUILD / "places.mmdb"
 SERIES = ("7.7", "9.0")
+NEEDED = " or ".join(SERIES)
 LIBRARIES = {"libcrypto": "libssl-dev", "libmaxminddb": "libmaxminddb-dev"}
 FLAGS = ["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC",
          "-shared"]
@@ -83,7 +84,7 @@ def build_vmod(root: Path) -> Path:
     """Build vmod_customers for the Varnish in `root`; return the file."""
     if not supported(root):
         raise TestbedError(
-            f"C1 to C4 need Varnish {' or '.join(SERIES)}, but {root} has {series(root)}: "
+            f"C1 to C4 need Varnish {NEEDED}, but {root} has {series(root)}: "
             "use other customers, such as c1 or k0")
     tag = hashlib.sha256(str(root).encode()).hexdigest()[:8]
     folder = BUILD / f"vmod-{tag}"

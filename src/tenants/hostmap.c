@@ -360,7 +360,8 @@ MAP_Host(struct hostmap *m, const char *name, const char *pattern)
 	return (NULL);
 }
 
-/* Set the tenant of Hosts that match no pattern: (unknown); own = 1: the Host */
+/* Set the tenant of Hosts that match no pattern: (unknown).  own = 1: each is a
+ * tenant of its own. */
 void
 MAP_Unknown(struct hostmap *m, int own)
 {

@@ -55,7 +55,8 @@ const char *MAP_Member(struct hostmap *, const char *name, const char *group);
 const char *MAP_Limits(struct hostmap *, const char *name, double reservation,
     double limit);
 const char *MAP_Host(struct hostmap *, const char *name, const char *pattern);
-/* Hosts that match no pattern.  0: their tenant is (unknown); 1: each has its own */
+/* Hosts that match no pattern.  0: their tenant is (unknown); 1: each has its
+ * own. */
 void MAP_Unknown(struct hostmap *, int own);
 
 /*
