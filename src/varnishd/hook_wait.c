@@ -94,11 +94,11 @@ SPD_Piped(const struct req *req, uint64_t out)
 /*--------------------------------------------------------------------
  * Condition variables
  *
- * The predicate may become true between the end of SPD_PATIENCE and the return
- * of the caller's lock.  No thread signals again.  So the first call returns
- * early, as if woken.  All callers test their predicate in a loop.  The next
- * call on the same variable lends the slot.  The caller's lock (boc or sess)
- * comes before `sandpaper` in the order of locks.
+ * The first call waits for SPD_PATIENCE at most, and returns as if woken.  All
+ * callers test their predicate in a loop: it may have become true while the
+ * caller's lock was not held, and no thread signals again.  The next call on the
+ * same variable lends the slot at once, and waits for its whole tmo.  The caller's
+ * lock (boc, sess, or a mutex) comes before `sandpaper` in the order of locks.
  */
 
 /* Wait for cond.  Its lock is mtx, or lck if mtx is NULL.  tmo: s, or INFINITY.
@@ -117,7 +117,8 @@ cond_wait(pthread_cond_t *cond, struct lock *lck, pthread_mutex_t *mtx,
 	return (pthread_cond_clockwait(cond, mtx, CLOCK_MONOTONIC, &ts));
 }
 
-/* The same, lending the slot after SPD_PATIENCE */
+/* The same, lending the slot from the second call on.  A tmo of SPD_PATIENCE or
+ * less never lends. */
 static int
 cond_lend(pthread_cond_t *cond, struct lock *lck, pthread_mutex_t *mtx,
     vtim_dur tmo)
@@ -142,8 +143,7 @@ cond_lend(pthread_cond_t *cond, struct lock *lck, pthread_mutex_t *mtx,
 	return (r);
 }
 
-/* Like Lck_CondWaitTimeout(), lending the slot after SPD_PATIENCE.  tmo: s.
- * Returns 0 or ETIMEDOUT. */
+/* Like Lck_CondWaitTimeout(), lending the slot: see cond_lend(). */
 int
 SPD_CondWaitTimeout(pthread_cond_t *cond, struct lock *lck, vtim_dur tmo)
 {
@@ -151,7 +151,7 @@ SPD_CondWaitTimeout(pthread_cond_t *cond, struct lock *lck, vtim_dur tmo)
 	return (cond_lend(cond, lck, NULL, tmo));
 }
 
-/* Like Lck_CondWait(), lending the slot after SPD_PATIENCE. */
+/* Like Lck_CondWait(), lending the slot. */
 int
 SPD_CondWait(pthread_cond_t *cond, struct lock *lck)
 {
@@ -160,9 +160,9 @@ SPD_CondWait(pthread_cond_t *cond, struct lock *lck)
 }
 
 /*
- * Like pthread_cond_wait(), lending the slot after SPD_PATIENCE.  In 9.0 a
- * worker waits so for the rest of a body (storage_simple.c).  The caller's
- * mutex comes after a boc's lock and before `sandpaper`.
+ * Like pthread_cond_wait(), lending the slot.  From 8.0 on a worker waits so for
+ * the rest of a body (storage_simple.c).  A thread that holds a boc's lock may
+ * take the mutex.
  */
 int
 SPD_CondWaitMutex(pthread_cond_t *cond, pthread_mutex_t *mtx)
@@ -173,8 +173,8 @@ SPD_CondWaitMutex(pthread_cond_t *cond, pthread_mutex_t *mtx)
 
 /*
  * Wait for an HTTP/2 window to open, as SPD_CondWaitTimeout().  A wait that
- * lends counts as a slow reader.  Returns ETIMEDOUT at once if the tenant has
- * as many slow readers as it may.
+ * lends counts as a slow reader.  If the tenant has as many as it may, the wait
+ * that would lend returns ETIMEDOUT at once.
  */
 int
 SPD_CondWaitWindow(pthread_cond_t *cond, struct lock *lck, vtim_dur tmo)
