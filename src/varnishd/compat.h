@@ -16,7 +16,6 @@
 #include "cache/cache_vinyld.h"
 #else
 #include "cache/cache_varnishd.h"
-int SPD_CondWaitMutex(pthread_cond_t *, pthread_mutex_t *); /* not called */
 #endif
 #include "common/heritage.h"	/* 6.0 has no guard: include it only here */
 #endif
@@ -30,6 +29,9 @@ int SPD_CondWaitMutex(pthread_cond_t *, pthread_mutex_t *); /* not called */
 
 /* Release a request without complete headers, before its session waits */
 #define SPD_IDLE_REQ(wrk, req)	Req_Release(req)
+
+/* Take a worker from its pool's idle ones: pool_getidleworker() has done it */
+#define SPD_NOT_IDLE(pp, wrk)	(void)(pp)
 
 #ifdef NOT_IN_A_VMOD
 #include "vbh.h"
@@ -47,6 +49,16 @@ int SPD_CondWaitMutex(pthread_cond_t *, pthread_mutex_t *); /* not called */
 		Req_Cleanup((req)->sp, wrk, req);	\
 		Req_Release(req);			\
 	} while (0)
+
+#define SPD_NOT_IDLE(pp, wrk)				\
+	do {						\
+		VTAILQ_REMOVE(&(pp)->idle_queue,	\
+		    SPD_TASK(wrk), list);		\
+		(pp)->nidle--;				\
+	} while (0)
+
+/* As many queues of a pool, most urgent first */
+#define TASK_QUEUE_RESERVE	TASK_QUEUE__END
 
 /* From Varnish's include/ */
 

@@ -51,7 +51,7 @@ SPD_Stream(struct worker *wrk, struct req *req, enum task_prio prio)
 
 	if (spd_set.mode == SPD_OFF)
 		return (Pool_Task(wrk->pool, SPD_TASK(req), prio));
-	if (prio == TASK_QUEUE_REQ && WRK_ReqPoolFail())
+	if (prio == TASK_QUEUE_REQ && spd_pool_must_fail())
 		return (-1);
 	if (spd_enqueue(wrk, req, NULL, SPD_F_H2, &e, &wait) !=
 	    SPD_IN_QUEUED) {

@@ -1,50 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The functions that varnishd and the VMOD call.  None of them is called with
- * Sandpaper's lock held.  The prototypes of varnishd's hooks are in
- * cache_varnishd.h (patches/).  The hooks are:
- *
- * SPD_Init	start Sandpaper, once
- * SPD_Accept	take an accepted connection.  0: Sandpaper is off
- * SPD_Ready	take a connection with bytes from Varnish's waiter.  0: stock
- *		must run the task
- * SPD_Resumed	1: this session's socket is in blocking mode already
- * SPD_Rx	read an HTTP/1 request.  0: a request is there, or stock's code
- *		reads on.  1: the connection waits without this thread: return
- * SPD_First	set when the first byte of that request came
- * SPD_Gate	queue or refuse a complete HTTP/1 request, before any VCL: see
- *		enum spd_gate
- * SPD_Stream	the same for an HTTP/2 stream.  0: a worker will run it.  Else:
- *		refuse it.  The session may have waited before the answer
- * SPD_Cancel	a stream is reset.  1: it waited, and the caller owns it again
- * SPD_Begin	begin a released or woken request.  1: the client has reset, or
- *		the request waited for too long: clean up
- * SPD_Disembark	the request leaves its worker for a waiting list
- * SPD_Answer	note the status of the request's answer
- * SPD_Done	the request is done: settle its cost
- * SPD_Next	the worker is free: find its next task
- * SPD_Pipe	lend the slot before a pipe
- * SPD_Piped	charge a pipe: so many bytes went to the client since it began
- * SPD_Rejoin	retake a lent slot at once, even above W
- * SPD_CondWait	like Lck_CondWait(), lending the slot after 1 ms
- * SPD_CondWaitTimeout	the same, like Lck_CondWaitTimeout()
- * SPD_CondWaitMutex	the same, like pthread_cond_wait()
- * SPD_CondWaitWindow	the same, for an HTTP/2 window to open.  ETIMEDOUT at
- *		once: the tenant has as many slow readers as it may
- * SPD_Read	like read(2), lending the slot while no byte comes
- * SPD_Write	like write(2), for an answer without VCL and for a pipe.  A
- *		worker that parses, or has a slot but no request, does not block
- * SPD_Writev	like writev(2), lending the slot to a slow reader
- * SPD_FetchTask	like Pool_Task(), for a fetch.  Not above the tenant's
- *		limit.  It counts until SPD_FetchEnd()
- * SPD_FetchBegin	a fetch begins on its thread
- * SPD_FetchEnd	a fetch ends: charge its CPU time
- * SPD_H2Session	an HTTP/2 session's thread begins (1) or ends (-1)
- * SPD_Pool	a pool of threads begins (1) or ends (0)
- * SPD_Herd	return how many threads a pool should have, at least Varnish's
- *		minimum
- * SPD_VclUse	make this VCL's map the active one
+ * The functions that the VMOD calls.  None of them is called with Sandpaper's
+ * lock held.  hooks.h has those that varnishd calls.
  */
 
 #ifndef SANDPAPER_H_INCLUDED

@@ -272,10 +272,15 @@ void spd_set_leader(int);			/* locked */
 int spd_has_leader(void);			/* locked */
 void spd_wake(void);				/* locked */
 
-/* spd_task.c */
-void spd_task_init(void (*work)(struct worker *));
+/* spd_pool.c */
+int spd_pool_run(struct pool *, const struct pool_task *);
+int spd_pool_take(struct worker *);
 int spd_pool_has_task(const struct pool *);
 int spd_pool_ends(const struct pool *);
+int spd_pool_must_fail(void);
+
+/* spd_task.c */
+void spd_task_init(void (*work)(struct worker *));
 void spd_summon(void);
 void spd_task_run(struct req *);		/* a granted request */
 struct pool_task *spd_stranded(void);		/* locked */

@@ -325,7 +325,7 @@ static int
 spd_vital(struct worker *wrk)
 {
 
-	return (spd_pool_has_task(wrk->pool) && WRK_TaskTake(wrk));
+	return (spd_pool_has_task(wrk->pool) && spd_pool_take(wrk));
 }
 
 /*

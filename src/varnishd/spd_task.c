@@ -55,18 +55,6 @@ SPD_Pool(struct pool *pp, int begins)
 }
 
 /*
- * Return 1 if the pool may have an idle thread.  Varnish writes nidle and die
- * under the pool's lock, which is not held here.  WRK_TaskIdle() checks again
- * under that lock.
- */
-static int __attribute__((no_sanitize("thread")))
-may_be_idle(const struct pool *pp)
-{
-
-	return (pp != NULL && pp->nidle > 0 && !pp->die);
-}
-
-/*
  * Give the task to an idle thread, first of pool `first` (or NULL), then of any
  * pool.  Returns 0, or -1 if no thread is idle.  The task is copied.
  */
@@ -76,35 +64,15 @@ spd_task_to_idle(struct pool *first, const struct pool_task *task)
 	unsigned u, n = npools, from;
 	struct pool *pp;
 
-	if (may_be_idle(first) && WRK_TaskIdle(first, task) == 0)
+	if (spd_pool_run(first, task) == 0)
 		return (0);
 	from = turn++;
 	for (u = 0; u < n; u++) {
 		pp = pools[(from + u) % n].pool;
-		if (pp != first && may_be_idle(pp) &&
-		    WRK_TaskIdle(pp, task) == 0)
+		if (pp != first && spd_pool_run(pp, task) == 0)
 			return (0);
 	}
 	return (-1);
-}
-
-/*
- * Return 1 if a task waits in the pool's queues.  Varnish writes lqueue under
- * the pool's lock, which is not held here.  The caller asks again later.
- */
-int __attribute__((no_sanitize("thread")))
-spd_pool_has_task(const struct pool *pp)
-{
-
-	return (pp->lqueue > 0);
-}
-
-/* Return 1 if the pool ends.  As above, the pool's lock is not held. */
-int __attribute__((no_sanitize("thread")))
-spd_pool_ends(const struct pool *pp)
-{
-
-	return (pp->die);
 }
 
 /*--------------------------------------------------------------------

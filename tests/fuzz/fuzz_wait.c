@@ -359,8 +359,8 @@ const struct transport *__wrap_XPORT_ByNumber(uint16_t);
 void __wrap_Pool_Sumstat(const struct worker *);
 int __wrap_Pool_TrySumstat(const struct worker *);
 int __wrap_Pool_Task(struct pool *, struct pool_task *, enum task_prio);
-int __wrap_WRK_TaskIdle(struct pool *, const struct pool_task *);
-int __wrap_WRK_TaskTake(struct worker *);
+int __wrap_spd_pool_run(struct pool *, const struct pool_task *);
+int __wrap_spd_pool_take(struct worker *);
 void __wrap_WRK_BgThread(pthread_t *, const char *, bgthread_t *, void *);
 int __wrap_epoll_ctl(int, int, int, struct epoll_event *);
 int __wrap_epoll_wait(int, struct epoll_event *, int, int);
@@ -754,7 +754,7 @@ give_idle(struct pool *pp, const struct pool_task *task, unsigned prio)
 	struct thread *t;
 
 	AN(task->func);
-	if (pp->nidle <= reserved(prio))
+	if (pp == NULL || pp->nidle <= reserved(prio))
 		return (-1);
 	for (t = threads; t < &threads[WORKERS]; t++) {
 		if (t->state != IDLE || t->wrk->pool != pp)
@@ -771,7 +771,7 @@ give_idle(struct pool *pp, const struct pool_task *task, unsigned prio)
 }
 
 int
-__wrap_WRK_TaskIdle(struct pool *pp, const struct pool_task *task)
+__wrap_spd_pool_run(struct pool *pp, const struct pool_task *task)
 {
 	return (give_idle(pp, task, TASK_QUEUE_RUSH));
 }
@@ -795,7 +795,7 @@ next_task(struct pool *pp)
 }
 
 int
-__wrap_WRK_TaskTake(struct worker *wrk)
+__wrap_spd_pool_take(struct worker *wrk)
 {
 	struct pool_task *task;
 

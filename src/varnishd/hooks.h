@@ -1,0 +1,115 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The hooks: the functions of ours that Varnish's own code calls, in the order
+ * of a request's life.  The patches add only these calls.  None of them is
+ * called with Sandpaper's lock held.  cache_varnishd.h includes this file.
+ */
+
+#ifndef SANDPAPER_HOOKS_H_INCLUDED
+#define SANDPAPER_HOOKS_H_INCLUDED
+
+/* Start Sandpaper, once. */
+void SPD_Init(void);
+/* Make this VCL's map the active one. */
+void SPD_VclUse(const struct vcl *);
+
+/*--------------------------------------------------------------------
+ * Connections
+ */
+
+/* Take an accepted connection.  0: Sandpaper is off. */
+int SPD_Accept(struct worker *, task_func_t *, const void *, size_t);
+/* Take a connection with bytes from Varnish's waiter.  0: stock must run the
+ * task. */
+int SPD_Ready(struct sess *, struct pool_task *);
+/* 1: this session's socket is in blocking mode already */
+int SPD_Resumed(const struct sess *);
+/* Read an HTTP/1 request.  0: a request is there, or stock's code reads on.  1:
+ * the connection waits without this thread: return. */
+int SPD_Rx(struct worker *, struct req *, htc_complete_f *);
+/* Set when the first byte of that request came. */
+void SPD_First(struct req *);
+
+/*--------------------------------------------------------------------
+ * Requests
+ */
+
+enum spd_gate {
+	SPD_GATE_OPEN,		/* go on: Sandpaper is off */
+	SPD_GATE_QUEUED,	/* it waits: return to the pool */
+	SPD_GATE_REFUSED	/* answered, and closed: clean up */
+};
+
+/* Queue or refuse a complete HTTP/1 request, before any VCL. */
+enum spd_gate SPD_Gate(struct worker *, struct req *);
+/* The same for an HTTP/2 stream.  0: a worker will run it.  Else: refuse it.
+ * The session may have waited before the answer. */
+int SPD_Stream(struct worker *, struct req *, enum task_prio);
+/* A stream is reset.  1: it waited, and the caller owns it again. */
+int SPD_Cancel(struct req *);
+/* Begin a released or woken request.  1: the client has reset, or the request
+ * waited for too long: clean up. */
+int SPD_Begin(struct worker *, struct req *);
+/* The request leaves its worker for a waiting list. */
+void SPD_Disembark(struct req *);
+/* Note the status of the request's answer. */
+void SPD_Answer(struct req *, uint16_t status);
+/* The request is done: settle its cost. */
+void SPD_Done(struct worker *, struct req *);
+/* The worker is free: find its next task. */
+void SPD_Next(struct worker *);
+
+/*--------------------------------------------------------------------
+ * Waits.  They lend the slot.
+ */
+
+/* Lend the slot before a pipe. */
+void SPD_Pipe(const struct req *);
+/* Charge a pipe: so many bytes went to the client since it began. */
+void SPD_Piped(const struct req *, uint64_t bytes);
+/* Retake a lent slot at once, even above W. */
+void SPD_Rejoin(void);
+/* Like Lck_CondWait(), Lck_CondWaitTimeout() (s) and pthread_cond_wait() */
+int SPD_CondWait(pthread_cond_t *, struct lock *);
+int SPD_CondWaitTimeout(pthread_cond_t *, struct lock *, vtim_dur);
+int SPD_CondWaitMutex(pthread_cond_t *, pthread_mutex_t *);
+/* The same, for an HTTP/2 window to open.  ETIMEDOUT at once: the tenant has as
+ * many slow readers as it may. */
+int SPD_CondWaitWindow(pthread_cond_t *, struct lock *, vtim_dur);
+/* Like read(2), lending the slot while no byte comes */
+ssize_t SPD_Read(int, void *, size_t);
+/* Like write(2), for an answer without VCL and for a pipe.  A worker that
+ * parses, or has a slot but no request, does not block. */
+ssize_t SPD_Write(int, const void *, size_t);
+/* Like writev(2), lending the slot to a slow reader */
+ssize_t SPD_Writev(int, const struct iovec *, int);
+
+/*--------------------------------------------------------------------
+ * Fetches and threads
+ */
+
+/* Like Pool_Task(), for a fetch.  Not above the tenant's limit.  It counts until
+ * SPD_FetchEnd(). */
+int SPD_FetchTask(struct pool *, struct busyobj *, struct pool_task *,
+    enum task_prio);
+/* A fetch begins on its thread. */
+void SPD_FetchBegin(void);
+/* A fetch ends: charge its CPU time. */
+void SPD_FetchEnd(const struct busyobj *);
+/* An HTTP/2 session's thread begins (1) or ends (-1). */
+void SPD_H2Session(int);
+/* A pool of threads begins (1) or ends (0). */
+void SPD_Pool(struct pool *, int begins);
+/* Return how many threads a pool should have, at least Varnish's minimum. */
+unsigned SPD_Herd(const struct pool *, unsigned minimum);
+
+/*--------------------------------------------------------------------
+ * Of cache_wrk.c, for spd_pool.c: static in stock
+ */
+
+extern uintmax_t reqpoolfail;	/* debug.reqpool.fail: a bit a task, 1 fails */
+unsigned pool_reserve(void);
+struct worker *pool_getidleworker(struct pool *, enum task_prio);
+
+#endif

@@ -1,0 +1,15 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What the manager process calls of ours.  mgt_param.h includes this file.
+ */
+
+/* Check the value of a parameter, or print it. */
+tweak_t tweak_sandpaper_counter;
+tweak_t tweak_sandpaper_mode;
+tweak_t tweak_sandpaper_new_hosts;
+tweak_t tweak_sandpaper_policy;
+tweak_t tweak_sandpaper_rate;
+
+/* varnishd -V: print our version, and which holes of Varnish are closed. */
+void mgt_sandpaper_version(void);
