@@ -157,8 +157,9 @@ class Case:
         if self.replays:
             return [str(folder / self.path.stem)]
         name = self.path.stem
-        return [sys.executable, "-m", "unittest",
-                f"{name}.{CLASS[name]}" if name in CLASS else name]
+        return [sys.executable, "-m", "pytest", "-qx", "-p",
+                "no:cacheprovider", f"{name}.py",
+                *(["-k", CLASS[name]] if name in CLASS else [])]
 
     def judges(self, file: str) -> bool:
         """Is it run on mutants of this file, if it reaches them?"""

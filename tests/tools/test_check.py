@@ -21,35 +21,34 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tools"))
 
 import children  # noqa: E402
+import pytests  # noqa: E402
 from report import NOT_APPLICABLE, Part, Report  # noqa: E402
 
 TIMEOUT = 60  # seconds
 CASES = """
-import unittest
+import pytest
 
-class Some(unittest.TestCase):
+class Test:
     def test_good(self):
         pass
 
-    def test_bad(self):
-        self.fail("so it is")
+def test_bad():
+    assert "so it" == "is"
 
-    @unittest.skip("no tool")
-    def test_skipped(self):
-        pass
+@pytest.mark.skip(reason="no tool")
+def test_skipped():
+    pass
 
-    def test_parts(self):
-        for i in range(3):
-            with self.subTest(i=i):
-                self.assertNotEqual(i, 1)
+@pytest.mark.parametrize("i", range(3))
+def test_parts(i):
+    assert i != 1
 
-class Broken(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        raise OSError("no set-up")
+@pytest.fixture
+def broken():
+    raise OSError("no set-up")
 
-    def test_it(self):
-        pass
+def test_broken(broken):
+    pass
 """
 # A `make` that says what a test wants it to say
 MAKE = """#!/bin/sh
@@ -67,29 +66,49 @@ class Folder(unittest.TestCase):
         self.dir = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
 
-class Unittests(Folder):
-    """tools/run-unittests notes what became of each test."""
+class Verdicts(Folder):
+    """What pytest says of each test."""
 
-    def run_them(self, *names: str) -> dict[str, list[str]]:
-        module, out = self.dir / "test_some.py", self.dir / "out"
-        module.write_text(CASES)
-        subprocess.run(
-            [sys.executable, TOP / "tools" / "run-unittests", module, out,
-             *names], check=False, timeout=TIMEOUT, capture_output=True)
-        return {name: rest for name, *rest in
-                map(json.loads, out.read_text().splitlines())}
+    def run_them(self, cases: str, *tests: str) -> Part:
+        file, out = self.dir / "test_some.py", self.dir / "out"
+        file.write_text(cases)
+        done = subprocess.run(
+            pytests.command(sys.executable, file, tests, out), check=False,
+            timeout=TIMEOUT, capture_output=True)
+        part = Part("tools", "test_some", out)
+        pytests.read(part, out, done.returncode)
+        return part
 
     def test_verdicts(self) -> None:
-        self.assertEqual(self.run_them(), {
-            "test_some.Some.test_good": ["passed", ""],
-            "test_some.Some.test_bad": ["failed", ""],
-            "test_some.Some.test_skipped": ["skipped", "no tool"],
-            "test_some.Some.test_parts": ["failed", ""],
-            "test_some.Broken": ["failed", ""]})
+        part = self.run_them(CASES)
+        self.assertEqual(part.passed, 3)
+        self.assertEqual(part.failed, [
+            "test_some.test_bad", "test_some.test_broken",
+            "test_some.test_parts"])
+        self.assertEqual(part.skipped, {"test_some.test_skipped": "no tool"})
 
     def test_one_of_them(self) -> None:
-        self.assertEqual(list(self.run_them("Some.test_good")),
-                         ["test_some.Some.test_good"])
+        part = self.run_them(CASES, *pytests.chosen(
+            ["test_other.test_bad", "test_some.Test.test_good",
+             "test_some::test_skipped"], "test_some"))
+        self.assertEqual((part.passed, part.failed), (1, []))
+        self.assertEqual(list(part.skipped), ["test_some.test_skipped"])
+
+    def test_a_file_that_cannot_be_read(self) -> None:
+        self.assertEqual(self.run_them("import gone").failed, ["test_some"])
+
+    def test_a_file_without_tests(self) -> None:
+        self.assertEqual(self.run_them("").failed, ["test_some"])
+
+    def test_one_that_hangs_is_named(self) -> None:
+        part = self.run_them("import threading, pytest\n"
+                             "@pytest.mark.timeout(1)\n"
+                             "def test_hangs():\n"
+                             "    threading.Event().wait()\n"
+                             "def test_good():\n"
+                             "    pass\n")
+        self.assertEqual((part.passed, part.failed),
+                         (1, ["test_some.test_hangs"]))
 
 
 class Reports(Folder):
