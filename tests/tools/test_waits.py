@@ -73,8 +73,7 @@ class Waits(Preloaded):
         # HTTP/2 takes a short count for a client that does not read.
         self.start("short_send", "-p", "feature=+http2")
         with subprocess.Popen(
-                [sys.executable, str(HERE.parents[1] / "vtc"
-                                     / "h2_late_reader.py"),
+                [sys.executable, str(HERE.parent / "clients" / "h2_late_reader.py"),
                  "127.0.0.1", str(self.port), "4"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 text=True) as client:

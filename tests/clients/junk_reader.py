@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """HTTP/1 clients on a Unix socket that read nothing, and then send junk.
 
@@ -17,7 +16,8 @@ import sys
 import termios
 import time
 
-REQUEST = b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"
+from client import get
+
 JUNK = b"X\r\n\r\n"
 NO_ROOM = 0.5  # seconds without an answer
 TIMEOUT = 20.0
@@ -33,7 +33,7 @@ def unread(s: socket.socket) -> int:
 def ask(s: socket.socket, seconds: float, more: bytes = b"") -> bool:
     """Send a request, and more; has an answer come in that time?"""
     before, end = unread(s), time.monotonic() + seconds
-    s.sendall(REQUEST + more)
+    s.sendall(get("a.example") + more)
     while time.monotonic() < end:
         if unread(s) > before:
             return True

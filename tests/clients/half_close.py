@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """A client that ends its half of the connection with what it has sent.
 
@@ -13,9 +12,11 @@ from __future__ import annotations
 import socket
 import sys
 
+from client import connect
+
 
 def ask(address: str, port: int, sent: bytes) -> bytes:
-    with socket.create_connection((address, port)) as s:
+    with connect(address, port) as s:
         s.send(sent, socket.MSG_MORE)
         s.shutdown(socket.SHUT_WR)
         return s.makefile("rb").read()
