@@ -61,7 +61,7 @@ FOLDER = "src/varnishd"
 FLAGS = ("-w", "-g0", "-ftrivial-auto-var-init=pattern")
 COVER = ("-w", "-g0", "-O0", "--coverage", "-fprofile-update=atomic")
 # Programs of tests/tools that start a varnishd have one of these modules.
-HELPERS = ("preloaded", "namespaces", "live")
+HELPERS = ("varnishd", "preloaded", "namespaces", "live")
 STARTS = re.compile(rf"^from ({'|'.join(HELPERS)}) import", re.M)
 # They load the machine and measure, and so fail while mutants are judged
 LOADS = {"test_h2load", "test_h2spec"}
@@ -316,7 +316,8 @@ class Varnishd(Suite):
         for p in sorted(tools.glob("test_*.py")):
             if STARTS.search(p.read_text()) and p.stem not in LOADS:
                 cases[p.stem] = Case(p, (
-                    p, *(tools / f"{m}.py" for m in HELPERS),
+                    p, tools / "common.py", tools / "conftest.py",
+                    *(tools / f"{m}.py" for m in HELPERS),
                     *tools.glob("*.c")))
         fuzz = self.top / "tests" / "fuzz"
         for name in ("map", "wait"):

@@ -11,15 +11,16 @@ from pathlib import Path
 from report import Part
 
 
-def command(python: str | Path, file: Path, tests: Sequence[str],
-            verdicts: Path) -> list[str | Path]:
+def command(python: str, file: Path, tests: Sequence[str],
+            verdicts: Path) -> list[str]:
     """Return the command for a file, or for some tests of it.
 
     A test is `test` or `Class.test`.
     """
     chosen = ["::".join([str(file), *test.split(".")]) for test in tests]
-    return [python, "-m", "pytest", "-v", "-rfEs", "--tb=short", "-p",
-            "no:cacheprovider", f"--junit-xml={verdicts}", *(chosen or [file])]
+    return [python, "-m", "pytest", "-v", "-rfEs", "--tb=short",
+            "-p", "no:cacheprovider", f"--junit-xml={verdicts}",
+            *(chosen or [str(file)])]
 
 
 def chosen(patterns: Sequence[str], file: str) -> list[str]:

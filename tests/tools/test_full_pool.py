@@ -7,15 +7,16 @@ import random
 import selectors
 import socket
 import threading
-import time
-import unittest
 
-from preloaded import HELLO, ROOT, TIMEOUT, Preloaded
+import client as http
+import pytest
+from common import free_port, port_of
+
+from varnishd import Varnishd, answered
 
 POOLS, THREADS = 8, 12  # of each pool, always
 PIPES, ROUNDS, REQUESTS = 60, 4, 40
 SECONDS = 1.0  # an answer takes at most
-HEAD = b"GET /%s HTTP/1.1\r\nHost: a.example\r\n\r\n"
 VCL = """vcl 4.1;
 backend default { .host = "127.0.0.1"; .port = "%d"; }
 sub vcl_recv {
@@ -25,95 +26,85 @@ sub vcl_recv {
 """
 
 
-@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
-class FullPool(Preloaded):
+def hold(origin: socket.socket, ended: threading.Event) -> None:
+    """Begin an answer for each who connects; end when that one ends."""
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(origin, selectors.EVENT_READ)
+        while not ended.is_set():
+            for key, _ in waiting.select(0.1):
+                s = key.fileobj
+                assert isinstance(s, socket.socket)
+                if s is origin:
+                    peer, _ = s.accept()
+                    peer.sendall(b"H")
+                    waiting.register(peer, selectors.EVENT_READ)
+                elif not s.recv(4096):
+                    waiting.unregister(s)
+                    s.close()
+
+
+@pytest.fixture
+def holding(varnishd: Varnishd, origin: socket.socket) -> socket.socket:
+    """An origin whose pipes go on."""
+    ended = threading.Event()
+    thread = threading.Thread(target=hold, args=(origin, ended))
+    thread.start()
+    varnishd.callback(thread.join)
+    varnishd.callback(ended.set)
+    return origin
+
+
+def pipe(varnishd: Varnishd) -> socket.socket:
+    """Return a connection whose pipe has a thread."""
+    s = varnishd.ask("a.example", "/pipe")
+    assert s.recv(1) == b"H"
+    return s
+
+
+def late(varnishd: Varnishd) -> bool:
+    """Does a request on a new connection wait for long?"""
+    with varnishd.ask("a.example") as s:
+        s.settimeout(SECONDS)
+        try:
+            return s.recv(12) != b"HTTP/1.1 200"
+        except TimeoutError:
+            return True
+
+
+def test_all_are_answered(varnishd: Varnishd, holding: socket.socket) -> None:
     """Pipes keep 60 of 96 threads, so some pools have none that is idle."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.origin = socket.create_server(("127.0.0.1", 0), backlog=PIPES)
-        self.addCleanup(self.origin.close)
-        threading.Thread(target=self.hold, daemon=True).start()
-        self.varnishd(
-            "", "-f", self.vcl(VCL % self.origin.getsockname()[1]),
-            "-p", f"thread_pools={POOLS}", "-p", f"thread_pool_min={THREADS}",
-            "-p", f"thread_pool_max={THREADS}")
-
-    def hold(self) -> None:
-        """Begin an answer for each who connects; end when that one ends."""
-        with selectors.DefaultSelector() as waiting:
-            waiting.register(self.origin, selectors.EVENT_READ)
-            while self.origin.fileno() >= 0:
-                for key, _ in waiting.select(1):
-                    if key.fileobj is self.origin:
-                        s, _ = self.origin.accept()
-                        s.sendall(b"H")
-                        waiting.register(s, selectors.EVENT_READ)
-                    elif not key.fileobj.recv(4096):  # type: ignore[union-attr]
-                        waiting.unregister(key.fileobj)
-                        key.fileobj.close()  # type: ignore[union-attr]
-
-    def pipe(self) -> socket.socket:
-        """Return a connection whose pipe has a thread."""
-        s = socket.create_connection(("127.0.0.1", self.port), TIMEOUT)
-        self.addCleanup(s.close)
-        s.sendall(HEAD % b"pipe")
-        self.assertEqual(s.recv(1), b"H")
-        return s
-
-    def answered(self) -> bool:
-        """Is a request on a new connection answered soon?"""
-        with socket.create_connection(
-                ("127.0.0.1", self.port), TIMEOUT) as s:
-            s.settimeout(SECONDS)
-            s.sendall(HEAD % b"")
-            try:
-                return s.recv(12) == b"HTTP/1.1 200"
-            except TimeoutError:
-                return False
-
-    def test_all_are_answered(self) -> None:
-        drawn = random.Random(1)
-        pipes = [self.pipe() for _ in range(PIPES)]
-        late = 0
-        for _ in range(ROUNDS):
-            drawn.shuffle(pipes)
-            for s in pipes[:PIPES // 2]:
-                s.close()
-            pipes[:PIPES // 2] = [self.pipe() for _ in range(PIPES // 2)]
-            late += sum(not self.answered() for _ in range(REQUESTS))
-        self.assertEqual(late, 0, f"of {ROUNDS * REQUESTS}")
-        for s in pipes:
+    varnishd.start(f"thread_pools={POOLS}", f"thread_pool_min={THREADS}",
+                   f"thread_pool_max={THREADS}", vcl=VCL % port_of(holding))
+    drawn = random.Random(1)
+    pipes = [pipe(varnishd) for _ in range(PIPES)]
+    waited = 0
+    for _ in range(ROUNDS):
+        drawn.shuffle(pipes)
+        for s in pipes[:PIPES // 2]:
             s.close()
-        end = time.monotonic() + TIMEOUT
-        while self.counter("SANDPAPER.lent"):
-            self.assertLess(time.monotonic(), end, "pipes do not end")
-        self.assert_alive()
+        pipes[:PIPES // 2] = [pipe(varnishd) for _ in range(PIPES // 2)]
+        waited += sum(late(varnishd) for _ in range(REQUESTS))
+    assert waited == 0, f"of {ROUNDS * REQUESTS}"
+    for s in pipes:
+        s.close()
+    varnishd.await_counter("SANDPAPER.lent", 0, 0)  # pipes end
+    varnishd.assert_alive()
 
 
-@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
-class Proxied(Preloaded):
+def test_those_that_come_later_wait_in_the_kernel(varnishd: Varnishd) -> None:
     """Connections with PROXY have all threads, and no task may wait."""
-
-    def test_those_that_come_later_wait_in_the_kernel(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        self.varnishd(
-            "", "-f", self.vcl(HELLO), "-a", f"127.0.0.1:{port},PROXY",
-            "-p", "thread_pools=1", "-p", f"thread_pool_min={THREADS}",
-            "-p", f"thread_pool_max={THREADS}", "-p", "thread_queue_limit=0",
-            "-p", "timeout_idle=600")
-        self.port = port
-        clients = [self.connect() for _ in range(3 * THREADS)]
-        for client in clients:
-            client.sendall(b"PROXY TCP4 ")
-        self.await_counter("MAIN.sess_conn", THREADS // 2)
-        for client in clients:
-            client.sendall(b"127.0.0.1 127.0.0.1 1 1\r\n" + HEAD % b"")
-        for client in clients:
-            self.assertEqual(self.status(client), 200)
-            client.close()
-
-
-if __name__ == "__main__":
-    unittest.main()
+    port = free_port()
+    varnishd.start(
+        "thread_pools=1", f"thread_pool_min={THREADS}",
+        f"thread_pool_max={THREADS}", "thread_queue_limit=0",
+        "timeout_idle=600", arguments=("-a", f"127.0.0.1:{port},PROXY"))
+    varnishd.port = port
+    clients = [varnishd.connect() for _ in range(3 * THREADS)]
+    for client in clients:
+        client.sendall(b"PROXY TCP4 ")
+    varnishd.await_counter("MAIN.sess_conn", THREADS // 2)
+    for client in clients:
+        client.sendall(b"127.0.0.1 127.0.0.1 1 1\r\n" + http.get("a.example"))
+    for client in clients:
+        answered([client])
+        client.close()

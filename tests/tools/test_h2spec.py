@@ -10,29 +10,23 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import unittest
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from preloaded import ROOT, TIMEOUT, Preloaded
+import pytest
+from common import ROOT, TOP, ran
 
-TOP = Path(__file__).resolve().parent.parent.parent
+from varnishd import Varnishd
+
 H2SPEC = shutil.which("h2spec", path=TOP / "build" / "bin") or shutil.which(
     "h2spec")
 TRIES = 3
 ANSWERS = 3  # seconds that h2spec waits for each
-VCL = """vcl 4.0;
-backend be { .host = "127.0.0.1"; .port = "9"; }
-sub vcl_recv { return (synth(200)); }
-"""
 
 
 def series() -> str:
     """Return the series of the Varnish under test."""
-    said = subprocess.run(
-        [f"{ROOT}/sbin/varnishd", "-V"], check=True, text=True,
-        capture_output=True).stderr
+    said = ran(f"{ROOT}/sbin/varnishd", "-V").stderr
     found = re.search(r"(?:varnish|vinyl-cache)-(\d+\.\d+)", said)
     assert found is not None, said
     return found[1]
@@ -52,34 +46,24 @@ def failed(report: Path) -> tuple[set[str], int]:
             or case.find("error") is not None}, len(cases)
 
 
-@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
-@unittest.skipUnless(H2SPEC, "h2spec is not installed")
-class H2spec(Preloaded):
-    """All of its cases."""
-
-    def run_h2spec(self, *sections: str) -> tuple[set[str], int]:
-        """Return what fails in these sections, and how many cases ran."""
-        report = self.folder / "report.xml"
-        subprocess.run(
-            [str(H2SPEC), *sections, "-h", "127.0.0.1", "-p", str(self.port),
-             "-o", str(ANSWERS), "-j", str(report)], check=False,
-            stdout=subprocess.DEVNULL, timeout=20 * TIMEOUT)
+@pytest.mark.skipif(not H2SPEC, reason="h2spec is not installed")
+def test_as_stock(varnishd: Varnishd) -> None:
+    def run_h2spec(*sections: str) -> tuple[set[str], int]:
+        report = varnishd.folder / "report.xml"
+        ran(str(H2SPEC), *sections, "-h", "127.0.0.1", "-p",
+            str(varnishd.port), "-o", str(ANSWERS), "-j", report, status=None,
+            timeout=None)
         return failed(report)
 
-    def test_as_stock(self) -> None:
-        self.varnishd("", "-f", self.vcl(VCL), "-p", "feature=+http2")
-        known = TOP / "patches" / series() / "h2spec-stock.txt"
-        listed = set(known.read_text().splitlines())
-        found, cases = self.run_h2spec()
-        self.assertGreater(cases, 100)
-        # As with Varnish's own tests: a difference is one that stays
-        for _ in range(TRIES):
-            if not (new := found - listed):
-                break
-            again, _ = self.run_h2spec(*{case.split(":")[0] for case in new})
-            found &= again
-        self.assertEqual(found - listed, set())
-
-
-if __name__ == "__main__":
-    unittest.main()
+    varnishd.start("feature=+http2")
+    known = TOP / "patches" / series() / "h2spec-stock.txt"
+    listed = set(known.read_text().splitlines())
+    found, cases = run_h2spec()
+    assert cases > 100
+    # As with Varnish's own tests: a difference is one that stays
+    for _ in range(TRIES):
+        if not (new := found - listed):
+            break
+        again, _ = run_h2spec(*{case.split(":")[0] for case in new})
+        found &= again
+    assert found - listed == set()

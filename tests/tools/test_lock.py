@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import re
-import unittest
 from dataclasses import dataclass
 
-from preloaded import HELLO, ROOT, Preloaded
+from varnishd import HELLO, Varnishd
 
 REQUESTS = 3000  # more than 10,000 holds, so that one is not 0.01 % of them
 MAPPED = 1280
@@ -40,88 +39,80 @@ class Clock:
         raise AssertionError(self)
 
 
-@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
-class Lock(Preloaded):
+def holds(varnishd: Varnishd) -> dict[str, Clock]:
+    """Return what is printed, by clock."""
+    clocks: dict[str, Clock] = {}
+    for line in varnishd.cli("debug.sandpaper.lock").splitlines():
+        if m := FIRST.fullmatch(line):
+            last = clocks[m["clock"]] = Clock(
+                int(m["holds"]), float(m["longest"]), m["by"],
+                float(m["high"]), [])
+        elif m := BUCKET.fullmatch(line):
+            last.buckets.append((float(m["bound"]), int(m["holds"])))
+        else:
+            assert line == ""
+    return clocks
+
+
+def test_agrees(varnishd: Varnishd) -> None:
     """Holds are measured while requests run."""
-
-    def holds(self) -> dict[str, Clock]:
-        """Return what is printed, by clock."""
-        clocks: dict[str, Clock] = {}
-        for line in self.cli("debug.sandpaper.lock").splitlines():
-            if m := FIRST.fullmatch(line):
-                last = clocks[m["clock"]] = Clock(
-                    int(m["holds"]), float(m["longest"]), m["by"],
-                    float(m["high"]), [])
-            elif m := BUCKET.fullmatch(line):
-                last.buckets.append((float(m["bound"]), int(m["holds"])))
-            else:
-                self.assertEqual(line, "")
-        return clocks
-
-    def test_agrees(self) -> None:
-        self.varnishd("", "-f", self.vcl(HELLO))
-        self.cli("debug.sandpaper.lock", "on")
-        client = self.connect()
-        for _ in range(REQUESTS):
-            self.send(client, "a.example")
-            self.assertEqual(self.status(client), 200)
-        self.cli("debug.sandpaper.lock", "off")
-        clocks = self.holds()
-        self.assertEqual(list(clocks), ["CPU time", "wall clock"])
-        for c in clocks.values():
-            self.assertGreater(c.holds, 10000)
-            self.assertEqual(c.holds, sum(n for _, n in c.buckets))
-            self.assertEqual(c.buckets, sorted(c.buckets))
-            # A bucket has the holds of 0.8 of its bound at most up to it
-            bound = c.buckets[-1][0]
-            self.assertLess(c.longest, bound)
-            self.assertGreaterEqual(c.longest + 0.001, bound * 0.8)
-            self.assertEqual(c.high, c.quantile(HIGH), c)
-            self.assertRegex(c.by, r"^[a-zA-Z]\w+$")
-        # Time in which a holder does not run is in the wall clock's only
-        self.assertLessEqual(clocks["CPU time"].longest,
-                             clocks["wall clock"].longest)
-
-    def test_the_first_of_the_longest(self) -> None:
-        # On this CPU clock all holds are equal. The command ends the last one.
-        self.varnishd("cpu_clocks", "-f", self.vcl(HELLO), CPU_STEP_NS="1")
-        self.cli("debug.sandpaper.lock", "on")
-        self.assertEqual(self.status(self.ask("a.example")), 200)
-        self.cli("debug.sandpaper.lock", "off")
-        cpu = self.holds()["CPU time"]
-        self.assertEqual((cpu.longest, cpu.high), (0.001, 0.001))
-        self.assertEqual(cpu.buckets, [(0.002, cpu.holds)])
-        self.assertNotEqual(cpu.by, "hold_time")
-
-    def test_one_and_none(self) -> None:
-        self.varnishd("", "-f", self.vcl(HELLO))
-        self.assertEqual(self.cli("debug.sandpaper.lock").split("\n")[:2],
-                         ["CPU time: 0 holds", "wall clock: 0 holds"])
-        # Of the second command, and of whatever comes between
-        for _ in range(TRIES):
-            self.cli("debug.sandpaper.lock", "on")
-            self.cli("debug.sandpaper.lock", "off")
-            cpu = self.holds()["CPU time"]
-            if cpu.holds == 1:
-                self.assertEqual((cpu.by, cpu.high),
-                                 ("hold_time", cpu.longest))
-                return
-        self.fail(f"there were {cpu.holds} holds in the last try")
-
-    def test_pauses(self) -> None:
-        # A loop over tenants gives the lock up every STEPS of them
-        tenants = "".join(f'\tsandpaper.tenant("t{n}");\n'
-                          for n in range(MAPPED))
-        self.varnishd(
-            "", "-f", self.vcl(HELLO.replace(
-                "backend", "import sandpaper;\nbackend", 1) +
-                f"sub vcl_init {{\n{tenants}}}\n"),
-            "-p", f"sandpaper_tenants_max={2 * MAPPED}")
-        self.cli("debug.sandpaper.lock", "on")
-        self.cli("sandpaper.list", "-j")
-        self.cli("debug.sandpaper.lock", "off")
-        self.assertGreater(self.holds()["CPU time"].holds, MAPPED // STEPS)
+    varnishd.start()
+    varnishd.cli("debug.sandpaper.lock", "on")
+    client = varnishd.connect()
+    for _ in range(REQUESTS):
+        assert varnishd.get("a.example", client=client) == 200
+    varnishd.cli("debug.sandpaper.lock", "off")
+    clocks = holds(varnishd)
+    assert list(clocks) == ["CPU time", "wall clock"]
+    for c in clocks.values():
+        assert c.holds > 10000
+        assert c.holds == sum(n for _, n in c.buckets)
+        assert c.buckets == sorted(c.buckets)
+        # A bucket has the holds of 0.8 of its bound at most up to it
+        bound = c.buckets[-1][0]
+        assert c.longest < bound
+        assert c.longest + 0.001 >= bound * 0.8
+        assert c.high == c.quantile(HIGH), c
+        assert re.search(r"^[a-zA-Z]\w+$", c.by)
+    # Time in which a holder does not run is in the wall clock's only
+    assert clocks["CPU time"].longest <= clocks["wall clock"].longest
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_the_first_of_the_longest(varnishd: Varnishd) -> None:
+    # On this CPU clock all holds are equal. The command ends the last one.
+    varnishd.start(preload="cpu_clocks", CPU_STEP_NS=1)
+    varnishd.cli("debug.sandpaper.lock", "on")
+    assert varnishd.get("a.example") == 200
+    varnishd.cli("debug.sandpaper.lock", "off")
+    cpu = holds(varnishd)["CPU time"]
+    assert (cpu.longest, cpu.high) == (0.001, 0.001)
+    assert cpu.buckets == [(0.002, cpu.holds)]
+    assert cpu.by != "hold_time"
+
+
+def test_one_and_none(varnishd: Varnishd) -> None:
+    varnishd.start()
+    assert varnishd.cli("debug.sandpaper.lock").split("\n")[:2] == [
+        "CPU time: 0 holds", "wall clock: 0 holds"]
+    # Of the second command, and of whatever comes between
+    for _ in range(TRIES):
+        varnishd.cli("debug.sandpaper.lock", "on")
+        varnishd.cli("debug.sandpaper.lock", "off")
+        cpu = holds(varnishd)["CPU time"]
+        if cpu.holds == 1:
+            break
+    assert cpu.holds == 1
+    assert (cpu.by, cpu.high) == ("hold_time", cpu.longest)
+
+
+def test_pauses(varnishd: Varnishd) -> None:
+    # A loop over tenants gives the lock up every STEPS of them
+    tenants = "".join(f'\tsandpaper.tenant("t{n}");\n' for n in range(MAPPED))
+    varnishd.start(
+        f"sandpaper_tenants_max={2 * MAPPED}", vcl=HELLO.replace(
+            "backend", "import sandpaper;\nbackend", 1)
+        + f"sub vcl_init {{\n{tenants}}}\n")
+    varnishd.cli("debug.sandpaper.lock", "on")
+    varnishd.cli("sandpaper.list", "-j")
+    varnishd.cli("debug.sandpaper.lock", "off")
+    assert holds(varnishd)["CPU time"].holds > MAPPED // STEPS

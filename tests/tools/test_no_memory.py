@@ -3,58 +3,48 @@
 
 from __future__ import annotations
 
-import json
-import unittest
+from pathlib import Path
 
-from preloaded import ROOT, Preloaded
+import pytest
+
+from varnishd import Varnishd
 
 TENANTS = 200  # more than the table has room for at first
-VCL = """vcl 4.0;
-backend be none;
-sub vcl_recv { return (synth(200)); }
-"""
 
 
-@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
-class NoMemory(Preloaded):
-    """Neither connections nor tenants get room."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.no_memory = self.folder / "no_memory"
-        self.varnishd("no_memory", "-f", self.vcl(VCL),
-                      NO_MEMORY=str(self.no_memory))
-
-    def serve(self, tenants: int) -> None:
-        """Ask once for each of so many tenants."""
-        for tenant in range(tenants):
-            self.assertEqual(
-                self.status(self.ask(f"t{tenant}.example")), 200)
-
-    def test_connections(self) -> None:
-        self.no_memory.touch()
-        self.serve(1)
-        self.assertEqual(self.counter("SANDPAPER.enqueued"), 0)
-        self.no_memory.unlink()
-        self.serve(1)
-        self.await_counter("SANDPAPER.completed", 1)
-        self.assert_alive()
-
-    def test_tenants(self) -> None:
-        self.serve(1)
-        self.no_memory.touch()
-        self.serve(TENANTS)
-        self.await_counter("SANDPAPER.completed", TENANTS + 1)
-        said = json.loads(self.cli("sandpaper.list -j"))[3]
-        self.assertLess(said["tenants"], TENANTS)
-        self.assertGreater(self.tenant("(other)")["requests"], 0)
-        self.no_memory.unlink()
-        self.serve(TENANTS)
-        self.await_counter("SANDPAPER.completed", 2 * TENANTS + 1)
-        said = json.loads(self.cli("sandpaper.list -j"))[3]
-        self.assertGreaterEqual(said["tenants"], TENANTS)
-        self.assert_alive()
+@pytest.fixture
+def no_memory(varnishd: Varnishd) -> Path:
+    """While there is this file, neither connections nor tenants get room."""
+    file = varnishd.folder / "no_memory"
+    varnishd.start(preload="no_memory", NO_MEMORY=file)
+    return file
 
 
-if __name__ == "__main__":
-    unittest.main()
+def serve(varnishd: Varnishd, tenants: int) -> None:
+    """Ask once for each of so many tenants."""
+    for tenant in range(tenants):
+        assert varnishd.get(f"t{tenant}.example") == 200
+
+
+def test_connections(varnishd: Varnishd, no_memory: Path) -> None:
+    no_memory.touch()
+    serve(varnishd, 1)
+    assert varnishd.counter("SANDPAPER.enqueued") == 0
+    no_memory.unlink()
+    serve(varnishd, 1)
+    varnishd.await_counter("SANDPAPER.completed", 1)
+    varnishd.assert_alive()
+
+
+def test_tenants(varnishd: Varnishd, no_memory: Path) -> None:
+    serve(varnishd, 1)
+    no_memory.touch()
+    serve(varnishd, TENANTS)
+    varnishd.await_counter("SANDPAPER.completed", TENANTS + 1)
+    assert varnishd.state()["tenants"] < TENANTS
+    assert varnishd.tenant("(other)")["requests"] > 0
+    no_memory.unlink()
+    serve(varnishd, TENANTS)
+    varnishd.await_counter("SANDPAPER.completed", 2 * TENANTS + 1)
+    assert varnishd.state()["tenants"] >= TENANTS
+    varnishd.assert_alive()

@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import socket
 import threading
-import unittest
+from collections.abc import Callable
+from pathlib import Path
 
-from preloaded import ROOT, TIMEOUT, Preloaded
+import pytest
+from common import TIMEOUT, port_of
+
+from varnishd import Varnishd, answered, respond
 
 THREADS = 20
 CLIENTS = 40
@@ -17,63 +21,60 @@ sub vcl_recv { return (pass); }
 """
 
 
-@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
-class NoThreads(Preloaded):
-    """Threads are wanted that can't be made."""
+@pytest.fixture
+def no_threads(varnishd: Varnishd) -> Path:
+    """While there is this file, no more threads can be made."""
+    return varnishd.folder / "no_threads"
 
-    def setUp(self) -> None:
-        super().setUp()
-        self.origin = self.enterContext(
-            socket.create_server(("127.0.0.1", 0), backlog=CLIENTS))
-        self.opened = threading.Event()
-        self.no_threads = self.folder / "no_threads"
-        self.varnishd(
-            "no_threads", "-f",
-            self.vcl(VCL % self.origin.getsockname()[1]),
-            "-p", "thread_pools=1", "-p", f"thread_pool_min={THREADS}",
-            # While a task is queued, Varnish makes threads above the minimum
-            "-p", f"thread_pool_max={THREADS}",
-            "-p", "thread_pool_reserve=10",
-            "-p", "thread_pool_fail_delay=0.01", "-p", "sandpaper_cores=1",
-            "-p", "sandpaper_workers_per_core=5", NO_THREADS=str(
-                self.no_threads))
-        self.await_counter("MAIN.threads", THREADS)
-        self.no_threads.touch()
-        self.cli("param.reset thread_pool_max")
-        # Slots for all of them
-        self.cli(f"param.set sandpaper_workers_per_core {CLIENTS}")
-        self.await_counter("SANDPAPER.threads_wanted", CLIENTS)
-        threading.Thread(target=self.serve, daemon=True).start()
-        self.clients = [self.ask("a.example") for _ in range(CLIENTS)]
-        self.await_counter("MAIN.thread_queue_len", 1)
-        self.await_counter("MAIN.threads_failed", 1)
 
-    def serve(self) -> None:
-        """Be the origin: once it is open, it answers all."""
+@pytest.fixture
+def open_origin(varnishd: Varnishd, origin: socket.socket, no_threads: Path
+                ) -> Callable[[], None]:
+    """Let more requests run than there are threads; they wait for the origin.
+
+    The function opens the origin: all are answered.
+    """
+    opened = threading.Event()
+
+    def serve() -> None:
         for _ in range(CLIENTS):
-            peer, _ = self.origin.accept()
-            self.opened.wait(TIMEOUT)
-            with peer:
-                peer.recv(4096)
-                peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"
-                             b"Connection: close\r\n\r\n")
+            peer, _ = origin.accept()
+            opened.wait(TIMEOUT)
+            respond(peer)
 
-    def answered(self) -> None:
-        """Open the origin: all are answered."""
-        self.opened.set()
-        for client in self.clients:
-            self.assertEqual(self.status(client), 200)
-        self.assert_alive()
+    def open_it() -> None:
+        opened.set()
+        answered(clients)
+        varnishd.assert_alive()
 
-    def test_more_requests_than_threads(self) -> None:
-        self.answered()
-        self.assertEqual(self.counter("MAIN.threads"), THREADS)
+    varnishd.start(
+        "thread_pools=1", f"thread_pool_min={THREADS}",
+        # While a task is queued, Varnish makes threads above the minimum
+        f"thread_pool_max={THREADS}", "thread_pool_reserve=10",
+        "thread_pool_fail_delay=0.01", "sandpaper_cores=1",
+        "sandpaper_workers_per_core=5", vcl=VCL % port_of(origin),
+        preload="no_threads", NO_THREADS=no_threads)
+    varnishd.await_counter("MAIN.threads", THREADS)
+    no_threads.touch()
+    varnishd.cli("param.reset thread_pool_max")
+    # Slots for all of them
+    varnishd.cli(f"param.set sandpaper_workers_per_core {CLIENTS}")
+    varnishd.await_counter("SANDPAPER.threads_wanted", CLIENTS)
+    threading.Thread(target=serve, daemon=True).start()
+    clients = [varnishd.ask("a.example") for _ in range(CLIENTS)]
+    varnishd.await_counter("MAIN.thread_queue_len", 1)
+    varnishd.await_counter("MAIN.threads_failed", 1)
+    return open_it
 
-    def test_they_are_made_later(self) -> None:
-        self.no_threads.unlink()
-        self.await_counter("MAIN.threads", CLIENTS)
-        self.answered()
+
+def test_more_requests_than_threads(
+        varnishd: Varnishd, open_origin: Callable[[], None]) -> None:
+    open_origin()
+    assert varnishd.counter("MAIN.threads") == THREADS
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_they_are_made_later(varnishd: Varnishd, no_threads: Path,
+                             open_origin: Callable[[], None]) -> None:
+    no_threads.unlink()
+    varnishd.await_counter("MAIN.threads", CLIENTS)
+    open_origin()

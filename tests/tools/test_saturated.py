@@ -8,104 +8,81 @@ import resource
 import socket
 import threading
 import time
-import unittest
 from pathlib import Path
 
-from preloaded import ROOT, TIMEOUT, Preloaded
+from common import TIMEOUT, port_of
+
+from varnishd import Varnishd, answered
 
 THREADS = 20
 WAITING = 200  # requests, more than there are threads
 WINDOW = 5.0  # seconds
 MOST = 0.01  # of one core, beyond what it takes when nothing waits
-BLOCK = 'vtc.barrier_sync("127.0.0.1:%d");'
 CLIENTS = 5  # for whom there is no descriptor
 EMFILE = "MAIN.sess_fail_emfile"
 PAUSE = 0.01  # seconds, of an acceptor, after ten tries at the latest
-VCL = """vcl 4.1;
+BLOCK = """vcl 4.1;
 import vtc;
 backend default none;
 sub vcl_recv {
-	%s
+	vtc.barrier_sync("127.0.0.1:%d");
 	return (synth(200));
 }
 """
 
 
-class Idle(Preloaded):
-    """A varnishd for which something waits that it can't serve now."""
-
-    def cpu_s(self) -> float:
-        """Return what the worker process has used so far."""
-        fields = Path(f"/proc/{self.worker()}/stat").read_text().rpartition(
-            ")")[2]
-        return sum(map(int, fields.split()[11:13])) / os.sysconf("SC_CLK_TCK")
-
-    def worker(self) -> int:
-        """Return the worker process, the manager's one child."""
-        pid = self.process.pid
-        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text())
-
-    def used(self) -> float:
-        """Return which part of a core it takes."""
-        before, start = self.cpu_s(), time.monotonic()
-        time.sleep(WINDOW)  # what is measured is what nothing takes
-        return (self.cpu_s() - before) / (time.monotonic() - start)
+def cpu_s(varnishd: Varnishd) -> float:
+    """Return what the worker process has used so far."""
+    fields = Path(f"/proc/{varnishd.worker()}/stat").read_text().rpartition(
+        ")")[2]
+    return sum(map(int, fields.split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
-@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
-class Saturated(Idle):
+def used(varnishd: Varnishd) -> float:
+    """Return which part of a core it takes."""
+    before, start = cpu_s(varnishd), time.monotonic()
+    time.sleep(WINDOW)  # what is measured is what nothing takes
+    return (cpu_s(varnishd) - before) / (time.monotonic() - start)
+
+
+def test_threads_that_block_wait_for_nothing(
+        varnishd: Varnishd, origin: socket.socket) -> None:
     """All threads block in VCL, and more want to."""
+    opened = threading.Event()
 
-    def setUp(self) -> None:
-        super().setUp()
-        self.barrier = self.enterContext(
-            socket.create_server(("127.0.0.1", 0), backlog=WAITING))
-        self.opened = threading.Event()
-        self.varnishd(
-            "", "-f", self.vcl(VCL % BLOCK % self.barrier.getsockname()[1]),
-            "-p", "thread_pools=1", "-p", f"thread_pool_min={THREADS}",
-            "-p", f"thread_pool_max={THREADS}", "-p", "sandpaper_cores=1",
-            "-p", "sandpaper_workers_per_core=4")
-
-    def serve(self) -> None:
+    def serve() -> None:
         """Be the barrier: once it is open, all may pass."""
         for _ in range(WAITING):
-            peer, _ = self.barrier.accept()
-            self.opened.wait(TIMEOUT)
+            peer, _ = origin.accept()
+            opened.wait(TIMEOUT)
             peer.close()
 
-    def test_it_waits_for_nothing(self) -> None:
-        idle = self.used()
-        threading.Thread(target=self.serve, daemon=True).start()
-        clients = [self.ask(f"{n % 10}.example") for n in range(WAITING)]
-        self.await_counter("SANDPAPER.waiting", WAITING // 2)
-        self.assertLess(self.used() - idle, MOST)
-        self.opened.set()
-        for client in clients:
-            self.assertEqual(self.status(client), 200)
-        self.assert_alive()
+    varnishd.start(
+        "thread_pools=1", f"thread_pool_min={THREADS}",
+        f"thread_pool_max={THREADS}", "sandpaper_cores=1",
+        "sandpaper_workers_per_core=4", vcl=BLOCK % port_of(origin))
+    idle = used(varnishd)
+    threading.Thread(target=serve, daemon=True).start()
+    clients = [varnishd.ask(f"{n % 10}.example") for n in range(WAITING)]
+    varnishd.await_counter("SANDPAPER.waiting", WAITING // 2)
+    assert used(varnishd) - idle < MOST
+    opened.set()
+    answered(clients)
+    varnishd.assert_alive()
 
 
-@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
-class NoDescriptors(Idle):
+def test_an_acceptor_without_descriptors_pauses(varnishd: Varnishd) -> None:
     """Connections wait to be accepted, and there is no descriptor."""
-
-    def test_it_pauses(self) -> None:
-        self.varnishd("", "-f", self.vcl(VCL % ""), "-p", "thread_pools=1")
-        free = resource.prlimit(self.worker(), resource.RLIMIT_NOFILE)
-        resource.prlimit(self.worker(), resource.RLIMIT_NOFILE, (3, free[1]))
-        clients = [self.ask("a.example") for _ in range(CLIENTS)]
-        self.await_counter(EMFILE, 20)
-        start, before = time.monotonic(), self.counter(EMFILE)
-        self.await_counter(EMFILE, before + 100)
-        tries = self.counter(EMFILE) - before
-        took = time.monotonic() - start
-        self.assertLessEqual(tries, took / PAUSE + 5)
-        resource.prlimit(self.worker(), resource.RLIMIT_NOFILE, free)
-        for client in clients:
-            self.assertEqual(self.status(client), 200)
-        self.assert_alive()
-
-
-if __name__ == "__main__":
-    unittest.main()
+    varnishd.start("thread_pools=1")
+    worker = varnishd.worker()
+    free = resource.prlimit(worker, resource.RLIMIT_NOFILE)
+    resource.prlimit(worker, resource.RLIMIT_NOFILE, (3, free[1]))
+    clients = [varnishd.ask("a.example") for _ in range(CLIENTS)]
+    varnishd.await_counter(EMFILE, 20)
+    start, before = time.monotonic(), varnishd.counter(EMFILE)
+    varnishd.await_counter(EMFILE, before + 100)
+    tries = varnishd.counter(EMFILE) - before
+    assert tries <= (time.monotonic() - start) / PAUSE + 5
+    resource.prlimit(worker, resource.RLIMIT_NOFILE, free)
+    answered(clients)
+    varnishd.assert_alive()

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
-import unittest
+import re
 from http.client import HTTPConnection
+from pathlib import Path
 from socket import SO_RCVBUF, SOL_SOCKET
+from typing import Any
 
-from preloaded import ROOT, TIMEOUT, Preloaded
+import client as http
+from common import TIMEOUT
+
+from varnishd import Varnishd, status
 
 LINK = 16_000_000  # bits/s
 PART = 300_000  # bytes: more than NIC_SHARE
@@ -30,81 +35,81 @@ sub vcl_synth {
 """
 
 
-@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
-class Sockets(Preloaded):
-    """Each question to the kernel is noted."""
-
-    def start(self, *options: str, **env: str) -> None:
-        """Start varnishd."""
-        self.calls = self.folder / "calls"
-        self.calls.touch()
-        part, large = self.folder / "part", self.folder / "large"
-        part.write_bytes(b"x" * PART)
-        large.write_bytes(b"x" * LARGE)
-        self.varnishd("sockets", "-f", self.vcl(VCL % (part, large)), *options,
-                      CALLS=str(self.calls), **env)
-        self.await_counter("SANDPAPER.slots", 2)  # from now on it is on
-
-    def slow(self, rwnd: int) -> str:
-        """Return what was asked until a reader on a busy link was slow."""
-        self.start("-p", f"sandpaper_nic_rate={LINK}",
-                   "-p", "sandpaper_new_hosts=tenant", RWND=str(rwnd))
-        for tenant in "ab":  # released whatever stands before the link
-            self.cli(f"debug.sandpaper.cost {tenant}.example 1000 0")
-        client = HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
-        client.connect()
-        client.sock.setsockopt(SOL_SOCKET, SO_RCVBUF, HOLDS)
-        for n in range(FILL):
-            client.request("GET", "/part",
-                           headers={"Host": "ab"[n % 2] + ".example"})
-            self.assertEqual(len(client.getresponse().read()), PART)
-        before = len(self.calls.read_text())
-        client.request("GET", "/large", headers={"Host": "a.example"})
-        self.addCleanup(client.close)
-        self.await_counter("SANDPAPER.lendings", 1)
-        self.assertGreater(self.counter("SANDPAPER.nic_backlog"), 0)
-        return self.calls.read_text()[before:]
-
-    def test_a_reader_that_holds_the_sender_up_is_slow(self) -> None:
-        # The second look tells, if meanwhile there was no room
-        self.assertRegex(self.slow(51), "^tw+t$")
-
-    def test_a_reader_that_does_so_half_of_the_time_is_not(self) -> None:
-        # Each look says so, until its time is over
-        self.assertGreater(self.slow(50).count("t"), 2)
-
-    def test_a_slow_reader_is_one_thread_more(self) -> None:
-        self.start("-p", "thread_pools=1", "-p", "thread_pool_min=5")
-        self.await_counter("SANDPAPER.threads_wanted", 1)
-        before = self.counter("SANDPAPER.threads_wanted")
-        client = self.connect()
-        client.setsockopt(SOL_SOCKET, SO_RCVBUF, HOLDS)
-        self.send(client, "a.example", "/large")
-        self.await_counter("SANDPAPER.slow_readers", 1)
-        self.await_counter("SANDPAPER.threads_wanted", before + 1)
-        self.assertEqual(self.counter("SANDPAPER.threads_wanted"), before + 1)
-
-    def test_a_body_that_is_there_is_read_with_the_slot(self) -> None:
-        self.start(LATE="1")
-        self.cli("debug.sandpaper.freeze")
-        client = self.connect()
-        client.sendall(b"POST / HTTP/1.1\r\nHost: a.example\r\n"
-                       b"Content-Length: 4\r\n\r\n")
-        self.cli("debug.sandpaper.wait 1")
-        client.sendall(b"Body")
-        self.cli("debug.sandpaper.thaw")
-        self.assertEqual(self.status(client), 200)
-        self.assertEqual(self.calls.read_text(), "hr")
-        self.assertEqual(self.counter("SANDPAPER.lendings"), 0)
-
-    def test_nothing_is_asked_for_a_request_without_a_body(self) -> None:
-        self.start()
-        client = self.connect()
-        for _ in range(10):
-            self.send(client, "a.example")
-            self.assertEqual(self.status(client), 200)
-        self.assertEqual(self.calls.read_text(), "")
+def start(varnishd: Varnishd, *params: str,
+          **env: Any) -> Path:  # noqa: ANN401
+    """Start varnishd; return the file with all questions to the kernel."""
+    calls, part, large = (varnishd.folder / name
+                          for name in ("calls", "part", "large"))
+    calls.touch()
+    part.write_bytes(b"x" * PART)
+    large.write_bytes(b"x" * LARGE)
+    varnishd.start(*params, vcl=VCL % (part, large), preload="sockets",
+                   CALLS=calls, **env)
+    varnishd.await_counter("SANDPAPER.slots", 2)  # from now on it is on
+    return calls
 
 
-if __name__ == "__main__":
-    unittest.main()
+def asked_of_slow(varnishd: Varnishd, rwnd: int) -> str:
+    """Return what was asked until a reader on a busy link was slow."""
+    calls = start(varnishd, f"sandpaper_nic_rate={LINK}",
+                  "sandpaper_new_hosts=tenant", RWND=rwnd)
+    for tenant in "ab":  # released whatever stands before the link
+        varnishd.cli(f"debug.sandpaper.cost {tenant}.example 1000 0")
+    client = HTTPConnection("127.0.0.1", varnishd.port, timeout=TIMEOUT)
+    varnishd.callback(client.close)
+    client.connect()
+    client.sock.setsockopt(SOL_SOCKET, SO_RCVBUF, HOLDS)
+    for n in range(FILL):
+        client.request("GET", "/part",
+                       headers={"Host": "ab"[n % 2] + ".example"})
+        assert len(client.getresponse().read()) == PART
+    before = len(calls.read_text())
+    client.request("GET", "/large", headers={"Host": "a.example"})
+    varnishd.await_counter("SANDPAPER.lendings", 1)
+    assert varnishd.counter("SANDPAPER.nic_backlog") > 0
+    return calls.read_text()[before:]
+
+
+def test_a_reader_that_holds_the_sender_up_is_slow(varnishd: Varnishd) -> None:
+    # The second look tells, if meanwhile there was no room
+    assert re.fullmatch("tw+t", asked_of_slow(varnishd, 51))
+
+
+def test_a_reader_that_does_so_half_of_the_time_is_not(
+        varnishd: Varnishd) -> None:
+    # Each look says so, until its time is over
+    assert asked_of_slow(varnishd, 50).count("t") > 2
+
+
+def test_a_slow_reader_is_one_thread_more(varnishd: Varnishd) -> None:
+    start(varnishd, "thread_pools=1", "thread_pool_min=5")
+    varnishd.await_counter("SANDPAPER.threads_wanted", 1)
+    before = varnishd.counter("SANDPAPER.threads_wanted")
+    varnishd.connect(HOLDS).sendall(http.get("a.example", "/large"))
+    varnishd.await_counter("SANDPAPER.slow_readers", 1)
+    varnishd.await_counter("SANDPAPER.threads_wanted", before + 1)
+    assert varnishd.counter("SANDPAPER.threads_wanted") == before + 1
+
+
+def test_a_body_that_is_there_is_read_with_the_slot(
+        varnishd: Varnishd) -> None:
+    calls = start(varnishd, LATE=1)
+    varnishd.cli("debug.sandpaper.freeze")
+    client = varnishd.connect()
+    client.sendall(b"POST / HTTP/1.1\r\nHost: a.example\r\n"
+                   b"Content-Length: 4\r\n\r\n")
+    varnishd.cli("debug.sandpaper.wait 1")
+    client.sendall(b"Body")
+    varnishd.cli("debug.sandpaper.thaw")
+    assert status(client) == 200
+    assert calls.read_text() == "hr"
+    assert varnishd.counter("SANDPAPER.lendings") == 0
+
+
+def test_nothing_is_asked_for_a_request_without_a_body(
+        varnishd: Varnishd) -> None:
+    calls = start(varnishd)
+    client = varnishd.connect()
+    for _ in range(10):
+        assert varnishd.get("a.example", client=client) == 200
+    assert calls.read_text() == ""

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import json
 import time
-import unittest
-from typing import Any
 
-from preloaded import HELLO, PREFACE, ROOT, TIMEOUT, Preloaded
+import client as http
+from common import until
+
+from varnishd import Varnishd, answered, status
 
 SESSIONS = 7
 TENANTS_MAX = 10
@@ -25,102 +25,78 @@ sub vcl_synth {
 """
 
 
-@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
-class Told(Preloaded):
-    """A varnishd that does little."""
-
-    def status_now(self) -> dict[str, Any]:
-        """Return what sandpaper.list says before its tenants."""
-        said: dict[str, Any] = json.loads(self.cli("sandpaper.list -j"))[3]
-        return said
-
-    def test_a_session_of_http2_has_a_thread(self) -> None:
-        self.varnishd(
-            "", "-f", self.vcl(HELLO), "-p", "feature=+http2",
-            "-p", "thread_pools=1", "-p", "thread_pool_min=5",
-            "-p", "sandpaper_cores=1", "-p", "sandpaper_workers_per_core=10")
-        self.await_counter("SANDPAPER.threads_wanted", 1)
-        before = self.counter("SANDPAPER.threads_wanted")
-        for _ in range(SESSIONS):
-            self.connect().sendall(PREFACE)
-        self.await_counter("SANDPAPER.threads_wanted", before + SESSIONS)
-
-    def test_more_tenants_than_there_may_be(self) -> None:
-        self.varnishd("", "-f", self.vcl(HELLO),
-                      "-p", "sandpaper_new_hosts=tenant",
-                      "-p", f"sandpaper_tenants_max={TENANTS_MAX}")
-        self.assertEqual(self.status_now()["overflows"], 0)
-        waits = [self.connect() for _ in range(HOSTS)]
-        self.cli("debug.sandpaper.freeze")
-        for n, client in enumerate(waits):
-            self.send(client, f"host{n}.example")
-        self.cli("debug.sandpaper.wait", str(HOSTS))
-        self.assertGreaterEqual(self.status_now()["overflows"],
-                                HOSTS - TENANTS_MAX)
-        self.cli("debug.sandpaper.thaw")
-        for client in waits:
-            self.assertEqual(self.status(client), 200)
-
-    def test_how_long_the_link_was_closed(self) -> None:
-        body = self.folder / "body"
-        body.write_bytes(b"x" * SIZE)
-        self.varnishd("", "-f", self.vcl(LARGE % body),
-                      "-p", "sandpaper_new_hosts=tenant",
-                      "-p", f"sandpaper_nic_rate={8 * SIZE}")
-        self.assertEqual(self.status_now()["nic_held_s"], 0)
-        # Two tenants: for one alone nothing is held
-        for host in ("a.example", "b.example", "a.example", "b.example"):
-            self.assertEqual(self.status(self.ask(host)), 200)
-        end = time.monotonic() + TIMEOUT
-        while self.status_now()["nic_held_s"] < 0.5:
-            self.assertLess(time.monotonic(), end)
-
-    def test_only_what_happened_to_hosts_is_logged(self) -> None:
-        # Each look of the keeper, 0.1 s apart, could log what became of Hosts
-        self.varnishd("", "-f", self.vcl(HELLO), "-p", "vsl_mask=+Debug")
-        self.assertEqual(self.status(self.ask("a.example")), 200)
-        self.await_counter("SANDPAPER.threads_wanted", 1)
-        self.assertEqual([line for line in self.log(
-            "-i", "Debug", "-g", "raw") if "Sandpaper: Host" in line], [])
-
-    def test_an_idle_link_teaches_nothing(self) -> None:
-        self.varnishd("", "-f", self.vcl(HELLO))
-        self.assertEqual(self.status(self.ask("a.example")), 200)
-        self.await_counter("SANDPAPER.threads_wanted", 1)
-        self.assertEqual(self.counter("SANDPAPER.nic_learned"), 0)
-
-    def test_nobody_waits_too_long_without_a_limit(self) -> None:
-        self.varnishd("", "-f", self.vcl(HELLO),
-                      "-p", "sandpaper_queue_timeout=0")
-        self.cli("debug.sandpaper.freeze")
-        client = self.ask("a.example")
-        # The keeper has looked twice
-        self.await_counter("SANDPAPER.oldest_wait_ms", 200)
-        self.cli("debug.sandpaper.thaw")
-        self.assertEqual(self.status(client), 200)
-
-    def test_a_request_starts_with_its_first_byte(self) -> None:
-        self.varnishd("", "-f", self.vcl(HELLO))
-        client = self.connect()
-        client.sendall(b"GET / HTTP/1.1\r\n")
-        self.await_counter("SANDPAPER.lingering", 1)
-        seen = time.time()
-        client.sendall(b"Host: a.example\r\n\r\n")
-        self.assertEqual(self.status(client), 200)
-        self.served(1)
-        start = next(line for line in self.log("-i", "Timestamp", "-g", "raw")
-                     if "Start:" in line)
-        self.assertLess(float(start.split("Start: ")[1].split()[0]), seen)
-
-    def test_a_request_that_took_no_time_was_measured(self) -> None:
-        self.varnishd("cpu_clocks", "-f", self.vcl(HELLO),
-                      "-p", "sandpaper_sample=1",
-                      "-p", "sandpaper_counter=thread-clock", CPU_STEP_NS="0")
-        self.assertEqual(self.status(self.ask("a.example")), 200)
-        said = self.served(1)
-        self.assertEqual(len(said), 1)
-        self.assertTrue(said[0].endswith(" m"), said)
+def test_a_session_of_http2_has_a_thread(varnishd: Varnishd) -> None:
+    varnishd.start("feature=+http2", "thread_pools=1", "thread_pool_min=5",
+                   "sandpaper_cores=1", "sandpaper_workers_per_core=10")
+    varnishd.await_counter("SANDPAPER.threads_wanted", 1)
+    before = varnishd.counter("SANDPAPER.threads_wanted")
+    for _ in range(SESSIONS):
+        varnishd.connect().sendall(http.PREFACE + http.frame(http.SETTINGS))
+    varnishd.await_counter("SANDPAPER.threads_wanted", before + SESSIONS)
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_more_tenants_than_there_may_be(varnishd: Varnishd) -> None:
+    varnishd.start("sandpaper_new_hosts=tenant",
+                   f"sandpaper_tenants_max={TENANTS_MAX}")
+    assert varnishd.state()["overflows"] == 0
+    varnishd.cli("debug.sandpaper.freeze")
+    waiting = [varnishd.ask(f"host{n}.example") for n in range(HOSTS)]
+    varnishd.cli("debug.sandpaper.wait", str(HOSTS))
+    assert varnishd.state()["overflows"] >= HOSTS - TENANTS_MAX
+    varnishd.cli("debug.sandpaper.thaw")
+    answered(waiting)
+
+
+def test_how_long_the_link_was_closed(varnishd: Varnishd) -> None:
+    body = varnishd.folder / "body"
+    body.write_bytes(b"x" * SIZE)
+    varnishd.start("sandpaper_new_hosts=tenant",
+                   f"sandpaper_nic_rate={8 * SIZE}", vcl=LARGE % body)
+    assert varnishd.state()["nic_held_s"] == 0
+    # Two tenants: for one alone nothing is held
+    for host in ("a.example", "b.example", "a.example", "b.example"):
+        assert varnishd.get(host) == 200
+    until(lambda: varnishd.state()["nic_held_s"] >= 0.5)
+
+
+def test_a_short_run_logs_no_host_and_learns_no_rate(
+        varnishd: Varnishd) -> None:
+    # Each look of the keeper, 0.1 s apart, could log what became of Hosts
+    varnishd.start("vsl_mask=+Debug")
+    assert varnishd.get("a.example") == 200
+    varnishd.await_counter("SANDPAPER.threads_wanted", 1)
+    assert not any("Sandpaper: Host" in line
+                   for line in varnishd.log("-i", "Debug"))
+    assert varnishd.counter("SANDPAPER.nic_learned") == 0
+
+
+def test_nobody_waits_too_long_without_a_limit(varnishd: Varnishd) -> None:
+    varnishd.start("sandpaper_queue_timeout=0")
+    varnishd.cli("debug.sandpaper.freeze")
+    client = varnishd.ask("a.example")
+    # The keeper has looked twice
+    varnishd.await_counter("SANDPAPER.oldest_wait_ms", 200)
+    varnishd.cli("debug.sandpaper.thaw")
+    assert status(client) == 200
+
+
+def test_a_request_starts_with_its_first_byte(varnishd: Varnishd) -> None:
+    varnishd.start()
+    client = varnishd.connect()
+    client.sendall(b"GET / HTTP/1.1\r\n")
+    varnishd.await_counter("SANDPAPER.lingering", 1)
+    seen = time.time()
+    client.sendall(b"Host: a.example\r\n\r\n")
+    assert status(client) == 200
+    varnishd.served(1)
+    start = next(line for line in varnishd.log("-i", "Timestamp")
+                 if "Start:" in line)
+    assert float(start.split("Start: ")[1].split()[0]) < seen
+
+
+def test_a_request_that_took_no_time_was_measured(varnishd: Varnishd) -> None:
+    varnishd.start("sandpaper_sample=1", "sandpaper_counter=thread-clock",
+                   preload="cpu_clocks", CPU_STEP_NS=0)
+    assert varnishd.get("a.example") == 200
+    record, = varnishd.served(1)
+    assert record.endswith(" m")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A tenant whose requests turn from the link to the CPU pays for them."""
+"""A tenant whose requests turn from the link to the CPU pays for them.
+
+Tenant a.example was bound by the link, b.example never was.
+"""
 
 from __future__ import annotations
 
-import unittest
-
-from preloaded import ROOT, Preloaded
+from varnishd import Varnishd, answered
 
 LARGE = 50_000  # bytes: 4 ms
 DEAR = 10  # requests of each tenant
@@ -30,37 +31,28 @@ sub vcl_synth {
     "x" * LARGE)
 
 
-@unittest.skipUnless(ROOT, "VARNISH_ROOT is not set")
-class Turns(Preloaded):
-    """Tenant a.example was bound by the link, b.example never was."""
-
-    def test_what_it_does_not_use_most_is_not_free(self) -> None:
-        self.varnishd(
-            "", "-f", self.vcl(VCL), "-p", "sandpaper_nic_rate=100M",
-            "-p", "sandpaper_cores=1", "-p", "sandpaper_workers_per_core=1",
-            "-p", "workspace_client=1m", "-p", "sandpaper_new_hosts=tenant")
-        for _ in range(20):
-            self.assertEqual(self.status(self.ask("a.example", "/large")), 200)
-        self.assertEqual(self.tenant("a.example")["dominant"], "net")
-        before = self.tenant("a.example")["cpu_s"]
-        self.await_counter("SANDPAPER.nic_backlog", 0, 0)
-        self.cli("debug.sandpaper.freeze")
-        waiting = []
-        for n in range(2 * DEAR):
-            waiting.append(self.ask("ab"[n % 2] + ".example", "/dear"))
-            self.cli(f"debug.sandpaper.wait {n + 1}")
-        self.cli("debug.sandpaper.thaw")
-        for client in waiting:
-            self.assertEqual(self.status(client), 200)
-        each = (self.tenant("a.example")["cpu_s"] - before) / DEAR
-        served = [line.split()[3][0] for line in self.served(
-            self.counter("SANDPAPER.enqueued"))][-2 * DEAR:]
-        self.assertEqual(sorted(served), ["a"] * DEAR + ["b"] * DEAR)
-        ahead = max(served[:n].count("a") - served[:n].count("b")
-                    for n in range(2 * DEAR))
-        self.assertLessEqual(ahead, FREE / each + 2, served)
-        self.assert_alive()
-
-
-if __name__ == "__main__":
-    unittest.main()
+def test_what_it_does_not_use_most_is_not_free(varnishd: Varnishd) -> None:
+    varnishd.start(
+        "sandpaper_nic_rate=100M", "sandpaper_cores=1",
+        "sandpaper_workers_per_core=1", "workspace_client=1m",
+        "sandpaper_new_hosts=tenant", vcl=VCL)
+    for _ in range(20):
+        assert varnishd.get("a.example", "/large") == 200
+    assert varnishd.tenant("a.example")["dominant"] == "net"
+    before = varnishd.tenant("a.example")["cpu_s"]
+    varnishd.await_counter("SANDPAPER.nic_backlog", 0, 0)
+    varnishd.cli("debug.sandpaper.freeze")
+    waiting = []
+    for n in range(2 * DEAR):
+        waiting.append(varnishd.ask("ab"[n % 2] + ".example", "/dear"))
+        varnishd.cli(f"debug.sandpaper.wait {n + 1}")
+    varnishd.cli("debug.sandpaper.thaw")
+    answered(waiting)
+    each = (varnishd.tenant("a.example")["cpu_s"] - before) / DEAR
+    served = [line.split()[3][0] for line in varnishd.served(
+        varnishd.counter("SANDPAPER.enqueued"))][-2 * DEAR:]
+    assert sorted(served) == ["a"] * DEAR + ["b"] * DEAR
+    ahead = max(served[:n].count("a") - served[:n].count("b")
+                for n in range(2 * DEAR))
+    assert ahead <= FREE / each + 2
+    varnishd.assert_alive()

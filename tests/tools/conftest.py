@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Fixtures: a folder, an origin, and a varnishd that ends with the test."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TOP / f) for f in ("tools", "bench", "tests/clients")]
+
+from common import ROOT, TIMEOUT  # noqa: E402
+
+from varnishd import Varnishd  # noqa: E402
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder whose path is short, as sockets need it."""
+    with tempfile.TemporaryDirectory(prefix="test.") as name:
+        yield Path(name)
+
+
+@pytest.fixture(scope="session")
+def preloads() -> Iterator[Path]:
+    """A folder for the libraries that tests preload: each is built once."""
+    with tempfile.TemporaryDirectory(prefix="preload.") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def origin() -> Iterator[socket.socket]:
+    """A socket that listens: the test is the origin."""
+    with socket.create_server(("127.0.0.1", 0), backlog=200) as server:
+        server.settimeout(TIMEOUT)
+        yield server
+
+
+@pytest.fixture
+def varnishd(folder: Path, preloads: Path) -> Iterator[Varnishd]:
+    """A varnishd that the test starts."""
+    if not ROOT:
+        pytest.skip("VARNISH_ROOT is not set")
+    with Varnishd(folder, preloads) as made:
+        yield made

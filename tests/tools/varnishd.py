@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A varnishd on loopback, what it says, and its clients.
+
+A source of this folder can be preloaded into it: things go wrong then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import resource
+import socket
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import client as http
+import pytest
+from common import ROOT, TIMEOUT, free_port, ran, until
+
+HERE = Path(__file__).resolve().parent
+HELLO = """vcl 4.1;
+backend none none;
+sub vcl_recv { return (synth(200)); }
+"""
+
+
+class Varnishd(contextlib.ExitStack):
+    """All that was opened or started ends with it."""
+
+    def __init__(self, folder: Path, preloads: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        self.preloads = preloads
+        self.port = free_port()
+        # For sources that say when, and wait until they are told
+        self.now, self.go = folder / "now", folder / "go"
+        os.mkfifo(self.now)
+        os.mkfifo(self.go)
+
+    # Start
+
+    def start(self, *params: str, vcl: str = HELLO, preload: str = "",
+              arguments: Sequence[str] = (), **env: object) -> Self:
+        """Start it with parameters (`name=value`); return when it answers."""
+        if preload:
+            env["LD_PRELOAD"] = self.shim(preload)
+        if vcl:
+            file = self.folder / "vcl"
+            file.write_text(vcl)
+            arguments = ["-f", str(file), *arguments]
+        self.process = subprocess.Popen(
+            [f"{ROOT}/sbin/varnishd", "-F", "-j", "none",
+             "-n", f"{self.folder}/n", "-a", f"127.0.0.1:{self.port}",
+             *(word for p in params for word in ("-p", p)), *arguments],
+            env=os.environ | {k: str(v) for k, v in env.items()},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+        self.callback(self.end)
+        until(self.answers, "varnishd does not start")
+        return self
+
+    def shim(self, name: str) -> Path:
+        """Return the library of a source of this folder."""
+        library = self.preloads / f"{name}.so"
+        if not library.exists():
+            ran("gcc", "-shared", "-fPIC", "-O", "-o", library,
+                HERE / f"{name}.c")
+        return library
+
+    def answers(self) -> bool:
+        """Is there a varnishd?  Varnishadm waits for no more than a part."""
+        assert self.process.poll() is None, "varnishd has ended"
+        return self.program("varnishadm", "-t", str(TIMEOUT), "ping",
+                            status=None).returncode == 0
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+    def worker(self) -> int:
+        """Return the worker process, the manager's one child."""
+        pid = self.process.pid
+        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text())
+
+    # What it says
+
+    def program(self, name: str, *arguments: str, status: int | None = 0
+                ) -> subprocess.CompletedProcess[str]:
+        """Run varnishadm or one like it for this varnishd."""
+        return ran(f"{ROOT}/bin/{name}", "-n", f"{self.folder}/n",
+                   *arguments, status=status)
+
+    def cli(self, *command: str) -> str:
+        """Return what varnishd says to a command."""
+        return self.program("varnishadm", "-t", str(TIMEOUT), *command).stdout
+
+    def state(self) -> dict[str, Any]:
+        """Return what sandpaper.list says."""
+        said: dict[str, Any] = json.loads(self.cli("sandpaper.list -j"))[3]
+        return said
+
+    def tenant(self, name: str) -> dict[str, Any]:
+        """Return what sandpaper.list says about a tenant."""
+        return next(t for t in self.state()["list"] if t["tenant"] == name)
+
+    def counter(self, name: str) -> int:
+        """Return a counter, or the sum of those that match; 0 if none."""
+        said = self.program("varnishstat", "-1", "-f", name, status=None)
+        return sum(int(line.split()[1]) for line in said.stdout.splitlines())
+
+    def await_counter(self, name: str, least: int,
+                      most: float = float("inf")) -> None:
+        """Return when a counter is within bounds."""
+        until(lambda: least <= self.counter(name) <= most,
+              f"{name} is not {least} to {most}")
+
+    def log(self, *options: str) -> list[str]:
+        """Return the lines of the log so far."""
+        return self.program("varnishlog", "-d", "-g", "raw",
+                            *options).stdout.splitlines()
+
+    def served(self, least: int) -> list[str]:
+        """Return the Sandpaper records of the log, once there are so many.
+
+        A client may have its answer before the log has the request.
+        """
+        until(lambda: len(self.log("-i", "Sandpaper")) >= least,
+              f"there are no {least} records")
+        return self.log("-i", "Sandpaper")
+
+    def assert_alive(self) -> None:
+        """Nothing waits or runs any more, and the child is the first one."""
+        for name in ("waiting", "running", "lent"):
+            self.await_counter(f"SANDPAPER.{name}", 0, 0)
+        for name, value in (("start", 1), ("panic", 0), ("died", 0)):
+            assert self.counter(f"MGT.child_{name}") == value, name
+
+    # Clients
+
+    def connect(self, holds: int = 0) -> socket.socket:
+        """Return a connection; its socket holds so many bytes, if set."""
+        client = self.enter_context(
+            http.connect("127.0.0.1", self.port, holds))
+        client.settimeout(TIMEOUT)
+        return client
+
+    def ask(self, host: str, url: str = "/") -> socket.socket:
+        """Return a connection on which a request was sent."""
+        client = self.connect()
+        client.sendall(http.get(host, url))
+        return client
+
+    def get(self, host: str, url: str = "/",
+            client: socket.socket | None = None) -> int:
+        """Return the status of a request, on a connection of its own or not."""
+        client = client or self.connect()
+        client.sendall(http.get(host, url))
+        return status(client)
+
+    def session(self) -> socket.socket:
+        """Return a connection whose HTTP/2 session has a thread."""
+        client = self.connect()
+        client.sendall(http.PREFACE + http.frame(http.SETTINGS) + PING)
+        await_frame(client, http.PING)
+        return client
+
+
+PING = http.frame(http.PING, bytes(8))
+
+
+def await_frame(client: socket.socket, wanted: int) -> None:
+    """Read up to the end of a frame of this type."""
+    assert any(kind == wanted for kind, _, _ in http.frames(client))
+
+
+def status(client: socket.socket) -> int:
+    """Read an answer, which has a length; return its status."""
+    got = b""
+    while b"\r\n\r\n" not in got:
+        got += received(client)
+    head, _, body = got.partition(b"\r\n\r\n")
+    length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
+    assert length is not None
+    while len(body) < int(length[1]):
+        body += received(client)
+    return int(head.split()[1])
+
+
+def received(client: socket.socket) -> bytes:
+    """Return what comes next, which is not the end."""
+    got = client.recv(65536)
+    assert got
+    return got
+
+
+def answered(clients: Iterable[socket.socket]) -> None:
+    """All of them get an answer, and it is good."""
+    for client in clients:
+        assert status(client) == 200
+
+
+def respond(peer: socket.socket, body: bytes = b"") -> None:
+    """Be the origin: answer one request, and close."""
+    with peer:
+        peer.recv(4096)
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n"
+                     b"Connection: close\r\n\r\n%b" % (len(body), body))
+
+
+def allow_descriptors(many: int) -> None:
+    """Let this process, and a varnishd that it starts, have so many."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < many:
+        pytest.skip(f"not applicable: at most {hard} descriptors")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
