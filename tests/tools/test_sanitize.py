@@ -3,14 +3,9 @@
 
 from __future__ import annotations
 
-import sys
-import tempfile
-import unittest
 from pathlib import Path
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-
+import pytest
 import sanitize
 import witness
 
@@ -70,109 +65,110 @@ UNDEFINED = (
 
 
 def race(first: str, caller: str = "main a.c:1") -> sanitize.Report:
-    reports = sanitize.parse(RACE.format(first=first, caller=caller))
-    assert len(reports) == 1
-    return reports[0]
+    report, = sanitize.parse(RACE.format(first=first, caller=caller))
+    return report
 
 
-class Reports(unittest.TestCase):
-    def test_what_a_system_call_reads_is_its_callers(self) -> None:
-        """SPD_Writev stands in place of writev(2), whose data is Varnish's."""
-        send = "spd_send sandpaper/varnishd/hook_write.c:1"
-        flush = ("SPD_Writev sandpaper/varnishd/hook_write.c:2 (varnishd+0x1)\n"
-                 "    #3 V1L_Flush http1/cache_http1_line.c:3")
-        report = race(send, flush)
-        self.assertFalse(report.ours)
-        self.assertEqual(report.title, "data race: V1L_Flush / beta")
-        itself = sanitize.parse(
-            RACE.format(first=send, caller=flush).replace(
-                "    #0 memcpy ../libsanitizer/sanitizer_common.inc:887 "
-                "(libtsan.so.2+0x5)\n", ""))
-        self.assertTrue(itself[0].ours)
-        self.assertTrue(race(flush.replace("SPD_Writev", "spd_take")).ours)
+def test_what_a_system_call_reads_is_its_callers() -> None:
+    """SPD_Writev stands in place of writev(2), whose data is Varnish's."""
+    send = "spd_send sandpaper/varnishd/hook_write.c:1"
+    flush = ("SPD_Writev sandpaper/varnishd/hook_write.c:2 (varnishd+0x1)\n"
+             "    #3 V1L_Flush http1/cache_http1_line.c:3")
+    report = race(send, flush)
+    assert not report.ours
+    assert report.title == "data race: V1L_Flush / beta"
+    itself = sanitize.parse(
+        RACE.format(first=send, caller=flush).replace(
+            "    #0 memcpy ../libsanitizer/sanitizer_common.inc:887 "
+            "(libtsan.so.2+0x5)\n", ""))
+    assert itself[0].ours
+    assert race(flush.replace("SPD_Writev", "spd_take")).ours
 
-    def stock(self, text: str) -> sanitize.Stock:
-        with tempfile.NamedTemporaryFile("w", suffix=".txt") as f:
-            f.write(text)
-            f.flush()
-            return sanitize.Stock(Path(f.name))
 
-    def test_a_race_of_varnish(self) -> None:
-        r = race(ALPHA)
-        self.assertFalse(r.ours, "what made a thread, or slept, is no part")
-        self.assertEqual(r.title, "data race: alpha / beta")
+def stock(folder: Path, text: str) -> sanitize.Stock:
+    file = folder / "stock.txt"
+    file.write_text(text)
+    return sanitize.Stock(file)
 
-    def test_a_race_of_ours(self) -> None:
-        r = race(OURS)
-        self.assertTrue(r.ours)
-        listed = self.stock(f"{r.title}\tno excuse\n")
-        self.assertFalse(listed.knows(r))
 
-    def test_a_caller_of_ours(self) -> None:
-        r = race(ALPHA, caller=OURS)
-        self.assertTrue(r.ours)
-        self.assertFalse(self.stock("").knows(r))
-        self.assertFalse(self.stock("data race: alpha / gamma\ty\n").knows(r))
-        self.assertTrue(self.stock("data race: alpha / beta\ty\n").knows(r))
+def test_a_race_of_varnish() -> None:
+    r = race(ALPHA)
+    assert not r.ours, "what made a thread, or slept, is no part"
+    assert r.title == "data race: alpha / beta"
 
-    def test_a_line_without_reason(self) -> None:
-        with self.assertRaises(SystemExit):
-            self.stock("data race: alpha / beta\n")
 
-    def test_use_after_free(self) -> None:
-        (r,) = sanitize.parse(USE_AFTER_FREE)
-        self.assertTrue(r.ours)
-        self.assertEqual(r.title,
-                         "heap-use-after-free: REL_Cancel / Req_Release")
+def test_a_race_of_ours(folder: Path) -> None:
+    r = race(OURS)
+    assert r.ours
+    assert not stock(folder, f"{r.title}\tno excuse\n").knows(r)
 
-    def test_each_leak_is_a_report(self) -> None:
-        ours, stock = sanitize.parse(LEAKS)
-        self.assertEqual(ours.title, "Direct leak: SPD_MapOf")
-        self.assertTrue(ours.ours)
-        self.assertEqual(stock.title, "Indirect leak: VSB_new")
-        self.assertFalse(stock.ours)
 
-    def test_undefined_behaviour(self) -> None:
-        (r,) = sanitize.parse(UNDEFINED)
-        self.assertTrue(r.ours)
-        self.assertEqual(r.title, "shift exponent N is negative: NIC_Release")
+def test_a_caller_of_ours(folder: Path) -> None:
+    r = race(ALPHA, caller=OURS)
+    assert r.ours
+    assert not stock(folder, "").knows(r)
+    assert not stock(folder, "data race: alpha / gamma\ty\n").knows(r)
+    assert stock(folder, "data race: alpha / beta\ty\n").knows(r)
+
+
+def test_a_line_without_reason(folder: Path) -> None:
+    with pytest.raises(SystemExit):
+        stock(folder, "data race: alpha / beta\n")
+
+
+def test_use_after_free() -> None:
+    (r,) = sanitize.parse(USE_AFTER_FREE)
+    assert r.ours
+    assert r.title == "heap-use-after-free: REL_Cancel / Req_Release"
+
+
+def test_each_leak_is_a_report() -> None:
+    ours, stock = sanitize.parse(LEAKS)
+    assert ours.title == "Direct leak: SPD_MapOf"
+    assert ours.ours
+    assert stock.title == "Indirect leak: VSB_new"
+    assert not stock.ours
+
+
+def test_undefined_behaviour() -> None:
+    (r,) = sanitize.parse(UNDEFINED)
+    assert r.ours
+    assert r.title == "shift exponent N is negative: NIC_Release"
 
 
 def record(path: str) -> str:
     return f"**** v1    vsl|          0 Witness         -  {path}\n"
 
 
-class Witness(unittest.TestCase):
-    def test_edges(self) -> None:
-        found = witness.edges([
-            record("lck_sess,a,1 lck_objhdr,b,2 lck_sandpaper,c,3"),
-            record("lck_wstat?,t,9 lck_sandpaper,c,4"),
-            "**** v1    vsl|          0 Debug           -  sess,a,1 x,b,2\n",
-            record("Unlock sess @ x <y>")])
-        self.assertEqual(found, {
-            ("sess", "objhdr"): {"b:2"}, ("sess", "sandpaper"): {"c:3"},
-            ("objhdr", "sandpaper"): {"c:3"}})
-
-    def test_a_record_cut_short(self) -> None:
-        with self.assertRaises(ValueError):
-            witness.edges([record("sess,a,1 objhdr,b")])
-
-    def test_cycle(self) -> None:
-        self.assertEqual(witness.cycle([("a", "b"), ("b", "c"), ("a", "c"),
-                                        ("c", "c")]), [])
-        self.assertEqual(witness.cycle([("a", "b"), ("b", "c"), ("c", "b")]),
-                         ["b", "c", "b"])
-
-    def test_a_leaf(self) -> None:
-        says, wrong = witness.verdict({("sess", "sandpaper"): {"f:1"}})
-        self.assertEqual((says, wrong), (["sess -> sandpaper: f:1"], []))
-        _, wrong = witness.verdict({("sess", "sandpaper"): {"f:1"},
-                                    ("sandpaper", "pool"): {"g:2"}})
-        self.assertEqual(wrong, ["sandpaper is held while pool is taken: g:2"])
-
-    def test_a_silent_witness(self) -> None:
-        self.assertEqual(len(witness.verdict({})[1]), 1)
+def test_edges() -> None:
+    found = witness.edges([
+        record("lck_sess,a,1 lck_objhdr,b,2 lck_sandpaper,c,3"),
+        record("lck_wstat?,t,9 lck_sandpaper,c,4"),
+        "**** v1    vsl|          0 Debug           -  sess,a,1 x,b,2\n",
+        record("Unlock sess @ x <y>")])
+    assert found == {
+        ("sess", "objhdr"): {"b:2"}, ("sess", "sandpaper"): {"c:3"},
+        ("objhdr", "sandpaper"): {"c:3"}}
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_a_record_cut_short() -> None:
+    with pytest.raises(ValueError):
+        witness.edges([record("sess,a,1 objhdr,b")])
+
+
+def test_cycle() -> None:
+    assert not witness.cycle([("a", "b"), ("b", "c"), ("a", "c"), ("c", "c")])
+    assert witness.cycle([("a", "b"), ("b", "c"), ("c", "b")]) == [
+        "b", "c", "b"]
+
+
+def test_a_leaf() -> None:
+    says, wrong = witness.verdict({("sess", "sandpaper"): {"f:1"}})
+    assert (says, wrong) == (["sess -> sandpaper: f:1"], [])
+    _, wrong = witness.verdict({("sess", "sandpaper"): {"f:1"},
+                                ("sandpaper", "pool"): {"g:2"}})
+    assert wrong == ["sandpaper is held while pool is taken: g:2"]
+
+
+def test_a_silent_witness() -> None:
+    assert len(witness.verdict({})[1]) == 1
