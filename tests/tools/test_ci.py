@@ -9,8 +9,10 @@ import runpy
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
 from common import TOOLS, TOP, ran, write
 
 # A `make` that says what a test wants it to say
@@ -21,7 +23,8 @@ for last; do :; done
 cat "$SAYS/$last" 2>/dev/null || { echo "no $last"; exit 2; }
 """
 CHECK = "9 passed, 0 failed, 0 skipped"
-REST = {"check-upstream": "5 passed, 0 failed", "fuzz": "2 passed, 0 failed"}
+REST: dict[str, Any] = {"check-upstream": "5 passed, 0 failed",
+                        "fuzz": "2 passed, 0 failed"}
 
 
 # tools/count-tests knows how many tests there were
@@ -172,7 +175,7 @@ def test_a_source_that_is_handed_over(folder: Path) -> None:
 
 def test_no_source_of_another_series(folder: Path) -> None:
     absent = "NOT TESTED: series 9.0, the mirror has no source"
-    says = {"demo": "a table", "check": CHECK, **REST}
+    says: dict[str, Any] = {"demo": "a table", "check": CHECK, **REST}
     said = run_ci(folder / "without", **says)
     assert said[-2:] == [absent, "17 passed, 0 failed"]
     said = run_ci(folder / "with", source="there is one", **says)
