@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Fixtures: a folder, an origin, and a varnishd that ends with the test."""
+"""Fixtures: a folder, an origin, a varnishd and a repository. All of them end
+with the test."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TOP / f) for f in ("tools", "bench", "tests/clients")]
 
 from common import ROOT, TIMEOUT  # noqa: E402
+from repository import Repository  # noqa: E402
 
 from varnishd import Varnishd  # noqa: E402
 
@@ -48,3 +50,11 @@ def varnishd(folder: Path, preloads: Path) -> Iterator[Varnishd]:
         pytest.skip("VARNISH_ROOT is not set")
     with Varnishd(folder, preloads) as made:
         yield made
+
+
+@pytest.fixture
+def repo(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """A repository whose tools have a folder for temporary files."""
+    made = Repository(folder)
+    monkeypatch.setenv("TMPDIR", str(made.temporary))
+    return made

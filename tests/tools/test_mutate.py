@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import tempfile
-import unittest
 from pathlib import Path
 
-TOP = Path(__file__).resolve().parents[2]
+import common
+import pytest
+from common import TOP, ran
+
 PYTHON = "/usr/bin/python3"     # has Debian's python3-clang
 TIMEOUT = 120  # seconds
 VARNISH = Path(os.environ.get(
@@ -175,148 +175,138 @@ INLINE = "src/perfctr/tiny.h:tiny_twice\t* to /\t0\treturn (a * 2);"
 
 
 def has_clang() -> bool:
-    return shutil.which("ccache") is not None and subprocess.run(
-        [PYTHON, "-c", "import clang.cindex"], capture_output=True,
-        check=False).returncode == 0
+    return shutil.which("ccache") is not None and ran(
+        PYTHON, "-c", "import clang.cindex", status=None).returncode == 0
 
 
-@unittest.skipUnless(has_clang(), "no ccache, or no python3-clang: "
-                     "tools/install-deps 7.7 mutate")
-class Mutate(unittest.TestCase):
-    def setUp(self) -> None:
-        self.top = Path(self.enterContext(tempfile.TemporaryDirectory()))
-
-    def write(self, name: str, text: str) -> None:
-        path = self.top / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-    def mutate(self, status: int, *argv: str) -> str:
-        p = subprocess.run(
-            [PYTHON, TOP / "tools/mutate", "--top", self.top, "--jobs",
-             str(os.cpu_count()), *(argv or ["src/perfctr"])], text=True,
-            timeout=TIMEOUT, capture_output=True, check=False)
-        self.assertEqual(p.returncode, status, p.stdout + p.stderr)
-        return p.stdout + p.stderr
-
-    def judged(self) -> list[dict[str, str]]:
-        path = self.top / "build/mutate/results.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()]
+pytestmark = pytest.mark.skipif(
+    not has_clang(), reason="no ccache, or no python3-clang: "
+    "tools/install-deps 7.7 mutate")
 
 
-class Tiny(Mutate):
-    def setUp(self) -> None:
-        super().setUp()
-        self.write("src/perfctr/tiny.c", SOURCE)
-        self.write("src/perfctr/tiny.h", HEADER)
-        self.write("tests/unit/test_tiny.c", TEST)
-        # This one cannot be built without Varnish, and is left out
-        self.write("tests/fuzz/fuzz_gate.c", '#include "varnishd/sp.h"\n')
-        self.write("tests/fuzz/corpus/gate/one", "1")
-
-    def test_verdicts_and_going_on(self) -> None:
-        said = self.mutate(1)
-        result = {r["id"]: r["result"] for r in self.judged()}
-        for id_ in ALIVE:
-            self.assertEqual(result.pop(id_), "survived")
-        self.assertEqual(result[CASE], "invalid")
-        self.assertEqual(result[UNUSED], "same")
-        for id_ in IDLE:
-            self.assertEqual(result.pop(id_), "not reached")
-        for id_ in (ENDLESS, NO_VALUE, INLINE):
-            self.assertEqual(result[id_], "killed")
-        void = "src/perfctr/tiny.c:tiny_three\tdelete\t0\t(void)unused;"
-        same = "src/perfctr/tiny.c:tiny_max\t> to >=\t0\tif (a > b)"
-        for id_ in (CASE, UNUSED, same, void):
-            result.pop(id_)
-        self.assertEqual([id_ for id_ in result
-                          if result[id_] != "killed"], [])
-        self.assertIn(ALIVE[0], said)
-        self.assertIn("4 problems", said)
-        self.assertIn(f"{len(result)} killed, 2 survived, 2 not reached",
-                      said)
-
-        # A second run judges nothing again
-        n = len(self.judged())
-        self.mutate(1)
-        self.assertEqual(len(self.judged()), n)
-
-        # A list without the reasons is none, one with them is enough
-        self.write("tests/mutants.txt", f"{ALIVE[0]}\n")
-        self.assertIn("no reason", self.mutate(1))
-        self.write("tests/mutants.txt", "# known\n" + "".join(
-            f"{id_}\taccepted: the test has it so\n"
-            for id_ in (*ALIVE, *IDLE)))
-        self.mutate(0)
-
-        # A better test: what it kills does not belong into the list
-        self.write("tests/unit/test_tiny.c", TEST.replace(
-            "assert_int_equal(tiny_twice",
-            "assert_int_equal(tiny_idle(1), 6);\n"
-            "\tassert_int_equal(tiny_twice"))
-        said = self.mutate(0)
-        for id_ in IDLE:
-            self.assertIn("no survivor, remove from the list\t" + id_, said)
-        self.assertNotIn("remove from the list\t" + ALIVE[0], said)
-
-        # More than one in twenty cannot all be equivalent
-        self.write("tests/mutants.txt", "".join(
-            f"{id_}\tequivalent: never 9 or 10\n" for id_ in ALIVE))
-        self.assertIn("more than 5 %", self.mutate(1))
-
-    def test_fails_without_a_mutant(self) -> None:
-        self.write("tests/unit/test_tiny.c", TEST.replace(", 8)", ", 9)"))
-        self.assertIn("test_tiny fails without a mutant", self.mutate(1))
+def write(top: Path, name: str, text: str) -> None:
+    common.write(top / name, text)
 
 
-@unittest.skipUnless((VARNISH / "installed").exists(),
-                     "no built Varnish: make varnish")
-class Varnishd(Mutate):
-    def setUp(self) -> None:
-        super().setUp()
-        self.write("src/varnishd/spd_part.c", PART)
-        self.write("vtc/a00001_good.vtc", CASE_GOOD)
-        self.write("vtc/a00002_bad.vtc", CASE_BAD)
-
-    def sample(self, n: int, *argv: str) -> dict[str, str]:
-        """The verdicts; the score is too low."""
-        self.said = self.mutate(1, "--varnish", str(VARNISH), "--sample",
-                                str(n), *argv, "src/varnishd")
-        self.assertIn("src/varnishd: the score has to be 0.85", self.said)
-        judged = self.judged()
-        result = {r["id"]: r["result"] for r in judged}
-        self.assertEqual(len(judged), len(result))  # none was judged twice
-        return result
-
-    def test_verdicts_and_a_larger_sample(self) -> None:
-        few = self.sample(3)
-        self.assertIn("do not judge, they are skipped or fail without a "
-                      "mutant: a00002_bad\n", self.said)
-        self.assertEqual(len(few), 3)
-
-        subprocess.run(["git", "init", "-q"], cwd=self.top, check=True)
-        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b",
-                        "commit", "-q", "--allow-empty", "-m", "a"],
-                       cwd=self.top, check=True)
-        path = self.top / "mutants.json"
-        result = self.sample(400, "--record", str(path))
-        self.assertEqual(result, result | few)
-        self.assertEqual(result[ABORTS], "killed")
-        self.assertEqual(result[UNREAD], "survived")
-        self.assertIn(UNREAD, self.said)
-        self.assertEqual(sorted(i for i, r in result.items()
-                                if r == "not reached"),
-                         [*(i.replace("perfctr/tiny", "varnishd/spd_part")
-                            for i in IDLE), NO_ABORT])
-        score = json.loads(path.read_text())["folders"]["src/varnishd"]
-        self.assertEqual(score["of"], len(result))
-        self.assertEqual(score["sample"], len(result))
-        self.assertEqual(score["unreached"], 3)
-        self.assertGreater(score["high"], score["score"])
-
-        # The same again: nothing is judged anew
-        self.sample(400)
+def mutate(top: Path, status: int, *argv: str | Path) -> str:
+    done = ran(PYTHON, TOP / "tools/mutate", "--top", top, "--jobs",
+               str(os.cpu_count()), *(argv or ["src/perfctr"]), status=status,
+               timeout=TIMEOUT)
+    return done.stdout + done.stderr
 
 
-if __name__ == "__main__":
-    unittest.main()
+def judged(top: Path) -> list[dict[str, str]]:
+    path = top / "build/mutate/results.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture
+def tiny(folder: Path) -> Path:
+    """A library of a few lines, with a test."""
+    write(folder, "src/perfctr/tiny.c", SOURCE)
+    write(folder, "src/perfctr/tiny.h", HEADER)
+    write(folder, "tests/unit/test_tiny.c", TEST)
+    # This one cannot be built without Varnish, and is left out
+    write(folder, "tests/fuzz/fuzz_gate.c", '#include "varnishd/sp.h"\n')
+    write(folder, "tests/fuzz/corpus/gate/one", "1")
+    return folder
+
+
+def test_verdicts_and_going_on(tiny: Path) -> None:
+    said = mutate(tiny, 1)
+    result = {r["id"]: r["result"] for r in judged(tiny)}
+    for id_ in ALIVE:
+        assert result.pop(id_) == "survived"
+    assert result[CASE] == "invalid"
+    assert result[UNUSED] == "same"
+    for id_ in IDLE:
+        assert result.pop(id_) == "not reached"
+    for id_ in (ENDLESS, NO_VALUE, INLINE):
+        assert result[id_] == "killed"
+    void = "src/perfctr/tiny.c:tiny_three\tdelete\t0\t(void)unused;"
+    same = "src/perfctr/tiny.c:tiny_max\t> to >=\t0\tif (a > b)"
+    for id_ in (CASE, UNUSED, same, void):
+        result.pop(id_)
+    assert [id_ for id_ in result if result[id_] != "killed"] == []
+    assert ALIVE[0] in said
+    assert "4 problems" in said
+    assert f"{len(result)} killed, 2 survived, 2 not reached" in said
+
+    # A second run judges nothing again
+    n = len(judged(tiny))
+    mutate(tiny, 1)
+    assert len(judged(tiny)) == n
+
+    # A list without the reasons is none, one with them is enough
+    write(tiny, "tests/mutants.txt", f"{ALIVE[0]}\n")
+    assert "no reason" in mutate(tiny, 1)
+    write(tiny, "tests/mutants.txt", "# known\n" + "".join(
+        f"{id_}\taccepted: the test has it so\n"
+        for id_ in (*ALIVE, *IDLE)))
+    mutate(tiny, 0)
+
+    # A better test: what it kills does not belong into the list
+    write(tiny, "tests/unit/test_tiny.c", TEST.replace(
+        "assert_int_equal(tiny_twice",
+        "assert_int_equal(tiny_idle(1), 6);\n"
+        "\tassert_int_equal(tiny_twice"))
+    said = mutate(tiny, 0)
+    for id_ in IDLE:
+        assert "no survivor, remove from the list\t" + id_ in said
+    assert "remove from the list\t" + ALIVE[0] not in said
+
+    # More than one in twenty cannot all be equivalent
+    write(tiny, "tests/mutants.txt", "".join(
+        f"{id_}\tequivalent: never 9 or 10\n" for id_ in ALIVE))
+    assert "more than 5 %" in mutate(tiny, 1)
+
+
+def test_fails_without_a_mutant(tiny: Path) -> None:
+    write(tiny, "tests/unit/test_tiny.c", TEST.replace(", 8)", ", 9)"))
+    assert "test_tiny fails without a mutant" in mutate(tiny, 1)
+
+
+# A file of varnishd
+
+def sample(top: Path, n: int, *argv: str | Path) -> tuple[dict[str, str], str]:
+    """Return the verdicts, and what was said; the score is too low."""
+    said = mutate(top, 1, "--varnish", VARNISH, "--sample", str(n), *argv,
+                  "src/varnishd")
+    assert "src/varnishd: the score has to be 0.85" in said
+    found = judged(top)
+    result = {r["id"]: r["result"] for r in found}
+    assert len(found) == len(result)  # none was judged twice
+    return result, said
+
+
+@pytest.mark.skipif(not (VARNISH / "installed").exists(),
+                    reason="no built Varnish: make varnish")
+def test_verdicts_and_a_larger_sample(folder: Path) -> None:
+    write(folder, "src/varnishd/spd_part.c", PART)
+    write(folder, "vtc/a00001_good.vtc", CASE_GOOD)
+    write(folder, "vtc/a00002_bad.vtc", CASE_BAD)
+    few, said = sample(folder, 3)
+    assert ("do not judge, they are skipped or fail without a mutant: "
+            "a00002_bad\n") in said
+    assert len(few) == 3
+
+    ran("git", "init", "-q", cwd=folder)
+    ran("git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q",
+        "--allow-empty", "-m", "a", cwd=folder)
+    path = folder / "mutants.json"
+    result, said = sample(folder, 400, "--record", path)
+    assert result == result | few
+    assert result[ABORTS] == "killed"
+    assert result[UNREAD] == "survived"
+    assert UNREAD in said
+    assert sorted(i for i, r in result.items() if r == "not reached") == [
+        *(i.replace("perfctr/tiny", "varnishd/spd_part") for i in IDLE),
+        NO_ABORT]
+    score = json.loads(path.read_text())["folders"]["src/varnishd"]
+    assert score["of"] == len(result)
+    assert score["sample"] == len(result)
+    assert score["unreached"] == 3
+    assert score["high"] > score["score"]
+
+    # The same again: nothing is judged anew
+    sample(folder, 400)
