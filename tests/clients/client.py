@@ -13,7 +13,7 @@ END_STREAM, END_HEADERS = 1, 4
 
 def connect(address: str, port: int, holds: int = 0) -> socket.socket:
     """Return a connection; its socket holds so many bytes, if that is set."""
-    s = socket.socket()
+    s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     if holds:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, holds)
     s.connect((address, port))

@@ -4,6 +4,7 @@ with the test."""
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 import tempfile
@@ -16,6 +17,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TOP / f) for f in ("tools", "bench", "tests/clients")]
 
 from common import ROOT, TIMEOUT  # noqa: E402
+from network import Network  # noqa: E402
 from repository import Repository  # noqa: E402
 
 from varnishd import Varnishd  # noqa: E402
@@ -58,3 +60,18 @@ def repo(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     made = Repository(folder)
     monkeypatch.setenv("TMPDIR", str(made.temporary))
     return made
+
+
+@pytest.fixture
+def proxy() -> Iterator[Network]:
+    """A network; the test, and what it starts, are in it."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, for namespaces")
+    with Network() as made:
+        yield made
+
+
+@pytest.fixture
+def client() -> Network:
+    """A network for clients."""
+    return Network()

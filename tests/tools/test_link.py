@@ -7,102 +7,80 @@ A health check over loopback often comes first, and an address can move.
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-import time
-import unittest
 
-from namespaces import ROOT, TIMEOUT, Namespaces, run
+import client as http
+import pytest
+from common import until
+from network import OWN_SYS, Network
+
+from varnishd import Varnishd
 
 PORT = 8080
-CLIENT = f"""
-import socket, sys
-s = socket.create_connection((sys.argv[1], {PORT}), {TIMEOUT})
-s.sendall(b"GET / HTTP/1.1\\r\\nHost: a.example\\r\\n\\r\\n")
-print(s.recv(12).decode(), flush=True)
-"""
-VCL = """vcl 4.1;
-backend default none;
-sub vcl_recv { return (synth(200)); }
-"""
 
 
-class Link(Namespaces):
+@pytest.fixture(autouse=True)
+def start(proxy: Network, client: Network, varnishd: Varnishd) -> None:
     """Two interfaces and loopback."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.proxy, self.client = self.namespaces("p", "c")
-        for number, device in enumerate(("one", "two")):
-            run("ip", "-n", self.proxy, "link", "add", device, "type", "veth",
-                "peer", "name", device, "netns", self.client)
-            for name, host in ((self.proxy, 1), (self.client, 2)):
-                run("ip", "-n", name, "addr", "add",
-                    f"10.79.{number}.{host}/24", "dev", device)
-                run("ip", "-n", name, "addr", "add",
-                    f"fd79:{number}::{host}/64", "dev", device, "nodad")
-                run("ip", "-n", name, "link", "set", device, "up")
-        # Nobody knows the speed of a bridge without ports
-        run("ip", "-n", self.proxy, "link", "add", "three", "type", "bridge")
-        run("ip", "-n", self.proxy, "addr", "add", "10.79.2.1/24", "dev",
-            "three")
-        run("ip", "-n", self.proxy, "link", "set", "three", "up")
-        self.varnishd(self.proxy, VCL, "-a", f"0.0.0.0:{PORT}",
-                      "-a", f"[::]:{PORT}", "-p", "vsl_mask=+Debug")
-
-    def ask(self, where: str, address: str) -> None:
-        """Send one request, on a connection of its own."""
-        said = subprocess.run(
-            ["ip", "netns", "exec", where, sys.executable, "-c", CLIENT,
-             address], check=True, text=True, timeout=TIMEOUT,
-            stdout=subprocess.PIPE).stdout
-        self.assertEqual(said, "HTTP/1.1 200\n")
-
-    def log(self, *, rates: bool = False) -> list[str]:
-        """Return the interfaces that were net, in order."""
-        said = subprocess.run(
-            [f"{ROOT}/bin/varnishlog", "-n", f"{self.folder}/n", "-d", "-g",
-             "raw", "-i", "Debug"], check=True, text=True, timeout=TIMEOUT,
-            stdout=subprocess.PIPE).stdout
-        return [f"{name} {rate}" if rates else name for name, rate in
-                re.findall(r"net is the interface (\w+), its rate is (\d+)",
-                           said)]
-
-    def await_log(self, *interfaces: str) -> None:
-        """Wait until these were net."""
-        end = time.monotonic() + TIMEOUT
-        while self.log() != list(interfaces):
-            self.assertLess(time.monotonic(), end,
-                            f"{self.log()} and not {list(interfaces)}")
-            time.sleep(0.05)
-
-    def test_loopback_counts_only_at_first(self) -> None:
-        self.ask(self.proxy, "127.0.0.1")
-        self.await_log("lo")
-        self.ask(self.client, "10.79.0.1")
-        self.await_log("lo", "one")
-        # What comes later changes nothing, while the address stays
-        self.ask(self.proxy, "127.0.0.1")
-        self.ask(self.client, "10.79.1.1")
-        run("ip", "-n", self.proxy, "link", "del", "one")
-        end = time.monotonic() + TIMEOUT
-        while self.log() != ["lo", "one", "two"]:
-            self.assertLess(time.monotonic(), end, str(self.log()))
-            self.ask(self.client, "10.79.1.1")
-
-    def test_ipv6(self) -> None:
-        self.ask(self.proxy, "::1")
-        self.await_log("lo")
-        self.ask(self.client, "fd79:1::1")
-        self.await_log("lo", "two")
-        self.assertEqual(self.log(rates=True), [
-            "lo 0", "two 10000000000"])
-
-    def test_speed_is_not_known(self) -> None:
-        self.ask(self.proxy, "10.79.2.1")
-        self.await_log("three")
-        self.assertEqual(self.log(rates=True), ["three 0"])
+    for number, device in enumerate(("one", "two")):
+        proxy.join(device, f"10.79.{number}.1", client, device,
+                   f"10.79.{number}.2")
+        for network, host in ((proxy, 1), (client, 2)):
+            network.ip("addr", "add", f"fd79:{number}::{host}/64", "dev",
+                       device, "nodad")
+    # Nobody knows the speed of a bridge without ports
+    proxy.ip("link", "add", "three", "type", "bridge")
+    proxy.ip("addr", "add", "10.79.2.1/24", "dev", "three")
+    proxy.ip("link", "set", "three", "up")
+    varnishd.start("vsl_mask=+Debug", before=OWN_SYS, arguments=(
+        "-a", f"0.0.0.0:{PORT}", "-a", f"[::]:{PORT}"))
 
 
-if __name__ == "__main__":
-    unittest.main()
+def ask(where: Network, address: str) -> None:
+    """Send one request, on a connection of its own."""
+    with where, http.connect(address, PORT) as s:
+        s.sendall(http.get("a.example"))
+        assert s.recv(12) == b"HTTP/1.1 200"
+
+
+def log(varnishd: Varnishd) -> list[tuple[str, int]]:
+    """Return the interfaces that were net, in order, and their rates."""
+    said = "\n".join(varnishd.log("-i", "Debug"))
+    return [(name, int(rate)) for name, rate in re.findall(
+        r"net is the interface (\w+), its rate is (\d+)", said)]
+
+
+def await_log(varnishd: Varnishd, *interfaces: str) -> None:
+    """Wait until these were net."""
+    until(lambda: [name for name, _ in log(varnishd)] == list(interfaces),
+          f"these were not net: {interfaces}")
+
+
+def test_loopback_counts_only_at_first(
+        varnishd: Varnishd, proxy: Network, client: Network) -> None:
+    def moved() -> bool:
+        ask(client, "10.79.1.1")
+        return [name for name, _ in log(varnishd)] == ["lo", "one", "two"]
+
+    ask(proxy, "127.0.0.1")
+    await_log(varnishd, "lo")
+    ask(client, "10.79.0.1")
+    await_log(varnishd, "lo", "one")
+    # What comes later changes nothing, while the address stays
+    ask(proxy, "127.0.0.1")
+    ask(client, "10.79.1.1")
+    proxy.ip("link", "del", "one")
+    until(moved, "the second interface is not net")
+
+
+def test_ipv6(varnishd: Varnishd, proxy: Network, client: Network) -> None:
+    ask(proxy, "::1")
+    await_log(varnishd, "lo")
+    ask(client, "fd79:1::1")
+    await_log(varnishd, "lo", "two")
+    assert log(varnishd) == [("lo", 0), ("two", 10_000_000_000)]
+
+
+def test_speed_is_not_known(varnishd: Varnishd, proxy: Network) -> None:
+    ask(proxy, "10.79.2.1")
+    await_log(varnishd, "three")
+    assert log(varnishd) == [("three", 0)]

@@ -44,7 +44,8 @@ class Varnishd(contextlib.ExitStack):
     # Start
 
     def start(self, *params: str, vcl: str = HELLO, preload: str = "",
-              arguments: Sequence[str] = (), **env: object) -> Self:
+              arguments: Sequence[str] = (), before: Sequence[str] = (),
+              **env: object) -> Self:
         """Start it with parameters (`name=value`); return when it answers."""
         if preload:
             env["LD_PRELOAD"] = self.shim(preload)
@@ -53,7 +54,7 @@ class Varnishd(contextlib.ExitStack):
             file.write_text(vcl)
             arguments = ["-f", str(file), *arguments]
         self.process = subprocess.Popen(
-            [f"{ROOT}/sbin/varnishd", "-F", "-j", "none",
+            [*before, f"{ROOT}/sbin/varnishd", "-F", "-j", "none",
              "-n", f"{self.folder}/n", "-a", f"127.0.0.1:{self.port}",
              *(word for p in params for word in ("-p", p)), *arguments],
             env=os.environ | {k: str(v) for k, v in env.items()},
