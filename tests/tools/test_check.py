@@ -11,8 +11,9 @@ from pathlib import Path
 import children
 import pytest
 import pytests
-from common import TIMEOUT, TOOLS, TOP, load, ran, until
 from report import NOT_APPLICABLE, Part, Report
+
+from common import TIMEOUT, TOOLS, TOP, load, ran, until
 
 CASES = """
 import pytest

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import vtc
+
 from common import load, write
 
 upstream = load("check-upstream")
