@@ -318,7 +318,7 @@ class Varnishd(Suite):
                 cases[p.stem] = Case(p, (
                     p, tools / "common.py", tools / "conftest.py",
                     *(tools / f"{m}.py" for m in HELPERS),
-                    *tools.glob("*.c")))
+                    *tools.glob("*.[ch]")))
         fuzz = self.top / "tests" / "fuzz"
         for name in ("map", "wait"):
             p = fuzz / f"fuzz_{name}.c"

@@ -7,18 +7,11 @@
  * many ns it were.  Both are FIFOs.
  */
 
-#define _GNU_SOURCE
-#include <assert.h>
-#include <fcntl.h>
-#include <pthread.h>
+#include "preload.h"
+
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <syslog.h>
-#include <time.h>
-#include <unistd.h>
 
 static int64_t
 cpu_ns(void)
@@ -26,7 +19,7 @@ cpu_ns(void)
 	struct timespec ts;
 
 	assert(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts) == 0);
-	return ((int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec);
+	return (ts.tv_sec * S_NS + ts.tv_nsec);
 }
 
 static void
@@ -60,11 +53,9 @@ burn(void)
 void
 syslog(int priority, const char *fmt, ...)
 {
-	char name[16] = "";
 	va_list ap;
 
-	(void)pthread_getname_np(pthread_self(), name, sizeof name);
-	if (strcmp(name, "cache-worker") == 0) {
+	if (in_worker()) {
 		burn();
 		return;
 	}

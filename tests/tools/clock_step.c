@@ -6,41 +6,22 @@
  * into short ones, so that it ends by the new time.
  */
 
-#define _GNU_SOURCE
-#include <assert.h>
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "preload.h"
+
 #include <sys/mman.h>
 #include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
 
-#define S_NS		INT64_C(1000000000)
 #define CUT_NS		(10 * S_NS / 1000)
 
-typedef int gettime_f(clockid_t, struct timespec *);
-typedef int timedwait_f(pthread_cond_t *, pthread_mutex_t *,
-    const struct timespec *);
-
 static volatile const int64_t *step;
-static gettime_f *real_gettime;
-static timedwait_f *real_timedwait;
+static int (*real_gettime)(clockid_t, struct timespec *);
 
 static void __attribute__((constructor))
 begin(void)
 {
 	int fd;
 
-	real_gettime = (gettime_f *)dlsym(RTLD_NEXT, "clock_gettime");
-	real_timedwait = (timedwait_f *)dlvsym(RTLD_NEXT,
-	    "pthread_cond_timedwait", "GLIBC_2.3.2");
-	if (real_timedwait == NULL)
-		real_timedwait = (timedwait_f *)dlsym(RTLD_NEXT,
-		    "pthread_cond_timedwait");
+	real_gettime = REAL(clock_gettime);
 	fd = open(getenv("CLOCK_STEP"), O_RDONLY);
 	assert(fd >= 0);
 	step = mmap(NULL, sizeof *step, PROT_READ, MAP_SHARED, fd, 0);
@@ -108,7 +89,7 @@ pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mtx,
 		end = cut;
 	ts.tv_sec = end / S_NS;
 	ts.tv_nsec = end % S_NS;
-	r = real_timedwait(cond, mtx, &ts);
+	r = real_timedwait()(cond, mtx, &ts);
 	/* Cut: as if it had been woken for nothing */
 	return (r == ETIMEDOUT && end == cut ? 0 : r);
 }

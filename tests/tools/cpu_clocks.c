@@ -5,27 +5,22 @@
  * $CPU_STEP_NS since it asked last.  The process always uses one core.
  */
 
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <time.h>
-
-typedef int clock_gettime_f(clockid_t, struct timespec *);
+#include "preload.h"
 
 int
 clock_gettime(clockid_t clock, struct timespec *ts)
 {
-	static clock_gettime_f *real;
+	static int (*real)(clockid_t, struct timespec *);
 	static __thread long long ns;
 
 	if (clock == CLOCK_THREAD_CPUTIME_ID) {
 		ns += atoll(getenv("CPU_STEP_NS"));
-		ts->tv_sec = ns / 1000000000;
-		ts->tv_nsec = ns % 1000000000;
+		ts->tv_sec = ns / S_NS;
+		ts->tv_nsec = ns % S_NS;
 		return (0);
 	}
 	if (real == NULL)
-		real = (clock_gettime_f *)dlsym(RTLD_NEXT, "clock_gettime");
+		real = REAL(clock_gettime);
 	if (clock == CLOCK_PROCESS_CPUTIME_ID)
 		clock = CLOCK_MONOTONIC;
 	return (real(clock, ts));

@@ -6,27 +6,15 @@
  * not block.  What may block is sent.
  */
 
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
+#include "preload.h"
+
 #include <poll.h>
 #include <stdatomic.h>
-#include <string.h>
-#include <pthread.h>
 #include <sys/socket.h>
 
 #define TAKEN	4	/* bytes, of the first part */
 
 static atomic_int full;
-
-static int
-in_worker(void)
-{
-	char name[16] = "";
-
-	(void)pthread_getname_np(pthread_self(), name, sizeof name);
-	return (strcmp(name, "cache-worker") == 0);
-}
 
 static ssize_t
 no_room(void)
@@ -39,14 +27,10 @@ no_room(void)
 ssize_t
 sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	ssize_t (*real)(int, const struct msghdr *, int);
-
-	real = (ssize_t (*)(int, const struct msghdr *, int))
-	    dlsym(RTLD_NEXT, "sendmsg");
 	if (!(flags & MSG_DONTWAIT) || !in_worker())
-		return (real(fd, msg, flags));
+		return (REAL(sendmsg)(fd, msg, flags));
 	if (msg->msg_iovlen < 2 || msg->msg_iov->iov_len <= TAKEN)
-		return (full ? no_room() : real(fd, msg, flags));
+		return (full ? no_room() : REAL(sendmsg)(fd, msg, flags));
 	if (atomic_exchange(&full, 1))
 		return (no_room());
 	return (send(fd, msg->msg_iov->iov_base, TAKEN, MSG_NOSIGNAL));
@@ -55,23 +39,15 @@ sendmsg(int fd, const struct msghdr *msg, int flags)
 ssize_t
 send(int fd, const void *ptr, size_t len, int flags)
 {
-	ssize_t (*real)(int, const void *, size_t, int);
-
-	real = (ssize_t (*)(int, const void *, size_t, int))
-	    dlsym(RTLD_NEXT, "send");
 	if (full && (flags & MSG_DONTWAIT) && in_worker())
 		return (no_room());
-	return (real(fd, ptr, len, flags));
+	return (REAL(send)(fd, ptr, len, flags));
 }
 
 int
 poll(struct pollfd *fds, nfds_t n, int ms)
 {
-	int (*real)(struct pollfd *, nfds_t, int);
-
-	real = (int (*)(struct pollfd *, nfds_t, int))
-	    dlsym(RTLD_NEXT, "poll");
 	if (full && n == 1 && fds->events == POLLOUT && in_worker())
-		return (real(NULL, 0, ms));
-	return (real(fds, n, ms));
+		return (REAL(poll)(NULL, 0, ms));
+	return (REAL(poll)(fds, n, ms));
 }

@@ -13,23 +13,13 @@
  * With $LATE, the first recv(2) of a body finds no bytes yet.
  */
 
-#define _GNU_SOURCE
-#include <assert.h>
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
+#include "preload.h"
+
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
-
-typedef int getsockopt_f(int, int, int, void *, socklen_t *);
-typedef int poll_f(struct pollfd *, nfds_t, int);
-typedef ssize_t recv_f(int, void *, size_t, int);
 
 static void
 note(char c)
@@ -45,12 +35,11 @@ int
 getsockopt(int s, int level, int name, void *p, socklen_t *l)
 {
 	static atomic_int n;
-	getsockopt_f *real = (getsockopt_f *)dlsym(RTLD_NEXT, "getsockopt");
 	struct tcp_info *ti = p;
 	int looks;
 
 	if (level != IPPROTO_TCP || name != TCP_INFO || getenv("RWND") == NULL)
-		return (real(s, level, name, p, l));
+		return (REAL(getsockopt)(s, level, name, p, l));
 	assert(*l == sizeof *ti);
 	note('t');
 	looks = ++n;
@@ -64,7 +53,6 @@ getsockopt(int s, int level, int name, void *p, socklen_t *l)
 int
 poll(struct pollfd *p, nfds_t n, int ms)
 {
-	poll_f *real = (poll_f *)dlsym(RTLD_NEXT, "poll");
 	int good = n == 1 && fcntl(p->fd, F_GETFD) >= 0;
 
 	/* The others are Varnish's */
@@ -74,21 +62,20 @@ poll(struct pollfd *p, nfds_t n, int ms)
 		note('r');
 	if (good && ms == 0 && p->events == 0)
 		note('h');
-	return (real(p, n, ms));
+	return (REAL(poll)(p, n, ms));
 }
 
 ssize_t
 recv(int s, void *p, size_t l, int flags)
 {
 	static atomic_int came;
-	recv_f *real = (recv_f *)dlsym(RTLD_NEXT, "recv");
 	char c;
 
 	if (getenv("LATE") != NULL && (flags & MSG_DONTWAIT) &&
-	    real(s, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && c == 'B' &&
+	    REAL(recv)(s, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && c == 'B' &&
 	    !came++) {
 		errno = EAGAIN;
 		return (-1);
 	}
-	return (real(s, p, l, flags));
+	return (REAL(recv)(s, p, l, flags));
 }

@@ -11,9 +11,8 @@ from pathlib import Path
 import children
 import pytest
 import pytests
-from report import NOT_APPLICABLE, Part, Report
-
 from common import TIMEOUT, TOOLS, TOP, load, ran, until
+from report import NOT_APPLICABLE, Part, Report
 
 CASES = """
 import pytest

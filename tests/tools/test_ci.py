@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from common import TOOLS, TOP, ran, write
 
 # A `make` that says what a test wants it to say

@@ -16,7 +16,7 @@ TENANTS = 200  # more than the table has room for at first
 def no_memory(varnishd: Varnishd) -> Path:
     """While there is this file, neither connections nor tenants get room."""
     file = varnishd.folder / "no_memory"
-    varnishd.start(preload="no_memory", NO_MEMORY=file)
+    varnishd.start(preload="refused", NO_MEMORY=file)
     return file
 
 

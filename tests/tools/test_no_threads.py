@@ -53,7 +53,7 @@ def open_origin(varnishd: Varnishd, origin: socket.socket, no_threads: Path
         f"thread_pool_max={THREADS}", "thread_pool_reserve=10",
         "thread_pool_fail_delay=0.01", "sandpaper_cores=1",
         "sandpaper_workers_per_core=5", vcl=VCL % port_of(origin),
-        preload="no_threads", NO_THREADS=no_threads)
+        preload="refused", NO_THREADS=no_threads)
     varnishd.await_counter("MAIN.threads", THREADS)
     no_threads.touch()
     varnishd.cli("param.reset thread_pool_max")

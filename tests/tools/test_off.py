@@ -23,7 +23,7 @@ def test_a_released_stream_without_a_thread_is_answered(
     map_, keeper = varnishd.folder / "map", varnishd.folder / "keeper"
     varnishd.start(
         "feature=+http2", "thread_pools=1", f"thread_pool_min={THREADS}",
-        f"thread_pool_max={THREADS}", "timeout_idle=600", preload="held_off",
+        f"thread_pool_max={THREADS}", "timeout_idle=600", preload="held",
         HELD_MAP=map_, HELD_KEEPER=keeper)
     sessions = [varnishd.session() for _ in range(THREADS - TASKS)]
     map_.touch()

@@ -9,9 +9,11 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import client as http
-from common import TIMEOUT, TOP, port_of
+import pytest
+from common import TIMEOUT, TOP, port_of, until
 
 from varnishd import Varnishd, allow_descriptors, answered, respond, status
 
@@ -31,22 +33,29 @@ sub vcl_recv {
 
 
 def start(varnishd: Varnishd, origin: socket.socket, preload: str,
-          *params: str) -> None:
+          *params: str, **env: Path) -> None:
     """Start varnishd with the preloaded source and our origin."""
     varnishd.start(*params, vcl="", preload=preload,
-                   arguments=("-b", f"127.0.0.1:{port_of(origin)}"),
-                   HELD_NOW=varnishd.now, HELD_GO=varnishd.go)
+                   arguments=("-b", f"127.0.0.1:{port_of(origin)}"), **env)
+
+
+@pytest.fixture
+def held(varnishd: Varnishd) -> Path:
+    """While there is this file, a thread is held."""
+    file = varnishd.folder / "held"
+    file.touch()
+    return file
 
 
 def test_what_came_true_meanwhile_is_seen(
-        varnishd: Varnishd, origin: socket.socket) -> None:
+        varnishd: Varnishd, origin: socket.socket, held: Path) -> None:
     def answer() -> None:
         """Answer one request when a worker's wait has ended by time."""
         peer, _ = origin.accept()
-        varnishd.now.read_bytes()
+        until(Path(f"{held}.held").exists, "no wait has ended by time")
         respond(peer, b"late")
 
-    start(varnishd, origin, "held_wait")
+    start(varnishd, origin, "held", HELD_WAIT=held)
     answering = threading.Thread(target=answer, daemon=True)
     answering.start()
     client = varnishd.connect()
@@ -54,7 +63,7 @@ def test_what_came_true_meanwhile_is_seen(
     client.sendall(http.get("a.example", "/", "Connection: close"))
     answering.join(TIMEOUT)
     varnishd.await_counter("SANDPAPER.fetches", 1)  # has ended
-    varnishd.go.write_bytes(b"x")
+    held.unlink()
     assert client.makefile("rb").read().endswith(b"late")
 
 
@@ -73,23 +82,23 @@ def test_a_part_of_a_vector_is_followed_by_the_rest(
 
 
 def test_a_tenant_with_bytes_to_parse_is_not_forgotten(
-        varnishd: Varnishd) -> None:
-    most, on = 5, varnishd.folder / "on"
+        varnishd: Varnishd, held: Path) -> None:
+    most = 5
+    held.unlink()
     varnishd.start(
         "sandpaper_new_hosts=tenant", "sandpaper_cores=1",
-        f"sandpaper_tenants_max={most}", preload="held_recv", HELD_ON=on,
-        HELD_GO=varnishd.go)
+        f"sandpaper_tenants_max={most}", preload="held", HELD_RECV=held)
     clients = [varnishd.ask("a.example") for _ in range(10)]
     answered(clients)
-    on.touch()
+    held.touch()
     for client in clients:
         client.sendall(http.get("a.example"))
     varnishd.await_counter("SANDPAPER.ready", 5)
     for n in range(2 * most):  # each needs room
         varnishd.cli(f"debug.sandpaper.cost new{n}.example 1 0")
     assert varnishd.tenant("a.example")["requests"] == len(clients)
-    with varnishd.go.open("wb"):
-        answered(clients)
+    held.unlink()
+    answered(clients)
     varnishd.assert_alive()
 
 
@@ -185,16 +194,16 @@ def test_parts_beyond_many_grow_without_a_request(varnishd: Varnishd) -> None:
 
 
 def test_those_that_wait_to_be_parsed_keep_no_request(
-        varnishd: Varnishd, origin: socket.socket) -> None:
+        varnishd: Varnishd, origin: socket.socket, held: Path) -> None:
     many = IDLE_MAX + 1000
     allow_descriptors(many + OTHERS)
-    start(varnishd, origin, "held_recv")
+    start(varnishd, origin, "held", HELD_RECV=held)
     clients = []
     for _ in range(many):
         clients.append(varnishd.connect())
         clients[-1].sendall(b"GET / HTTP/1.1\r\n\r\n")  # no Host: 400
     varnishd.await_counter("SANDPAPER.ready", many - OTHERS)
     assert varnishd.counter("MEMPOOL.req[0-9].live") < IDLE_MAX + OTHERS
-    with varnishd.go.open("wb"):
-        for client in clients:
-            assert client.recv(64).startswith(b"HTTP/1.1 ")
+    held.unlink()
+    for client in clients:
+        assert client.recv(64).startswith(b"HTTP/1.1 ")

@@ -36,7 +36,7 @@ class Varnishd(contextlib.ExitStack):
         self.folder = folder
         self.preloads = preloads
         self.port = free_port()
-        # For sources that say when, and wait until they are told
+        # burn.c says by one when it begins, and ends by the other
         self.now, self.go = folder / "now", folder / "go"
         os.mkfifo(self.now)
         os.mkfifo(self.go)
