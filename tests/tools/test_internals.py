@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What doc/internals says of the source is so: diffs apply, tables are the same."""
+"""What doc/internals says of the source is so: diffs apply, tables are right."""
 
 from __future__ import annotations
 

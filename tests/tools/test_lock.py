@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What debug.sandpaper.lock prints agrees with itself and with what was done."""
+"""What debug.sandpaper.lock prints agrees with itself and with what is done."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from contextlib import suppress
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import pytest
 from common import TIMEOUT, ran
 from network import Network
 
-from varnishd import Varnishd
+from varnishd import FILES, Varnishd
 
 SIZE = 20_000_000  # bytes: more than sockets and router hold
 SECONDS = 40  # that the client's way takes for it
@@ -29,17 +30,6 @@ BLOCKED = 1.0  # seconds, SPD_BLOCKED
 LINK = 16_000_000  # bits/s: 4 times the slow way's, which keeps none busy
 PART = 300_000  # bytes: more than NIC_SHARE
 FILL = 200  # answers that count NIC_SHARE each: 26 s of LINK
-VCL = """vcl 4.1;
-import std;
-backend default none;
-sub vcl_recv { return (synth(200)); }
-sub vcl_synth {
-	if (req.url == "/part") { set resp.body = std.fileread("%s"); }
-	elseif (req.url == "/large") { set resp.body = std.fileread("%s"); }
-	else { set resp.body = "small"; }
-	return (deliver);
-}
-"""
 
 
 @pytest.fixture
@@ -63,12 +53,15 @@ def way(proxy: Network, client: Network, router: Network) -> None:
 
 def start(varnishd: Varnishd, *params: str) -> None:
     """Start varnishd with one slot."""
-    page, part = varnishd.folder / "page", varnishd.folder / "part"
-    page.write_bytes(b"x" * SIZE)
-    part.write_bytes(b"x" * PART)
     varnishd.start("sandpaper_cores=1", "sandpaper_workers_per_core=1",
-                   *params, vcl=VCL % (part, page),
-                   arguments=("-a", f"{ADDRESS}:{PORT}"))
+                   *params, vcl=FILES, arguments=("-a", f"{ADDRESS}:{PORT}"))
+
+
+def page(varnishd: Varnishd, size: int) -> str:
+    """Return the URL of a page of so many bytes."""
+    file = varnishd.folder / str(size)
+    file.write_bytes(b"x" * size)
+    return str(file)
 
 
 def slow(varnishd: Varnishd, client: Network) -> tuple[threading.Thread, float]:
@@ -77,15 +70,17 @@ def slow(varnishd: Varnishd, client: Network) -> tuple[threading.Thread, float]:
     It has room for all of it.
     """
     def read() -> None:
-        while s.recv(1 << 20):
-            pass
+        with suppress(ConnectionError):
+            while s.recv(1 << 20):
+                pass
 
+    url = page(varnishd, SIZE)
     with client:
         s = varnishd.enter_context(socket.socket())
     s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 2 * SIZE)
     s.connect((ADDRESS, PORT))
     asked = time.monotonic()
-    s.sendall(http.get("a.example", "/large"))
+    s.sendall(http.get("a.example", url))
     s.recv(1)
     reads = threading.Thread(target=read)
     reads.start()
@@ -112,10 +107,10 @@ def test_it_keeps_its_slot_for_a_while_if_the_link_is_busy(
     for tenant in "ab":  # released whatever stands before the link
         varnishd.cli(f"debug.sandpaper.cost {tenant}.example 1000 0")
     # Two tenants, so that nobody has the link alone
+    part = page(varnishd, PART)
     fills = HTTPConnection(ADDRESS, PORT, timeout=TIMEOUT)
     for n in range(FILL):
-        fills.request("GET", "/part",
-                      headers={"Host": "ab"[n % 2] + ".example"})
+        fills.request("GET", part, headers={"Host": "ab"[n % 2] + ".example"})
         fills.getresponse().read()
     fills.close()
     _, asked = slow(varnishd, client)

@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 
 import pytest
-
 from common import load, ran, write
 
 source = load("varnish-source")

@@ -8,21 +8,12 @@ import time
 import client as http
 from common import until
 
-from varnishd import Varnishd, answered, status
+from varnishd import FILES, Varnishd, answered, status
 
 SESSIONS = 7
 TENANTS_MAX = 10
 HOSTS = 40
 SIZE = 100_000  # bytes, a second on the link
-LARGE = """vcl 4.1;
-import std;
-backend none none;
-sub vcl_recv { return (synth(200)); }
-sub vcl_synth {
-	set resp.body = std.fileread("%s");
-	return (deliver);
-}
-"""
 
 
 def test_a_session_of_http2_has_a_thread(varnishd: Varnishd) -> None:
@@ -51,11 +42,11 @@ def test_how_long_the_link_was_closed(varnishd: Varnishd) -> None:
     body = varnishd.folder / "body"
     body.write_bytes(b"x" * SIZE)
     varnishd.start("sandpaper_new_hosts=tenant",
-                   f"sandpaper_nic_rate={8 * SIZE}", vcl=LARGE % body)
+                   f"sandpaper_nic_rate={8 * SIZE}", vcl=FILES)
     assert varnishd.state()["nic_held_s"] == 0
     # Two tenants: for one alone nothing is held
     for host in ("a.example", "b.example", "a.example", "b.example"):
-        assert varnishd.get(host) == 200
+        assert varnishd.get(host, str(body)) == 200
     until(lambda: varnishd.state()["nic_held_s"] >= 0.5)
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import vtc
-
 from common import load, write
+
+import vtc
 
 upstream = load("check-upstream")
 check = load("check")

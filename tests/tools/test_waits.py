@@ -10,6 +10,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import client as http
 import pytest
@@ -33,7 +34,7 @@ sub vcl_recv {
 
 
 def start(varnishd: Varnishd, origin: socket.socket, preload: str,
-          *params: str, **env: Path) -> None:
+          *params: str, **env: Any) -> None:  # noqa: ANN401
     """Start varnishd with the preloaded source and our origin."""
     varnishd.start(*params, vcl="", preload=preload,
                    arguments=("-b", f"127.0.0.1:{port_of(origin)}"), **env)

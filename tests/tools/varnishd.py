@@ -26,6 +26,13 @@ HELLO = """vcl 4.1;
 backend none none;
 sub vcl_recv { return (synth(200)); }
 """
+# The path of a request is that of a file, which is the answer
+FILES = HELLO.replace("backend", "import std;\nbackend", 1) + """
+sub vcl_synth {
+	if (req.url != "/") { set resp.body = std.fileread(req.url); }
+	return (deliver);
+}
+"""
 
 
 class Varnishd(contextlib.ExitStack):
