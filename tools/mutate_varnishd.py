@@ -61,8 +61,7 @@ FOLDER = "src/varnishd"
 FLAGS = ("-w", "-g0", "-ftrivial-auto-var-init=pattern")
 COVER = ("-w", "-g0", "-O0", "--coverage", "-fprofile-update=atomic")
 # Programs of tests/tools that start a varnishd have one of these modules.
-HELPERS = ("varnishd", "preloaded", "namespaces", "live")
-STARTS = re.compile(rf"^from ({'|'.join(HELPERS)}) import", re.M)
+STARTS = re.compile(r"^from (varnishd|preloaded|namespaces|live) import", re.M)
 # They load the machine and measure, and so fail while mutants are judged
 LOADS = {"test_h2load", "test_h2spec"}
 # Of this program only this class does not
@@ -313,12 +312,12 @@ class Varnishd(Suite):
         cases = {p.stem: Case(p, (p,)) for p in sorted(
             (self.top / "vtc").glob("*.vtc")) if p.stem not in not_run}
         tools = self.top / "tests" / "tools"
+        shared = [q for q in (*tools.glob("*.py"), *tools.glob("*.[ch]"))
+                  if not q.name.startswith("test_")]
+        shared += (self.top / "tests" / "clients").glob("client.py")
         for p in sorted(tools.glob("test_*.py")):
             if STARTS.search(p.read_text()) and p.stem not in LOADS:
-                cases[p.stem] = Case(p, (
-                    p, tools / "common.py", tools / "conftest.py",
-                    *(tools / f"{m}.py" for m in HELPERS),
-                    *tools.glob("*.[ch]")))
+                cases[p.stem] = Case(p, (p, *shared))
         fuzz = self.top / "tests" / "fuzz"
         for name in ("map", "wait"):
             p = fuzz / f"fuzz_{name}.c"
