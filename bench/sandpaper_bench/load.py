@@ -21,10 +21,12 @@ from .customers import host, path
 from .reaper import Reaper
 from .testbed import BENCH, BUILD, Testbed, TestbedError
 from .varnish import TICKS_PER_SECOND, Varnish
+from .vmod import newer, said
 
 T = TypeVar("T")
 
-LOADGEN = ("loadgen.c", "h2.c", "h2.h")
+LOADGEN = BENCH / "loadgen"
+FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"]
 PRIMED = 32  # requests: at least one with each set of headers
 SPARE = 60.0  # seconds a load generator may take beyond its window
 
@@ -199,19 +201,13 @@ def core_seconds(stat: str, cores: Iterable[int]) -> tuple[float, float]:
 
 def build_loadgen() -> Path:
     """Compile loadgen if a file of it is newer than the program."""
-    files, program = [BENCH / name for name in LOADGEN], BUILD / "loadgen"
-    if program.exists() and program.stat().st_mtime >= max(
-            file.stat().st_mtime for file in files):
+    files, program = sorted(LOADGEN.glob("*.[ch]")), BUILD / "loadgen"
+    if newer(program, files):
         return program
     BUILD.mkdir(parents=True, exist_ok=True)
     fresh = program.with_suffix(f".{os.getpid()}")
-    done = subprocess.run(
-        ["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror",
-         "-o", str(fresh), *(str(f) for f in files if f.suffix == ".c"),
-         "-lm"],
-        capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise TestbedError(f"loadgen.c does not compile:\n{done.stderr}")
+    said("loadgen does not compile", "gcc", *FLAGS, "-o", str(fresh),
+         *(str(f) for f in files if f.suffix == ".c"), "-lm")
     fresh.replace(program)
     return program
 

@@ -17,7 +17,7 @@ TOP = BENCH.parent
 # Pathspecs of git. What only keeps or prints figures is excluded.
 MOVES = (
     "src", "patches/*/*.patch", "vmod_sandpaper", "tools/build-varnish",
-    "bench/loadgen.c", "bench/h2.c", "bench/h2.h", "bench/origin.py",
+    "bench/loadgen", "bench/origin.py",
     "bench/places.py", "bench/syslog.py", "bench/vcl", "bench/vmod_customers",
     "bench/wrk-scripts", "bench/sandpaper_bench",
     *(f":(exclude)bench/sandpaper_bench/{name}" for name in (
