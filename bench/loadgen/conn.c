@@ -1,19 +1,47 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * One connection: it connects, asks, reads an answer, and asks again.
+ * One connection: it connects, sends, reads answers one by one, and fails.
+ *
+ *	PARKED -> CONNECTING -> IDLE -> HEAD -> BODY -> IDLE ...
+ *
+ * What it does in a state is its mode's.  After an error it is PARKED for a
+ * tick, and connects again.
  */
 
 #define _GNU_SOURCE
+#include <assert.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "loadgen.h"
 
+#define FEW_BYTES	4096	/* of a small receive buffer */
+#define EVENTS		256	/* at a time */
+
+static int ep;
+
 void
-watch(struct conn *c, int op, uint32_t events)
+conn_init(void)
+{
+
+	ep = epoll_create1(EPOLL_CLOEXEC);
+	assert(ep >= 0);
+}
+
+static void
+control(struct conn *c, int op, uint32_t events)
 {
 	struct epoll_event ev = { .events = events, .data.ptr = c };
 
-	if (op == EPOLL_CTL_MOD && c->events == events)
-		return;
 	c->events = events;
 	if (epoll_ctl(ep, op, c->fd, &ev) != 0) {
 		perror("loadgen: epoll_ctl");
@@ -22,14 +50,23 @@ watch(struct conn *c, int op, uint32_t events)
 }
 
 void
+conn_watch(struct conn *c, uint32_t events)
+{
+
+	if (c->events != events)
+		control(c, EPOLL_CTL_MOD, events);
+}
+
+void
 conn_park(struct conn *c, uint64_t due)
 {
+
 	c->state = PARKED;
 	c->due = due;
 	c->group->retrying++;
 }
 
-static void
+void
 conn_close(struct conn *c, int reset)
 {
 	struct linger l = { .l_onoff = 1, .l_linger = 0 };
@@ -57,118 +94,41 @@ conn_fail(struct conn *c, int err, uint64_t now)
 	conn_park(c, now + TICK);
 }
 
+static void
+set_options(const struct conn *c)
+{
+	const struct group *g = c->group;
+	int one = 1, few = FEW_BYTES;
+
+	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	if (g->mark > 0 && setsockopt(c->fd, SOL_SOCKET, SO_MARK, &g->mark,
+	    sizeof g->mark) != 0) {
+		perror("loadgen: mark");
+		exit(1);
+	}
+	if (g->mode->flags & FEW_BYTES)
+		(void)setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &few,
+		    sizeof few);
+}
+
 void
 conn_connect(struct conn *c, uint64_t now)
 {
-	int one = 1, small = 4096;
+	const struct sockaddr_in *to = &c->group->to;
 
 	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (c->fd < 0) {
 		conn_fail(c, errno, now);
 		return;
 	}
-	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	if (c->group->mark > 0 && setsockopt(c->fd, SOL_SOCKET, SO_MARK,
-	    &c->group->mark, sizeof c->group->mark) != 0) {
-		perror("loadgen: mark");
-		exit(1);
-	}
-	if (c->group->mode == STALL || c->group->mode == SLOW)
-		(void)setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &small,
-		    sizeof small);
+	set_options(c);
 	c->state = CONNECTING;
-	if (connect(c->fd, (void *)&c->group->to, sizeof proxy) != 0 &&
+	if (connect(c->fd, (const void *)to, sizeof *to) != 0 &&
 	    errno != EINPROGRESS) {
 		conn_fail(c, errno, now);
 		return;
 	}
-	watch(c, EPOLL_CTL_ADD, EPOLLOUT);
-}
-
-int
-group_spent(const struct group *g)
-{
-	return (g->limit > 0 && g->sent >= g->limit);
-}
-
-/* Those that drip do not do so in step: each begins at its part of a period */
-static uint64_t
-conn_first(const struct conn *c, uint64_t now)
-{
-	const struct group *g = c->group;
-
-	return (now + (uint64_t)((double)NS / g->rate *
-	    (double)(c - g->conns) / g->nconn));
-}
-
-/* Send one request, dated `asked`. */
-static void
-conn_ask(struct conn *c, uint64_t asked, uint64_t now)
-{
-	struct group *g = c->group;
-	char buf[REQUEST_MAX];
-	int l;
-
-	if (g->mode == POST)
-		l = format_post(c, buf, sizeof buf);
-	else
-		l = format_request(c, buf, sizeof buf);
-	c->asked = asked;
-	c->got = 0;
-	c->head_len = 0;
-	c->state = HEAD;
-	g->sent++;
-	if (g->mode == DRIP) {
-		c->dripped = 0;
-		c->due = conn_first(c, now);
-	} else if (send(c->fd, buf, (size_t)l, MSG_NOSIGNAL) != l) {
-		conn_fail(c, errno, now);
-		return;
-	}
-	if (g->mode == SLOW)
-		c->due = now;
-	if (g->mode == POST)
-		c->due = conn_first(c, now);
-	if (g->mode == PACED)
-		c->due = now + (uint64_t)((double)NS / g->rate);
-}
-
-/* Ask for what was due, on a connection of its own if it is to have one. */
-void
-conn_open(struct conn *c, uint64_t due, uint64_t now)
-{
-
-	if (!c->group->fresh) {
-		conn_ask(c, due, now);
-		return;
-	}
-	c->asked = due;
-	conn_connect(c, now);
-}
-
-void
-conn_next(struct conn *c, uint64_t now)
-{
-	struct group *g = c->group;
-
-	c->state = IDLE;
-	switch (g->mode) {
-	case OPEN:
-		if (g->fresh)
-			conn_close(c, 0);
-		if (g->late_head < g->late_tail)
-			conn_open(c, (uint64_t)g->late[
-			    g->late_head++ % LATE_MAX], now);
-		break;
-	case RESET:
-	case CONNECT:
-	case PACED:
-		break;
-	default:
-		if (!group_spent(g) && loads(g))
-			conn_ask(c, now, now);
-		break;
-	}
+	control(c, EPOLL_CTL_ADD, EPOLLOUT);
 }
 
 /* What the kernel says of the connection: an errno, or 0 */
@@ -191,78 +151,88 @@ conn_up(struct conn *c, uint64_t now)
 		conn_fail(c, err, now);
 		return;
 	}
-	switch (c->group->mode) {
-	case CONNECT:
-		c->group->sent++;
-		c->group->answered++;
-		conn_close(c, 0);
-		c->state = IDLE;
-		return;
-	case PIPE:
-	case H2:
-	case H2_RESET:
-	case H2_PING:
-		conn_hello(c, now);
-		return;
-	case STALL:
-	case SLOW:
-	case DRIP:
-	case POST:
-		watch(c, EPOLL_CTL_MOD, EPOLLRDHUP);
-		break;
-	default:
-		watch(c, EPOLL_CTL_MOD, EPOLLIN);
-	}
-	if (c->group->mode == PACED)
-		c->due = conn_first(c, now);
-	if (c->group->mode == RESET)
-		conn_ask(c, now, now);
-	else if (c->group->fresh)
-		conn_ask(c, c->asked, now);
-	else
-		conn_next(c, now);
-}
-
-static void
-conn_answered(struct conn *c, uint64_t now)
-{
-	struct group *g = c->group;
-
-	g->answered++;
-	if (in_window(g, now)) {
-		g->done++;
-		g->bytes += c->got;
-		c->count++;
-		g->slices[(now - t_window) / SLICE]++;
-	}
-	if (asked_in_window(c, now))
-		note_latency(g, now - c->asked);
-	conn_next(c, now);
-}
-
-/* Part of the response is here: that is all this one wants. */
-static void
-conn_reset(struct conn *c, uint64_t now)
-{
-	c->group->answered++;
-	if (in_window(c->group, now))
-		c->group->done++;
-	conn_close(c, 1);
 	c->state = IDLE;
+	if (c->group->mode->events != 0)
+		conn_watch(c, c->group->mode->events);
+	c->group->mode->connected(c, now);
+}
+
+/* ns between two steps of a connection whose rate is its own */
+uint64_t
+conn_period(const struct conn *c)
+{
+
+	return ((uint64_t)((double)NS / c->group->rate));
+}
+
+/* A group's connections are not in step: each begins in its part of a period */
+uint64_t
+conn_first(const struct conn *c, uint64_t now)
+{
+	const struct group *g = c->group;
+
+	return (now + (uint64_t)((double)NS / g->rate *
+	    (double)(c - g->conns) / g->nconn));
+}
+
+/* Send one request, dated `asked`. */
+void
+conn_ask(struct conn *c, uint64_t asked, uint64_t now)
+{
+
+	c->asked = asked;
+	c->got = 0;
+	c->head_len = 0;
+	c->state = HEAD;
+	c->group->mode->ask(c, now);
+	c->group->sent_in_all++;
+}
+
+void
+conn_send(struct conn *c, const char *p, size_t len, uint64_t now)
+{
+
+	if (send(c->fd, p, len, MSG_NOSIGNAL) != (ssize_t)len)
+		conn_fail(c, errno, now);
+}
+
+/* Send a GET: what most modes ask. */
+void
+conn_get(struct conn *c, uint64_t now)
+{
+	char buf[REQUEST_MAX];
+
+	conn_send(c, buf, request_get(c, buf, sizeof buf), now);
+}
+
+/* Ask at once, if the group still does: a closed loop. */
+void
+conn_again(struct conn *c, uint64_t now)
+{
+
+	if (!is_spent(c->group) && loads(c->group))
+		conn_ask(c, now, now);
+}
+
+/* The answer is complete, or the group loads again. */
+void
+conn_idle(struct conn *c, uint64_t now)
+{
+
+	c->state = IDLE;
+	if (c->group->mode->idle != NULL)
+		c->group->mode->idle(c, now);
 }
 
 static ssize_t
-conn_read_head(struct conn *c, uint64_t now)
+conn_read_head(struct conn *c, size_t most, uint64_t now)
 {
-	long long len;
-	size_t extra, room;
+	size_t room = HEAD_MAX - 1 - c->head_len;
 	ssize_t i;
 	char *e;
+	int found;
 
-	room = HEAD_MAX - 1 - c->head_len;
-	if (c->group->mode == RESET && room > RESET_AFTER)
-		room = RESET_AFTER;
-	i = recv(c->fd, c->head + c->head_len, room, 0);
+	i = recv(c->fd, c->head + c->head_len, most < room ? most : room, 0);
 	if (i <= 0)
 		return (i);
 	c->head_len += (unsigned)i;
@@ -271,144 +241,159 @@ conn_read_head(struct conn *c, uint64_t now)
 	if (e == NULL)
 		return (c->head_len < HEAD_MAX - 1 ? i : 0);
 	e[2] = '\0';
-	len = parse_head(c, now);
-	extra = c->head_len - (size_t)(e + 4 - c->head);
-	c->body_left = 0;
-	c->ended = 0;
+	e += 4;
 	c->state = BODY;
-	if (len >= 0 && c->chunked)
-		return (chunks(c, e + 4, extra) == 0 ? i : 0);
-	if (len < (long long)extra)
-		return (0);
-	c->body_left = (uint64_t)len - extra;
-	c->ended = c->body_left == 0;
-	return (i);
+	found = HTTP1_Head(&c->http1, c->head);
+	if (c->http1.status != 0 && c->http1.status != 200 &&
+	    in_window(c->group, now))
+		c->group->not_ok++;
+	if (found == 0)
+		found = HTTP1_Body(&c->http1, e,
+		    c->head_len - (size_t)(e - c->head));
+	return (found == 0 ? i : 0);
 }
 
 /* The kernel drops a body's bytes, uncopied, if they need not be looked at. */
 static ssize_t
-conn_read_body(struct conn *c, size_t max)
+conn_read_body(struct conn *c, size_t most)
 {
 	static char sink[BODY_CHUNK];
+	struct http1 *h = &c->http1;
 	ssize_t i;
 
-	if (c->chunked) {
-		i = recv(c->fd, sink, max < sizeof sink ? max : sizeof sink, 0);
-		return (i <= 0 || chunks(c, sink, (size_t)i) == 0 ? i : 0);
-	}
-	i = recv(c->fd, sink, max < c->body_left ? max : c->body_left,
-	    MSG_TRUNC);
-	if (i > 0)
-		c->body_left -= (uint64_t)i;
-	c->ended = c->body_left == 0;
+	if (h->chunked)
+		i = recv(c->fd, sink, most < sizeof sink ? most : sizeof sink,
+		    0);
+	else
+		i = recv(c->fd, sink, most < h->left ? most : h->left,
+		    MSG_TRUNC);
+	if (i > 0 && HTTP1_Body(h, sink, (size_t)i) != 0)
+		return (0);
 	return (i);
 }
 
-/* Read once, at most `max` bytes of body. */
-static void
-conn_read(struct conn *c, size_t max, uint64_t now)
+/*
+ * Read once, at most so many bytes.  Returns whether the head is complete, and
+ * fails if this is no answer or the connection is closed.
+ */
+int
+conn_read(struct conn *c, size_t head, size_t body, uint64_t now)
 {
 	ssize_t i;
 
 	if (c->state == HEAD)
-		i = conn_read_head(c, now);
+		i = conn_read_head(c, head, now);
 	else
-		i = conn_read_body(c, max);
+		i = conn_read_body(c, body);
 	if (i < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
+		return (0);
 	if (i <= 0) {
 		conn_fail(c, i < 0 ? errno : 0, now);
-		return;
+		return (0);
 	}
 	c->got += (uint64_t)i;
-	if (c->state != BODY)
-		return;
-	if (c->group->mode == RESET)
-		conn_reset(c, now);
-	else if (c->ended)
-		conn_answered(c, now);
+	return (c->state == BODY);
 }
 
+/* Read at most so many bytes of body; count the answer if it is complete. */
 void
-conn_event(struct conn *c, uint32_t events, uint64_t now)
+conn_answer(struct conn *c, size_t body, uint64_t now)
+{
+	struct group *g = c->group;
+
+	if (!conn_read(c, HEAD_MAX, body, now) || !c->http1.ended)
+		return;
+	count_answers(c, 1, now);
+	if (in_window(g, now))
+		g->bytes += c->got;
+	if (asked_in_window(c, now))
+		latencies_add(&g->lat, now - c->asked);
+	conn_idle(c, now);
+}
+
+/* Read what has come of an answer. */
+void
+conn_take(struct conn *c, uint64_t now)
+{
+
+	conn_answer(c, BODY_CHUNK, now);
+}
+
+/* Is an answer due on this connection? */
+int
+conn_is_waiting(const struct conn *c)
+{
+
+	return (c->state == HEAD || c->state == BODY);
+}
+
+/* The proxy closed an idle connection, or sent what nobody asked for. */
+static void
+conn_left(struct conn *c, uint64_t now)
 {
 	char byte;
 
-	if (c->out != NULL && c->state == BODY) {
-		if (events & ~(uint32_t)EPOLLOUT)
-			conn_eat(c, now);
-		else if (c->group->mode == PIPE)
-			conn_more(c, now);
-		else
-			conn_flush(c, now);
-		return;
-	}
-	switch (c->state) {
-	case CONNECTING:
-		conn_up(c, now);
-		break;
-	case IDLE:			/* the proxy closed an idle connection */
-		if (recv(c->fd, &byte, 1, MSG_PEEK) > 0)
-			c->group->extra++;
-		conn_close(c, 0);
-		conn_park(c, now + TICK);
-		break;
-	case HEAD:
-	case BODY:
-		if (events & EPOLLIN)
-			conn_read(c, BODY_CHUNK, now);
-		else
-			conn_fail(c, conn_error(c), now);
-		break;
-	default:
-		break;
-	}
+	if (recv(c->fd, &byte, 1, MSG_PEEK) > 0)
+		c->group->extra++;
+	conn_close(c, 0);
+	conn_park(c, now + TICK);
 }
 
 static void
-conn_drip(struct conn *c, uint64_t now)
+conn_event(struct conn *c, uint32_t events, uint64_t now)
 {
-	char buf[1024];
-	int l;
+	const struct mode *m = c->group->mode;
 
-	l = snprintf(buf, sizeof buf, "GET %s HTTP/1.1\r\nHost: %s\r\nX: ",
-	    c->group->path, c->group->host);
-	if (c->group->mode == POST)
-		l = 0;
-	if (send(c->fd, (int)c->dripped < l ? buf + c->dripped : "x", 1,
-	    MSG_NOSIGNAL) != 1) {
-		conn_fail(c, errno, now);
+	if (c->state == CONNECTING)
+		conn_up(c, now);
+	else if (c->state == IDLE)
+		conn_left(c, now);
+	else if (!conn_is_waiting(c))
 		return;
-	}
-	c->dripped++;
-	c->due = now + (uint64_t)((double)NS / c->group->rate);
+	else if (events & EPOLLIN)
+		m->readable(c, now);
+	else if (events & ~(uint32_t)EPOLLOUT)
+		conn_fail(c, conn_error(c), now);
+	else
+		m->writable(c, now);
 }
 
+/* What is due at this time: to connect again, or a step of the mode */
 void
 conn_tick(struct conn *c, uint64_t now)
 {
 	struct group *g = c->group;
 
-	if (c->state == PARKED && c->due <= now) {
-		g->retrying--;
-		if (g->mode == RESET || g->mode == CONNECT || g->fresh)
-			c->state = IDLE;
-		else if (!group_spent(g) && !is_over(g, now))
-			conn_connect(c, now);
-		else
-			c->state = IDLE;
+	if (c->state != PARKED) {
+		if (g->mode->tick != NULL)
+			g->mode->tick(c, now);
 		return;
 	}
-	if (g->mode == PACED && c->state == IDLE && c->fd >= 0 &&
-	    c->due <= now && !group_spent(g) && loads(g))
-		conn_ask(c, now, now);
-	if (c->state != HEAD && c->state != BODY)
+	if (c->due > now)
 		return;
-	if ((g->mode == DRIP || g->mode == POST) && c->due <= now)
-		conn_drip(c, now);
-	else if (g->mode == SLOW)
-		conn_read(c, (size_t)(g->rate * TICK / NS) + 1, now);
-	else if ((g->mode == H2_RESET || g->mode == H2_PING) &&
-	    c->out_len == 0)
-		conn_flood(c, now);
+	g->retrying--;
+	c->state = IDLE;
+	if (!g->fresh && !is_spent(g) && !is_over(g, now))
+		conn_connect(c, now);
+}
+
+/* Wait so long for what comes, and see to it. */
+void
+conn_serve(uint64_t ns, int busy)
+{
+	struct epoll_event ev[EVENTS];
+	struct timespec ts = {
+		.tv_sec = (time_t)(ns / NS), .tv_nsec = (long)(ns % NS)
+	};
+	uint64_t now;
+	int i, n;
+
+	if (busy)
+		ts.tv_sec = ts.tv_nsec = 0;
+	n = epoll_pwait2(ep, ev, EVENTS, &ts, NULL);
+	if (busy && n == 0)
+		(void)sched_yield();	/* to the origin */
+	now = now_ns();
+	for (i = 0; i < n; i++)
+		conn_event(ev[i].data.ptr, ev[i].events, now);
 }

@@ -1,113 +1,107 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * A group of connections: when they start, ask, rest and give up.
+ * A group of connections: when it starts, what arrives, when it rests, and
+ * which answers it is owed.
  */
 
-#define _GNU_SOURCE
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
 #include "loadgen.h"
 
-static struct conn *
-group_idle(const struct group *g)
-{
-	unsigned i;
+#define GROUPS_MAX	64
 
-	for (i = 0; i < g->nconn; i++)
-		if (g->conns[i].state == IDLE)
-			return (&g->conns[i]);
-	return (NULL);
+struct group groups[GROUPS_MAX];
+unsigned ngroups;
+
+/* Return a new group, or NULL if there are too many. */
+struct group *
+group_new(void)
+{
+
+	return (ngroups < GROUPS_MAX ? &groups[ngroups++] : NULL);
 }
 
-/* A request is due: give it to an idle connection, or let it wait. */
-void
-group_arrival(struct group *g, uint64_t now)
+static void
+start_conn(struct group *g, struct conn *c, uint64_t now)
 {
-	struct conn *c = group_idle(g);
 
-	if (group_spent(g) || is_over(g, now)) {
-		g->next_arrival = UINT64_MAX;
+	c->group = g;
+	c->fd = -1;
+	c->head = malloc(HEAD_MAX);
+	assert(c->head != NULL);
+	if (g->fresh)
 		return;
-	}
-	if (g->mode == RESET || g->mode == CONNECT) {
-		if (c != NULL)
-			conn_connect(c, now);
-		g->next_arrival += (uint64_t)((double)NS / g->rate);
-		return;
-	}
-	if (c != NULL && (c->fd >= 0 || g->fresh))
-		conn_open(c, g->next_arrival, now);
-	else if (g->late_tail - g->late_head < LATE_MAX)
-		g->late[g->late_tail++ % LATE_MAX] = (double)g->next_arrival;
+	if (g->from > 0)
+		conn_park(c, seconds_on(g->from));
 	else
-		g->errors++;
-	g->next_arrival += exponential(g->rate);
+		conn_connect(c, now);
 }
 
 void
 group_start(struct group *g, uint64_t now)
 {
-	unsigned i;
+	struct conn *c;
 
 	g->conns = calloc(g->nconn, sizeof *g->conns);
-	g->slices = calloc(nslices, sizeof *g->slices);
+	g->slices = calloc(win.nslices, sizeof *g->slices);
 	assert(g->conns != NULL && g->slices != NULL);
-	g->next_arrival = UINT64_MAX;
 	g->resting = g->till > 0 && g->from > 0;
-	if (g->mode == OPEN || g->mode == RESET || g->mode == CONNECT)
+	g->next_arrival = UINT64_MAX;
+	if (g->mode->arrival != NULL)
 		g->next_arrival = seconds_on(g->from);
-	if (g->mode == OPEN) {
+	if (g->mode == &mode_open) {
 		g->late = calloc(LATE_MAX, sizeof *g->late);
 		assert(g->late != NULL);
 	}
-	for (i = 0; i < g->nconn; i++) {
-		g->conns[i].group = g;
-		g->conns[i].fd = -1;
-		g->conns[i].head = malloc(HEAD_MAX);
-		assert(g->conns[i].head != NULL);
-		if (g->mode == RESET || g->mode == CONNECT || g->fresh)
-			continue;
-		if (g->from > 0)
-			conn_park(&g->conns[i], seconds_on(g->from));
+	FOR_CONNS(c, g)
+		start_conn(g, c, now);
+}
+
+static struct conn *
+idle_conn(const struct group *g)
+{
+	struct conn *c;
+
+	FOR_CONNS(c, g)
+		if (c->state == IDLE)
+			return (c);
+	return (NULL);
+}
+
+/* Do what is due, and return when the next request arrives. */
+uint64_t
+group_arrivals(struct group *g, uint64_t now)
+{
+
+	while (g->next_arrival <= now) {
+		if (is_spent(g) || is_over(g, now))
+			g->next_arrival = UINT64_MAX;
 		else
-			conn_connect(&g->conns[i], now);
+			g->next_arrival += g->mode->arrival(g, idle_conn(g),
+			    now);
 	}
+	return (g->next_arrival);
 }
 
-/* All groups have a limit and have reached it. */
-int
-all_spent(void)
-{
-	unsigned u;
-
-	for (u = 0; u < ngroups; u++)
-		if (groups[u].limit == 0 ||
-		    groups[u].answered + groups[u].errors < groups[u].limit)
-			return (0);
-	return (1);
-}
-
-int
-timed(enum mode mode)
-{
-	return (mode == PACED || mode == SLOW || mode == DRIP || mode == POST ||
-	    mode == H2_RESET || mode == H2_PING);
-}
-
+/* The group loads again. */
 void
 group_wake(struct group *g, uint64_t now)
 {
-	unsigned i;
+	struct conn *c;
 
-	for (i = 0; i < g->nconn; i++)
-		if (g->conns[i].state == IDLE && g->conns[i].fd >= 0)
-			conn_next(&g->conns[i], now);
+	FOR_CONNS(c, g)
+		if (c->state == IDLE && c->fd >= 0)
+			conn_idle(c, now);
 }
 
 /* A group that loads and rests in turn, or for some time */
-void
-group_rest(struct group *g, uint64_t now)
+static void
+rest(struct group *g, uint64_t now)
 {
-	double at = (double)(now - t_start) / (double)NS;
+	double at = (double)(now - win.start) / (double)NS;
 	int rests;
 
 	if (g->till > 0)
@@ -122,36 +116,50 @@ group_rest(struct group *g, uint64_t now)
 		group_wake(g, now);
 }
 
-/* Users who have waited too long for a connection give up. */
+/* Every `parts`-th connection, from `part` on, does what is due by time. */
 void
-group_impatient(struct group *g, uint64_t now)
+group_tick(struct group *g, unsigned part, unsigned parts, uint64_t now)
 {
-	uint64_t patience = (uint64_t)(g->patience * (double)NS);
+	unsigned i;
 
-	while (g->late_head < g->late_tail &&
-	    now - (uint64_t)g->late[g->late_head % LATE_MAX] > patience) {
-		g->late_head++;
-		if (in_window(g, now)) {
-			g->errors++;
-			note_latency(g, patience);
-		}
-	}
+	if (g->on > 0 || g->till > 0)
+		rest(g, now);
+	if (g->patience > 0 && g->late != NULL)
+		open_impatient(g, now);
+	if (g->mode->tick == NULL && g->retrying == 0)
+		return;
+	for (i = part; i < g->nconn; i += parts)
+		conn_tick(&g->conns[i], now);
 }
 
-/* Answers that are still owed to those who are to have them */
+/* All groups have a limit and have reached it. */
+int
+groups_spent(void)
+{
+	const struct group *g;
+
+	FOR_GROUPS(g)
+		if (g->limit == 0 || g->answered_in_all + g->errors < g->limit)
+			return (0);
+	return (1);
+}
+
+/* Return how many complete requests are to be answered, and are not yet. */
 uint64_t
 group_owed(const struct group *g)
 {
 	const struct conn *c;
 	uint64_t n = 0;
 
-	if (!well_behaved(g))
+	if (!(g->mode->flags & IS_OWED))
 		return (0);
-	for (c = g->conns; c < g->conns + g->nconn; c++) {
-		if (c->out != NULL)
+	if (g->mode == &mode_h2 && g->window == 0)
+		return (0);	/* no stream can be answered */
+	FOR_CONNS(c, g) {
+		if (g->mode->flags & MANY)
 			n += c->fd >= 0 ? c->owed : 0;
 		else
-			n += c->state == HEAD || c->state == BODY;
+			n += (unsigned)conn_is_waiting(c);
 	}
 	return (n);
 }

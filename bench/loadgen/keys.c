@@ -1,14 +1,27 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The command line's groups: key=value, by a comma.
+ * The command line's values, and the keys of a group: a table.
  */
 
 #define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "loadgen.h"
 
-void __attribute__((noreturn, format(printf, 1, 2)))
-usage(const char *fmt, ...)
+#define SET_MAX		(REQUEST_MAX / 2)	/* bytes of a set of headers */
+#define LONG		1e9			/* s */
+
+/* A value is wrong: say so in a line, and end. */
+void
+wrong(const char *fmt, ...)
 {
 	va_list ap;
 
@@ -16,41 +29,131 @@ usage(const char *fmt, ...)
 	fprintf(stderr, "loadgen: ");
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "\nusage: loadgen [-b] [-w warmup_s] [-t window_s] "
-	    "[-s seed] [-p phases] [-l phase_s] [-q settle_s] [-d drain_s] "
-	    "[-i interval_s] "
-	    "ADDR:PORT key=value[,key=value..] ...\n"
-	    "keys: name host path headers mode conns rate limit random_host "
-	    "unique hosts every streams window mark on off shift from till "
-	    "phase patience fresh to\n");
+	fprintf(stderr, "\n");
 	exit(2);
 }
 
+double
+number(const char *name, const char *text, double least, double most)
+{
+	char *end;
+	double x = strtod(text, &end);
+
+	if (end == text || *end != '\0' || !(x >= least && x <= most))
+		wrong("%s '%s' is not allowed: use a number from %.10g to "
+		    "%.10g", name, text, least, most);
+	return (x);
+}
+
+double
+whole(const char *name, const char *text, double least, double most)
+{
+	double x = number(name, text, least, most);
+
+	if (x != floor(x))
+		wrong("%s '%s' is not allowed: use a whole number", name, text);
+	return (x);
+}
+
 struct sockaddr_in
-parse_address(char *arg)
+address(const char *text)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET };
-	char *colon = strrchr(arg, ':');
+	const char *colon = strrchr(text, ':');
+	char ip[INET_ADDRSTRLEN];
 
 	if (colon == NULL)
-		usage("'%s' is not an address: use ADDR:PORT", arg);
-	*colon = '\0';
-	to.sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
-	if (inet_pton(AF_INET, arg, &to.sin_addr) != 1)
-		usage("'%s' is not an IPv4 address", arg);
+		wrong("'%s' is not an address: use ADDR:PORT", text);
+	(void)snprintf(ip, sizeof ip, "%.*s", (int)(colon - text), text);
+	if (inet_pton(AF_INET, ip, &to.sin_addr) != 1)
+		wrong("'%s' is not an IPv4 address: use ADDR:PORT", text);
+	to.sin_port = htons((uint16_t)whole("port", colon + 1, 1, 65535));
 	return (to);
+}
+
+struct key {
+	const char	*name;
+	void		(*set)(const struct key *, struct group *,
+			    const char *text);
+	size_t		at, size;	/* of the field */
+	double		least, most;
+	const char	*help;
+};
+
+static void
+set_text(const struct key *k, struct group *g, const char *text)
+{
+
+	if (strlen(text) >= k->size)
+		wrong("%s '%s' is too long: use at most %zu characters",
+		    k->name, text, k->size - 1);
+	strcpy((char *)g + k->at, text);
+}
+
+/* The field is unsigned, or an int. */
+static void
+set_whole(const struct key *k, struct group *g, const char *text)
+{
+	unsigned n;
+
+	n = (unsigned)(int64_t)whole(k->name, text, k->least, k->most);
+	memcpy((char *)g + k->at, &n, sizeof n);
+}
+
+static void
+set_real(const struct key *k, struct group *g, const char *text)
+{
+	double x = number(k->name, text, k->least, k->most);
+
+	memcpy((char *)g + k->at, &x, sizeof x);
+}
+
+static void
+set_to(const struct key *k, struct group *g, const char *text)
+{
+
+	(void)k;
+	g->to = address(text);
+}
+
+/* Write the names of all modes. */
+static void
+print_modes(FILE *f)
+{
+	const struct mode * const *m;
+
+	for (m = modes; *m != NULL; m++)
+		fprintf(f, "%s%s", m == modes ? "" : ", ", (*m)->name);
+}
+
+static void
+set_mode(const struct key *k, struct group *g, const char *text)
+{
+	const struct mode * const *m;
+
+	(void)k;
+	for (m = modes; *m != NULL; m++)
+		if (!strcmp(text, (*m)->name)) {
+			g->mode = *m;
+			return;
+		}
+	fprintf(stderr, "loadgen: mode '%s' is not known: use ", text);
+	print_modes(stderr);
+	fprintf(stderr, "\n");
+	exit(2);
 }
 
 /* Sets of headers, an empty line between two: requests take them in turn */
 static void
-read_headers(struct group *g, const char *path)
+set_headers(const struct key *k, struct group *g, const char *path)
 {
-	char line[REQUEST_MAX / 2], **set = &g->headers[0];
+	char line[SET_MAX], **set = &g->headers[0];
 	FILE *f = fopen(path, "r");
 	size_t l = 0, n;
 
+	(void)k;
 	if (f == NULL)
-		usage("headers '%s': %s", path, strerror(errno));
+		wrong("headers '%s': %s", path, strerror(errno));
 	while (fgets(line, sizeof line - 1, f) != NULL) {
 		n = strcspn(line, "\n");
 		if (n == 0) {
@@ -60,11 +163,11 @@ read_headers(struct group *g, const char *path)
 		}
 		memcpy(line + n, "\r\n", 3);
 		if (l == 0 && ++g->nheaders > HEADERS_MAX)
-			usage("headers '%s': too many sets, use at most %d",
+			wrong("headers '%s': too many sets, use at most %d",
 			    path, HEADERS_MAX);
-		if (l + n + 2 >= REQUEST_MAX / 2)
-			usage("headers '%s': a set is too long, use at most "
-			    "%d bytes", path, REQUEST_MAX / 2 - 2);
+		if (l + n + 2 >= SET_MAX)
+			wrong("headers '%s': a set is too long, use at most "
+			    "%d bytes", path, SET_MAX - 2);
 		*set = realloc(*set, l + n + 3);
 		assert(*set != NULL);
 		memcpy(*set + l, line, n + 3);
@@ -72,112 +175,142 @@ read_headers(struct group *g, const char *path)
 	}
 	(void)fclose(f);
 	if (g->nheaders == 0)
-		usage("headers '%s': the file has no headers", path);
+		wrong("headers '%s': the file has no headers", path);
+}
+
+#define FIELD(f)	offsetof(struct group, f), sizeof ((struct group *)0)->f
+#define OTHER		0, 0, 0, 0
+
+static const struct key keys[] = {
+	{ "name", set_text, FIELD(name), 0, 0, "in the result" },
+	{ "host", set_text, FIELD(host), 0, 0, "the Host" },
+	{ "path", set_text, FIELD(path), 0, 0, "the URL (default /)" },
+	{ "headers", set_headers, OTHER,
+	    "a file of headers; requests take its sets in turn" },
+	{ "mode", set_mode, OTHER, "what its clients do (default closed)" },
+	{ "conns", set_whole, FIELD(nconn), 1, 1e6,
+	    "connections (default 1)" },
+	{ "rate", set_real, FIELD(rate), 0, 1e12,
+	    "requests or bytes a second, by mode" },
+	{ "limit", set_whole, FIELD(limit), 0, UINT32_MAX,
+	    "requests in all; 0: no limit" },
+	{ "random_host", set_whole, FIELD(random_host), 0, 1,
+	    "1: each request has a new Host" },
+	{ "unique", set_whole, FIELD(unique), 0, 1,
+	    "1: each request has a new URL" },
+	{ "hosts", set_whole, FIELD(hosts), 0, UINT32_MAX,
+	    "Hosts h0.HOST, h1.HOST ..., in turn by connection" },
+	{ "every", set_whole, FIELD(every), 0, UINT32_MAX,
+	    "each so many requests, one asks for PATH?dear" },
+	{ "streams", set_whole, FIELD(streams), 1, UINT32_MAX,
+	    "of h2, at a time (default 1)" },
+	{ "window", set_whole, FIELD(window), 0, H2_WINDOW_MAX,
+	    "bytes, of an h2 stream" },
+	{ "mark", set_whole, FIELD(mark), 0, UINT32_MAX,
+	    "SO_MARK of its sockets" },
+	{ "on", set_real, FIELD(on), 0, LONG,
+	    "seconds that it loads, in turn with off" },
+	{ "off", set_real, FIELD(off), 0, LONG, "seconds that it rests" },
+	{ "shift", set_real, FIELD(shift), 0, LONG,
+	    "seconds by which on and off come earlier" },
+	{ "from", set_real, FIELD(from), 0, LONG,
+	    "second of the run in which it begins" },
+	{ "till", set_real, FIELD(till), 0, LONG,
+	    "second of the run in which it ends; 0: never" },
+	{ "phase", set_whole, FIELD(phase), -1, INT32_MAX,
+	    "phase in which it loads; -1: always" },
+	{ "patience", set_real, FIELD(patience), 0, LONG,
+	    "open: seconds until a request without a connection gives up" },
+	{ "fresh", set_whole, FIELD(fresh), 0, 1,
+	    "1: open, with a connection a request" },
+	{ "to", set_to, OTHER, "ADDR:PORT (default that of the command)" },
+	{ 0 }
+};
+
+/* Return a line of help for each key, to be freed. */
+char *
+keys_help(void)
+{
+	char *text;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+	const struct key *k;
+
+	assert(f != NULL);
+	fprintf(f, "Keys:\n");
+	for (k = keys; k->name != NULL; k++)
+		fprintf(f, "  %-12s %s\n", k->name, k->help);
+	fprintf(f, "Modes: ");
+	print_modes(f);
+	(void)fclose(f);
+	return (text);
 }
 
 static void
-set_key(struct group *g, const char *key, char *val)
+set_key(struct group *g, const char *item)
 {
-	unsigned i;
+	const char *eq = strchr(item, '=');
+	const struct key *k;
 
-	if (!strcmp(key, "name"))
-		(void)snprintf(g->name, sizeof g->name, "%s", val);
-	else if (!strcmp(key, "host"))
-		(void)snprintf(g->host, sizeof g->host, "%s", val);
-	else if (!strcmp(key, "path"))
-		(void)snprintf(g->path, sizeof g->path, "%s", val);
-	else if (!strcmp(key, "headers"))
-		read_headers(g, val);
-	else if (!strcmp(key, "conns"))
-		g->nconn = (unsigned)strtoul(val, NULL, 10);
-	else if (!strcmp(key, "rate"))
-		g->rate = strtod(val, NULL);
-	else if (!strcmp(key, "fresh"))
-		g->fresh = atoi(val);
-	else if (!strcmp(key, "patience"))
-		g->patience = strtod(val, NULL);
-	else if (!strcmp(key, "limit"))
-		g->limit = strtoull(val, NULL, 10);
-	else if (!strcmp(key, "random_host"))
-		g->random_host = atoi(val);
-	else if (!strcmp(key, "unique"))
-		g->unique = atoi(val);
-	else if (!strcmp(key, "hosts"))
-		g->hosts = (unsigned)strtoul(val, NULL, 10);
-	else if (!strcmp(key, "every"))
-		g->every = (unsigned)strtoul(val, NULL, 10);
-	else if (!strcmp(key, "streams"))
-		g->streams = (unsigned)strtoul(val, NULL, 10);
-	else if (!strcmp(key, "window"))
-		g->window = (uint32_t)strtoul(val, NULL, 10);
-	else if (!strcmp(key, "mark"))
-		g->mark = (unsigned)strtoul(val, NULL, 10);
-	else if (!strcmp(key, "on"))
-		g->on = strtod(val, NULL);
-	else if (!strcmp(key, "off"))
-		g->off = strtod(val, NULL);
-	else if (!strcmp(key, "shift"))
-		g->shift = strtod(val, NULL);
-	else if (!strcmp(key, "from"))
-		g->from = strtod(val, NULL);
-	else if (!strcmp(key, "till"))
-		g->till = strtod(val, NULL);
-	else if (!strcmp(key, "phase"))
-		g->phase = atoi(val);
-	else if (!strcmp(key, "to"))
-		g->to = parse_address(val);
-	else if (!strcmp(key, "mode")) {
-		for (i = 0; mode_names[i] != NULL; i++)
-			if (!strcmp(val, mode_names[i]))
-				break;
-		if (mode_names[i] == NULL)
-			usage("mode '%s' is not known: use closed, paced, open, "
-			    "stall, slow, reset, drip, post, connect, pipe, h2, "
-			    "h2-reset, h2-ping", val);
-		g->mode = (enum mode)i;
-	} else
-		usage("key '%s' is not known", key);
+	if (eq == NULL)
+		wrong("'%s' is not valid: use key=value", item);
+	for (k = keys; k->name != NULL; k++)
+		if (strlen(k->name) == (size_t)(eq - item) &&
+		    !strncmp(item, k->name, (size_t)(eq - item))) {
+			k->set(k, g, eq + 1);
+			return;
+		}
+	fprintf(stderr, "loadgen: key '%.*s' is not known: use one of",
+	    (int)(eq - item), item);
+	for (k = keys; k->name != NULL; k++)
+		fprintf(stderr, " %s", k->name);
+	fprintf(stderr, "\n");
+	exit(2);
 }
 
-void
-parse_group(char *spec)
+/* What no key alone can tell */
+static void
+check_group(const struct group *g)
 {
-	struct group *g;
-	char *item, *eq, *save = NULL;
 
-	if (ngroups == sizeof groups / sizeof groups[0])
-		usage("too many groups: use at most %u", ngroups);
-	g = &groups[ngroups++];
+	if (g->host[0] == '\0')
+		wrong("group '%s' needs host=NAME", g->name);
+	if (g->rate <= 0 && (g->mode->flags & NEEDS_RATE))
+		wrong("group '%s' needs a rate above 0", g->name);
+	if (g->fresh && g->mode != &mode_open)
+		wrong("group '%s': fresh works only with mode=open", g->name);
+	if (g->till > 0 && (g->till <= g->from || g->on > 0 || g->phase >= 0))
+		wrong("group '%s': from %g till %g is not allowed: use a later "
+		    "till, without on or phase", g->name, g->from, g->till);
+	if (g->phase >= 0 && g->mode != &mode_closed)
+		wrong("group '%s': phase works only with mode=closed",
+		    g->name);
+	if (g->phase >= (int)win.nphases)
+		wrong("group '%s': phase %d is not allowed: use 0 to %u",
+		    g->name, g->phase, win.nphases - 1);
+}
+
+/* Make a group of "key=value,key=value"; the text is changed. */
+void
+keys_group(char *spec, const struct sockaddr_in *proxy)
+{
+	struct group *g = group_new();
+	char *item, *save = NULL;
+
+	if (g == NULL)
+		wrong("too many groups: use at most %u", ngroups);
 	(void)snprintf(g->name, sizeof g->name, "g%u", ngroups);
-	(void)snprintf(g->path, sizeof g->path, "/");
+	strcpy(g->path, "/");
+	g->mode = &mode_closed;
 	g->nconn = 1;
 	g->phase = -1;
 	g->streams = 1;
 	g->window = H2_WINDOW_MAX;
-	g->to = proxy;
+	g->to = *proxy;
 	for (item = strtok_r(spec, ",", &save); item != NULL;
-	    item = strtok_r(NULL, ",", &save)) {
-		eq = strchr(item, '=');
-		if (eq == NULL)
-			usage("'%s' is not valid: use key=value", item);
-		*eq = '\0';
-		set_key(g, item, eq + 1);
-	}
-	if (g->host[0] == '\0' || g->nconn == 0)
-		usage("group '%s' needs host and conns", g->name);
-	if (g->rate <= 0 && g->mode != CLOSED && g->mode != STALL &&
-	    g->mode != PIPE && g->mode != H2)
-		usage("group '%s' needs a rate", g->name);
-	if (g->fresh && g->mode != OPEN)
-		usage("group '%s': only open groups are fresh", g->name);
-	if (g->till > 0 && (g->from < 0 || g->till <= g->from || g->on > 0 ||
-	    g->phase >= 0))
-		usage("group '%s': from %g till %g, without on or phase",
-		    g->name, g->from, g->till);
-	if (g->phase >= 0 && g->mode != CLOSED)
-		usage("group '%s': phase works only with mode=closed",
-		    g->name);
-	if (g->phase >= (int)nphases)
-		usage("group '%s': phase %d is not allowed: use 0 to %u",
-		    g->name, g->phase, nphases - 1);
+	    item = strtok_r(NULL, ",", &save))
+		set_key(g, item);
+	check_group(g);
+	if (g->mode->flags & FRESH)
+		g->fresh = 1;
 }

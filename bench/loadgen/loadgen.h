@@ -1,192 +1,228 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * What the files of the load generator share.
+ * The files of the load generator, from the ground up.  Calls go down: a file
+ * calls only functions of files above it in this list.  conn.c and group.c
+ * reach modes by the functions of struct mode.
+ *
+ *	clock.c		time and random numbers
+ *	latency.c	a group's latencies
+ *	http1.c h2.c	the two protocols, without input and output
+ *	window.c	which answers count, and when a group loads
+ *	request.c	what a request says
+ *	conn.c		one connection
+ *	loop.c		modes: clients that wait for their answers
+ *	stream.c	modes: many requests at a time on a connection
+ *	abuse.c		modes: clients that misbehave, with HTTP/1
+ *	modes.c		the table of modes
+ *	group.c		a group: its connections, arrivals and rests
+ *	keys.c		a group's keys on the command line
+ *	report.c	JSON
+ *	run.c		the event loop
+ *	main.c		options
  */
 
-#include <arpa/inet.h>
-#include <assert.h>
-#include <ctype.h>
-#include <errno.h>
-#include <math.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sched.h>
-#include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
-#include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "h2.h"
+#include "http1.h"
 
 #define NS		1000000000ULL
-#define TICK		(NS / 100)	/* timers of the misbehaving modes */
-#define TICK_PARTS	10		/* each for some of the connections */
+#define TICK		(NS / 100)	/* timers of connections */
 #define HEAD_MAX	8192
 #define REQUEST_MAX	4096
 #define HOST_MAX	300
 #define HEADERS_MAX	32		/* sets of headers a group */
 #define BODY_CHUNK	(1 << 20)
-#define RESET_AFTER	1024		/* bytes read before a reset */
-#define OUT_MAX		(1 << 16)
-#define LENGTH		1000000		/* of a body that drips */
 #define SLICE		(NS / 10)	/* one entry of "slices" */
+#define LATE_MAX	(1 << 20)
 
-enum mode {
-	CLOSED,		/* next request when the last one is answered */
-	PACED,		/* the same, but `rate` a connection at most */
-	OPEN,		/* requests at `rate`, whatever the answers do */
-	STALL,		/* ask, never read: zero window */
-	SLOW,		/* read `rate` bytes/s a connection */
-	RESET,		/* ask, read a little, reset; at `rate` in all */
-	DRIP,		/* send one header byte every 1/rate seconds */
-	POST,		/* a head, then one byte of body every 1/rate s */
-	CONNECT,	/* connect and close; at `rate` in all */
-	PIPE,		/* ask, whatever the answers do */
-	H2,		/* `streams` at a time */
-	H2_RESET,	/* ask and reset; `rate` a connection */
-	H2_PING,	/* PING and SETTINGS; `rate` a connection */
+struct conn;
+struct group;
+
+/* clock.c */
+uint64_t now_ns(void);
+void seed(uint64_t);
+uint64_t draw(void);
+uint64_t exponential(double rate);	/* ns */
+
+/* latency.c */
+struct latencies {
+	uint32_t	*us;
+	size_t		n, room;
 };
 
-extern const char * const mode_names[];
+void latencies_add(struct latencies *, uint64_t ns);
+void latencies_copy(struct latencies *, const struct latencies *, size_t from);
+void latencies_sort(struct latencies *);
+double latencies_quantile(const struct latencies *, double q);	/* s */
+
+/* What a mode does with a connection.  A function may be NULL. */
+struct mode {
+	const char	*name;
+	enum {
+		NEEDS_RATE = 1,
+		IS_OWED = 2,	/* each request is to be answered */
+		WAITS = 4,	/* its age at the end is a latency */
+		FRESH = 8,	/* a connection a request */
+		FEW_BYTES = 16,	/* a small receive buffer */
+		MANY = 32	/* requests at a time */
+	}		flags;
+	uint32_t	events;		/* to watch, in epoll's words */
+
+	/* A request is due.  Returns ns until the next one. */
+	uint64_t	(*arrival)(struct group *, struct conn *idle,
+			    uint64_t now);
+	void		(*connected)(struct conn *, uint64_t now);
+	void		(*ask)(struct conn *, uint64_t now);
+	/* The answer is complete, or the group loads again. */
+	void		(*idle)(struct conn *, uint64_t now);
+	void		(*readable)(struct conn *, uint64_t now);
+	void		(*writable)(struct conn *, uint64_t now);
+	void		(*tick)(struct conn *, uint64_t now);
+};
 
 enum state { IDLE, CONNECTING, HEAD, BODY, PARKED };
-
-struct group;
 
 struct conn {
 	struct group	*group;
 	int		fd;
 	enum state	state;
+	uint32_t	events;		/* that are watched */
 	uint64_t	asked;		/* ns: sent, or due (open loop) */
 	uint64_t	due;		/* ns: next timed step */
-	uint64_t	body_left;	/* bytes; chunked: of the chunk */
-	uint64_t	chunk;		/* its size, as far as it is read */
 	uint64_t	got;		/* bytes of this answer */
-	int		chunked, last_chunk, ended;
 	uint64_t	count;		/* answers inside the window */
-	unsigned	head_len, dripped;
+	struct http1	http1;
 	char		*head;
-	struct h2	h2;
-	uint8_t		*out;		/* pipelined, or frames */
+	unsigned	head_len;
+
+	unsigned	dripped;	/* bytes; abuse.c */
+
+	struct h2	h2;		/* stream.c */
+	uint8_t		*out;
 	size_t		out_len, out_off;
-	unsigned	owed;		/* answers to these */
-	unsigned	match;		/* of an answer's first characters */
-	uint32_t	events;		/* that are watched */
+	unsigned	owed;		/* answers */
 };
 
 struct group {
+	/* What the command line says: see keys.c */
 	char		name[64], host[256], path[512];
-	enum mode	mode;
+	const struct mode *mode;
 	unsigned	nconn;
-	double		rate;
-	double		patience;	/* s until a request in `late` gives up */
-	uint64_t	limit;		/* requests in all, 0: no limit */
-	int		random_host, unique;
-	unsigned	hosts;		/* h0.HOST and so on, in turn by connection */
-	int		fresh;		/* open loop: a connection a request */
-	unsigned	every;		/* n-th request asks for PATH?dear */
-	unsigned	streams, mark;
-	uint32_t	window;		/* of an h2 stream */
-	double		on, off, shift;	/* s that it loads, that it rests */
-	double		from, till;	/* s: it loads between, 0: always */
-	int		resting;
+	double		rate;		/* requests or bytes, by mode */
+	double		patience;	/* s */
+	unsigned	limit;		/* requests in all, 0: no limit */
+	unsigned	random_host, unique, hosts, fresh, every;
+	unsigned	streams, window, mark;
+	double		on, off, shift, from, till;	/* s */
 	int		phase;		/* in which it loads, -1: always */
 	struct sockaddr_in to;
 	char		*headers[HEADERS_MAX];
 	unsigned	nheaders;
+
 	struct conn	*conns;
+	int		resting;
 	unsigned	retrying;	/* parked until a reconnect is due */
-	uint64_t	sent, answered, done, bytes, errors, not_ok;
-	uint64_t	waiting, extra;
-	char		first_error[80];
-	uint64_t	sent_before;	/* the window */
-	uint64_t	done_before, errors_before, not_ok_before; /* interval */
-	size_t		nlat_before;
-	uint32_t	*lat;		/* us */
-	size_t		nlat, alat;
-	uint64_t	*slices;
-	double		*late;		/* open loop: due, not sent; ring */
-	uint64_t	late_head, late_tail;
 	uint64_t	next_arrival;
+	uint64_t	*late;		/* a ring: due, not sent (open loop) */
+	uint64_t	late_head, late_tail;
+
+	/* What is counted, in the window or as the name says */
+	uint64_t	done, bytes, errors, not_ok, waiting, extra;
+	uint64_t	sent_in_all, answered_in_all, sent_before;
+	char		first_error[80];
+	struct latencies lat;
+	uint64_t	*slices;
 };
 
-#define LATE_MAX	(1 << 20)
+/* window.c */
+struct window {
+	uint64_t	start;		/* ns: of the run */
+	uint64_t	begin, end;	/* of the window */
+	unsigned	nslices;
+	unsigned	nphases, phase;	/* how many, and which is now */
+	uint64_t	phase_len, settle;	/* ns */
+	int		draining;	/* nobody asks any more */
+};
 
-extern struct sockaddr_in proxy;
-extern struct group groups[64];
-extern unsigned ngroups, nslices;
-extern unsigned nphases, phase;
-extern uint64_t phase_len, settle, interval;	/* ns */
-extern uint64_t t_start, t_window, t_end, rng, serial;
-extern int ep, busy, draining;
+extern struct window win;
 
-/* clock.c */
-uint64_t now_ns(void);
-uint64_t draw(void);
-uint64_t exponential(double rate);
+void window_set(double warmup, double seconds);
 uint64_t seconds_on(double s);
-int in_window(const struct group *g, uint64_t now);
-int asked_in_window(const struct conn *c, uint64_t now);
-int is_over(const struct group *g, uint64_t now);
-int loads(const struct group *g);
-int well_behaved(const struct group *g);
-void note_latency(struct group *g, uint64_t ns);
+int in_window(const struct group *, uint64_t now);
+int asked_in_window(const struct conn *, uint64_t now);
+int is_over(const struct group *, uint64_t now);
+int is_spent(const struct group *);
+int loads(const struct group *);
+void count_answers(struct conn *, unsigned n, uint64_t now);
+double counted_seconds(const struct group *);
 
-/* http1.c */
-void format_host(const struct conn *c, char *host, size_t len);
-int format_request(const struct conn *c, char *buf, size_t len);
-int format_post(const struct conn *c, char *buf, size_t len);
-unsigned conn_heads(struct conn *c, const char *p, size_t len);
-long long parse_head(struct conn *c, uint64_t now);
-int chunks(struct conn *c, const char *p, size_t len);
+/* request.c */
+void request_host(const struct conn *, char *host, size_t);
+size_t request_get(const struct conn *, char *, size_t);
 
 /* conn.c */
-void watch(struct conn *c, int op, uint32_t events);
-void conn_park(struct conn *c, uint64_t due);
-void conn_fail(struct conn *c, int err, uint64_t now);
-void conn_connect(struct conn *c, uint64_t now);
-int group_spent(const struct group *g);
-void conn_open(struct conn *c, uint64_t due, uint64_t now);
-void conn_next(struct conn *c, uint64_t now);
-void conn_event(struct conn *c, uint32_t events, uint64_t now);
-void conn_tick(struct conn *c, uint64_t now);
+void conn_init(void);
+void conn_watch(struct conn *, uint32_t events);
+void conn_close(struct conn *, int reset);
+void conn_park(struct conn *, uint64_t due);
+void conn_fail(struct conn *, int err, uint64_t now);
+void conn_connect(struct conn *, uint64_t now);
+uint64_t conn_period(const struct conn *);
+uint64_t conn_first(const struct conn *, uint64_t now);
+void conn_ask(struct conn *, uint64_t asked, uint64_t now);
+void conn_send(struct conn *, const char *, size_t, uint64_t now);
+void conn_get(struct conn *, uint64_t now);
+void conn_again(struct conn *, uint64_t now);
+void conn_idle(struct conn *, uint64_t now);
+int conn_read(struct conn *, size_t head, size_t body, uint64_t now);
+void conn_answer(struct conn *, size_t body, uint64_t now);
+void conn_take(struct conn *, uint64_t now);
+int conn_is_waiting(const struct conn *);
+void conn_tick(struct conn *, uint64_t now);
+void conn_serve(uint64_t ns, int busy);
 
-/* stream.c */
-void conn_flush(struct conn *c, uint64_t now);
-void conn_more(struct conn *c, uint64_t now);
-void conn_eat(struct conn *c, uint64_t now);
-void conn_hello(struct conn *c, uint64_t now);
-void conn_flood(struct conn *c, uint64_t now);
+/* loop.c, stream.c, abuse.c, modes.c */
+extern const struct mode mode_closed, mode_paced, mode_open;
+extern const struct mode mode_pipe, mode_h2, mode_h2_reset, mode_h2_ping;
+extern const struct mode mode_stall, mode_slow, mode_reset, mode_drip,
+    mode_post, mode_connect;
+extern const struct mode * const modes[];	/* ends with NULL */
+
+void open_impatient(struct group *, uint64_t now);
 
 /* group.c */
-void group_arrival(struct group *g, uint64_t now);
-void group_start(struct group *g, uint64_t now);
-int all_spent(void);
-int timed(enum mode mode);
-void group_wake(struct group *g, uint64_t now);
-void group_rest(struct group *g, uint64_t now);
-void group_impatient(struct group *g, uint64_t now);
-uint64_t group_owed(const struct group *g);
+extern struct group groups[];
+extern unsigned ngroups;
+
+#define FOR_GROUPS(g)	for ((g) = groups; (g) < groups + ngroups; (g)++)
+#define FOR_CONNS(c, g)	\
+	for ((c) = (g)->conns; (c) < (g)->conns + (g)->nconn; (c)++)
+
+struct group *group_new(void);
+void group_start(struct group *, uint64_t now);
+uint64_t group_arrivals(struct group *, uint64_t now);
+int groups_spent(void);
+void group_wake(struct group *, uint64_t now);
+void group_tick(struct group *, unsigned part, unsigned parts, uint64_t now);
+uint64_t group_owed(const struct group *);
 
 /* keys.c */
-void __attribute__((noreturn, format(printf, 1, 2)))
-usage(const char *fmt, ...);
-struct sockaddr_in parse_address(char *arg);
-void parse_group(char *spec);
+void __attribute__((noreturn, format(printf, 1, 2))) wrong(const char *, ...);
+double number(const char *name, const char *text, double least, double most);
+double whole(const char *name, const char *text, double least, double most);
+struct sockaddr_in address(const char *);
+void keys_group(char *spec, const struct sockaddr_in *proxy);
+char *keys_help(void);
 
 /* report.c */
-uint64_t intervals(uint64_t now);
-uint64_t count_waiting(struct group *g);
+uint64_t report_interval(uint64_t now, uint64_t interval);
+void report_waiting(void);
 void report(void);
 
 /* run.c */
-void run(void);
-void drain(uint64_t until);
+void run(uint64_t interval, int busy);
+void drain(uint64_t until, int busy);

@@ -25,21 +25,109 @@
  * one JSON object.  Times are seconds, sizes bytes, rates per second.
  */
 
-#define _GNU_SOURCE
+#include <argp.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
 #include "loadgen.h"
 
-const char * const mode_names[] = {
-	"closed", "paced", "open", "stall", "slow", "reset", "drip",
-	"post", "connect", "pipe", "h2", "h2-reset", "h2-ping", NULL
+struct options {
+	double		warmup, window, phase, settle, drain, interval;
+	int		busy;
 };
 
-struct sockaddr_in proxy;
-struct group groups[64];
-unsigned ngroups, nslices;
-unsigned nphases = 1, phase;
-uint64_t phase_len, settle, interval;	/* ns */
-uint64_t t_start, t_window, t_end, rng = 88172645463325252ULL, serial;
-int ep, busy, draining;
+static const struct argp_option options[] = {
+	{ .key = 'b', .doc = "Never sleep" },
+	{ .key = 'w', .arg = "SECONDS",
+	    .doc = "Load for so long before the window opens (default 1)" },
+	{ .key = 't', .arg = "SECONDS",
+	    .doc = "How long the window is (default 5)" },
+	{ .key = 's', .arg = "SEED", .doc = "Seed of Hosts and arrivals" },
+	{ .key = 'p', .arg = "PHASES", .doc = "How many phases take turns" },
+	{ .key = 'l', .arg = "SECONDS",
+	    .doc = "How long a phase is (default 0.5)" },
+	{ .key = 'q', .arg = "SECONDS",
+	    .doc = "The part of a phase that does not count (default 0.2)" },
+	{ .key = 'd', .arg = "SECONDS",
+	    .doc = "Wait at most so long at the end for what is owed" },
+	{ .key = 'i', .arg = "SECONDS", .doc = "Also print each interval" },
+	{ 0 }
+};
+
+static error_t
+set_option(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+	double *seconds = NULL;
+	char name[3] = { '-', (char)key, '\0' }, *end;
+
+	switch (key) {
+	case 'b': o->busy = 1; break;
+	case 'w': seconds = &o->warmup; break;
+	case 't': seconds = &o->window; break;
+	case 'l': seconds = &o->phase; break;
+	case 'q': seconds = &o->settle; break;
+	case 'd': seconds = &o->drain; break;
+	case 'i': seconds = &o->interval; break;
+	case 'p':
+		win.nphases = (unsigned)whole(name, arg, 1, 1000);
+		break;
+	case 's':
+		errno = 0;
+		seed(strtoull(arg, &end, 10));
+		if (errno != 0 || *end != '\0')
+			wrong("-s '%s' is not allowed: use a whole number",
+			    arg);
+		break;
+	default:
+		return (ARGP_ERR_UNKNOWN);
+	}
+	if (seconds != NULL)
+		*seconds = number(name, arg, 0, 1e9);
+	return (0);
+}
+
+static char *
+help(int key, const char *text, void *input)
+{
+
+	(void)input;
+	return (key == ARGP_KEY_HELP_EXTRA ? keys_help() : (char *)text);
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = set_option,
+	.args_doc = "ADDR:PORT key=value[,key=value..] ...",
+	.doc = "Load a proxy with groups of connections; print JSON.",
+	.help_filter = help,
+};
+
+/* Read the command line into `o`, win and groups. */
+static void
+read_options(int argc, char **argv, struct options *o)
+{
+	struct sockaddr_in proxy;
+	int i;
+
+	argp_err_exit_status = 2;
+	(void)argp_parse(&argp, argc, argv, 0, &i, o);
+	if (argc - i < 2)
+		wrong("an argument is missing: give an address and at least "
+		    "one group, see loadgen --help");
+	if (o->window <= 0)
+		wrong("-t %g is not allowed: use more than 0", o->window);
+	if (o->phase <= o->settle)
+		wrong("-l %g is not allowed: use more than -q, which is %g",
+		    o->phase, o->settle);
+	win.phase_len = (uint64_t)(o->phase * (double)NS);
+	win.settle = (uint64_t)(o->settle * (double)NS);
+	proxy = address(argv[i]);
+	while (++i < argc)
+		keys_group(argv[i], &proxy);
+}
 
 static void
 raise_files(void)
@@ -52,77 +140,23 @@ raise_files(void)
 	}
 }
 
-/* ns, rounded up to turns of all phases */
-static uint64_t
-whole_turns(double seconds)
-{
-	uint64_t ns = (uint64_t)(seconds * (double)NS);
-	uint64_t turn = nphases * phase_len;
-
-	return (nphases > 1 ? (ns + turn - 1) / turn * turn : ns);
-}
-
 int
 main(int argc, char **argv)
 {
-	double warmup = 1, window = 5, length = .5, quiet = .2, patience = 0;
-	double every = 0;
-	uint64_t now;
-	unsigned u;
-	int o;
+	struct options o = {
+		.warmup = 1, .window = 5, .phase = .5, .settle = .2
+	};
+	struct group *g;
 
-	while ((o = getopt(argc, argv, "bw:t:s:p:l:q:d:i:")) != -1) {
-		if (o == 'b')
-			busy = 1;
-		else if (o == 'w')
-			warmup = strtod(optarg, NULL);
-		else if (o == 't')
-			window = strtod(optarg, NULL);
-		else if (o == 'p')
-			nphases = (unsigned)strtoul(optarg, NULL, 10);
-		else if (o == 'l')
-			length = strtod(optarg, NULL);
-		else if (o == 'q')
-			quiet = strtod(optarg, NULL);
-		else if (o == 'd')
-			patience = strtod(optarg, NULL);
-		else if (o == 'i')
-			every = strtod(optarg, NULL);
-		else if (o == 's')
-			rng ^= strtoull(optarg, NULL, 10) * 0x9e3779b97f4a7c15;
-		else
-			usage("an option is not known");
-	}
-	if (argc - optind < 2)
-		usage("an argument is missing: give an address and at least "
-		    "one group");
-	if (warmup < 0 || window <= 0 || every < 0)
-		usage("a time is not allowed: -w and -i take 0 or more, -t "
-		    "more than 0");
-	if (nphases == 0 || quiet < 0 || length <= quiet)
-		usage("the phases are not allowed: use -p from 1, and -l "
-		    "above -q");
-	phase_len = (uint64_t)(length * (double)NS);
-	settle = (uint64_t)(quiet * (double)NS);
-	interval = (uint64_t)(every * (double)NS);
-	proxy = parse_address(argv[optind++]);
-	for (; optind < argc; optind++)
-		parse_group(argv[optind]);
-	if (rng == 0)
-		rng = 1;
+	read_options(argc, argv, &o);
 	raise_files();
-	ep = epoll_create1(EPOLL_CLOEXEC);
-	assert(ep >= 0);
-	now = t_start = now_ns();
-	t_window = now + whole_turns(warmup);
-	t_end = t_window + whole_turns(window);
-	nslices = (unsigned)((t_end - t_window) / SLICE) + 1;
-	for (u = 0; u < ngroups; u++)
-		group_start(&groups[u], now);
-	run();
-	for (u = 0; u < ngroups; u++)
-		groups[u].waiting = count_waiting(&groups[u]);
-	drain(t_end + (uint64_t)(patience * (double)NS));
+	conn_init();
+	window_set(o.warmup, o.window);
+	FOR_GROUPS(g)
+		group_start(g, win.start);
+	run((uint64_t)(o.interval * (double)NS), o.busy);
+	report_waiting();
+	drain(win.end + (uint64_t)(o.drain * (double)NS), o.busy);
 	report();
 	return (0);
 }

@@ -1,103 +1,94 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * What is printed: a JSON object at the end, and one an interval.
+ * What is printed: a JSON object at the end, and one for each interval.
+ *
+ * A request that still waits has waited at least this long.  Its age is a
+ * latency, too: a proxy that does not answer must not look fast.
  */
 
-#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "loadgen.h"
 
-static int
-cmp_u32(const void *a, const void *b)
+/* Add the ages of requests that wait at `until`; return how many. */
+static uint64_t
+add_waiting(const struct group *g, struct latencies *lat, uint64_t until)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	const struct conn *c;
+	uint64_t l, n = 0;
 
-	return ((x > y) - (x < y));
+	FOR_CONNS(c, g)
+		/* The last events may be younger than `until`. */
+		if (conn_is_waiting(c) && c->asked < until) {
+			latencies_add(lat, until - c->asked);
+			n++;
+		}
+	for (l = g->late_head; l < g->late_tail; l++, n++)
+		latencies_add(lat, until - g->late[l % LATE_MAX]);
+	return (n);
 }
 
-static int
-waits_since(const struct conn *c, uint64_t now)
+/* What a group had counted when the last interval ended */
+struct before {
+	uint64_t	done, errors, not_ok;
+	size_t		nlat;
+};
+
+static void
+interval_group(const struct group *g, struct before *b, uint64_t now,
+    double seconds)
 {
+	struct latencies lat = { 0 };
+	uint64_t waiting = 0;
 
-	return ((c->state == HEAD || c->state == BODY) && c->asked < now);
-}
-
-static uint32_t
-to_us(uint64_t ns)
-{
-
-	return (ns / 1000 > UINT32_MAX ? UINT32_MAX : (uint32_t)(ns / 1000));
-}
-
-/* The p99 of an interval: of its answers, and of what still waits */
-static double
-interval_p99(const struct group *g, uint64_t now, size_t *waiting)
-{
-	size_t n = g->nlat - g->nlat_before, most;
-	uint64_t l;
-	uint32_t *lat;
-	unsigned i;
-	double p99 = 0;
-
-	most = n + g->nconn + (size_t)(g->late_tail - g->late_head);
-	lat = malloc((most + 1) * sizeof *lat);
-	assert(lat != NULL);
-	if (n > 0)
-		memcpy(lat, g->lat + g->nlat_before, n * sizeof *lat);
-	*waiting = n;
-	if (g->mode == CLOSED || g->mode == OPEN)
-		for (i = 0; i < g->nconn; i++)
-			if (waits_since(&g->conns[i], now))
-				lat[n++] = to_us(now - g->conns[i].asked);
-	for (l = g->late_head; l < g->late_tail; l++)
-		lat[n++] = to_us(now - (uint64_t)g->late[l % LATE_MAX]);
-	*waiting = n - *waiting;
-	if (n > 0) {
-		qsort(lat, n, sizeof *lat, cmp_u32);
-		p99 = lat[(size_t)ceil(.99 * (double)n) - 1] / 1e6;
-	}
-	free(lat);
-	return (p99);
+	latencies_copy(&lat, &g->lat, b->nlat);
+	if (g->mode == &mode_closed || g->mode == &mode_open)
+		waiting = add_waiting(g, &lat, now);
+	latencies_sort(&lat);
+	printf("{\"name\": \"%s\", \"rps\": %.3f, \"p99_s\": %.6f, "
+	    "\"errors\": %ju, \"not_200\": %ju, \"waiting\": %ju}", g->name,
+	    (double)(g->done - b->done) / seconds,
+	    latencies_quantile(&lat, .99),
+	    (uintmax_t)(g->errors - b->errors),
+	    (uintmax_t)(g->not_ok - b->not_ok), (uintmax_t)waiting);
+	free(lat.us);
+	b->done = g->done;
+	b->errors = g->errors;
+	b->not_ok = g->not_ok;
+	b->nlat = g->lat.n;
 }
 
 static void
-interval_group(struct group *g, uint64_t now, double seconds)
+print_interval(uint64_t now, double seconds)
 {
-	size_t waiting;
-	double p99 = interval_p99(g, now, &waiting);
+	static struct before *before;
+	const struct group *g;
 
-	printf("{\"name\": \"%s\", \"rps\": %.3f, \"p99_s\": %.6f, "
-	    "\"errors\": %ju, \"not_200\": %ju, \"waiting\": %zu}", g->name,
-	    (double)(g->done - g->done_before) / seconds, p99,
-	    (uintmax_t)(g->errors - g->errors_before),
-	    (uintmax_t)(g->not_ok - g->not_ok_before), waiting);
-	g->done_before = g->done;
-	g->errors_before = g->errors;
-	g->not_ok_before = g->not_ok;
-	g->nlat_before = g->nlat;
+	if (before == NULL)
+		before = calloc(ngroups, sizeof *before);
+	printf("{\"interval_s\": %.6f, \"groups\": [", seconds);
+	FOR_GROUPS(g) {
+		printf("%s", g > groups ? ", " : "");
+		interval_group(g, &before[g - groups], now, seconds);
+	}
+	printf("]}\n");
+	(void)fflush(stdout);
 }
 
-/* Returns when the next interval ends. */
+/* Print an interval that has ended.  Returns when the next one ends. */
 uint64_t
-intervals(uint64_t now)
+report_interval(uint64_t now, uint64_t interval)
 {
-	static uint64_t end, begun;
-	unsigned u;
+	static uint64_t begun, end;
 
 	if (end == 0) {
-		begun = t_window;
-		end = t_window + interval;
+		begun = win.begin;
+		end = win.begin + interval;
 	}
 	if (now >= end) {
-		printf("{\"interval_s\": %.6f, \"groups\": [",
-		    (double)(now - begun) / (double)NS);
-		for (u = 0; u < ngroups; u++) {
-			printf("%s", u ? ", " : "");
-			interval_group(&groups[u], now,
-			    (double)(now - begun) / (double)NS);
-		}
-		printf("]}\n");
-		(void)fflush(stdout);
+		print_interval(now, (double)(now - begun) / (double)NS);
 		begun = now;
 		while (end <= now)
 			end += interval;
@@ -105,101 +96,50 @@ intervals(uint64_t now)
 	return (end);
 }
 
-static double
-quantile(const struct group *g, double q)
+/* The window has ended: count what waits. */
+void
+report_waiting(void)
 {
-	size_t i;
+	struct group *g;
 
-	if (g->nlat == 0)
-		return (0);
-	i = (size_t)ceil(q * (double)g->nlat);
-	return (g->lat[i > 0 ? i - 1 : 0] / 1e6);
-}
-
-/* Who still waits has waited at least this long: that is a latency too. */
-uint64_t
-count_waiting(struct group *g)
-{
-	uint64_t n = 0;
-	unsigned i;
-	struct conn *c;
-
-	if (g->mode != CLOSED && g->mode != PACED && g->mode != OPEN &&
-	    g->mode != STALL && g->mode != SLOW)
-		return (0);
-	for (i = 0; i < g->nconn; i++) {
-		c = &g->conns[i];
-		if ((c->state != HEAD && c->state != BODY) ||
-		    c->asked >= t_end)	/* with the last events */
-			continue;
-		note_latency(g, t_end - c->asked);
-		n++;
-	}
-	for (; g->late_head < g->late_tail; g->late_head++, n++)
-		note_latency(g, t_end -
-		    (uint64_t)g->late[g->late_head % LATE_MAX]);
-	return (n);
-}
-
-/* ns of the window in which a group with an end of its own counts */
-static uint64_t
-part(const struct group *g)
-{
-	uint64_t begin = seconds_on(g->from) + settle;
-	uint64_t end = seconds_on(g->till);
-
-	begin = begin < t_window ? t_window : begin;
-	end = end > t_end ? t_end : end;
-	return (end > begin ? end - begin : 0);
-}
-
-/* Seconds of the window that count for this group */
-static double
-group_window(const struct group *g, uint64_t window)
-{
-	uint64_t counted = window;
-
-	if (g->phase >= 0)
-		counted = window / (nphases * phase_len) *
-		    (phase_len - settle);
-	if (g->till > 0)
-		counted = part(g);
-	return ((double)counted / (double)NS);
+	FOR_GROUPS(g)
+		if (g->mode->flags & WAITS)
+			g->waiting = add_waiting(g, &g->lat, win.end);
 }
 
 static void
-report_group(struct group *g, double window)
+print_group(const struct group *g, double seconds)
 {
+	const struct conn *c;
 	uint64_t lo = UINT64_MAX, hi = 0;
 	unsigned i;
 
-	for (i = 0; i < g->nconn; i++) {
-		lo = g->conns[i].count < lo ? g->conns[i].count : lo;
-		hi = g->conns[i].count > hi ? g->conns[i].count : hi;
+	FOR_CONNS(c, g) {
+		lo = c->count < lo ? c->count : lo;
+		hi = c->count > hi ? c->count : hi;
 	}
-	if (g->nlat > 0)
-		qsort(g->lat, g->nlat, sizeof *g->lat, cmp_u32);
-	printf("{\"name\": \"%s\", \"mode\": \"%s\", \"connections\": %u, "
-	    "\"requests\": %ju, \"rps\": %.3f, \"bytes\": %ju, "
-	    "\"sent\": %ju, \"sent_in_all\": %ju, \"answered_in_all\": %ju, "
-	    "\"errors\": %ju, \"not_200\": %ju, \"waiting\": %ju, "
-	    "\"unanswered\": %ju, \"extra\": %ju, "
-	    "\"first_error\": \"%s\", "
-	    "\"conn_min\": %ju, \"conn_max\": %ju, \"conn_mean\": %.3f, "
-	    "\"p50_s\": %.6f, \"p90_s\": %.6f, \"p99_s\": %.6f, "
-	    "\"max_s\": %.6f, \"slices\": [",
-	    g->name, mode_names[g->mode], g->nconn,
-	    (uintmax_t)g->done, (double)g->done / window,
-	    (uintmax_t)g->bytes, (uintmax_t)(g->sent - g->sent_before),
-	    (uintmax_t)g->sent,
-	    (uintmax_t)g->answered, (uintmax_t)g->errors,
-	    (uintmax_t)g->not_ok, (uintmax_t)g->waiting,
-	    (uintmax_t)group_owed(g), (uintmax_t)g->extra, g->first_error,
-	    (uintmax_t)lo,
-	    (uintmax_t)hi, (double)g->done / g->nconn,
-	    quantile(g, .5), quantile(g, .9), quantile(g, .99),
-	    quantile(g, 1.));
-	for (i = 0; i < nslices; i++)
+	printf("{\"name\": \"%s\", \"mode\": \"%s\", \"connections\": %u, ",
+	    g->name, g->mode->name, g->nconn);
+	printf("\"requests\": %ju, \"rps\": %.3f, \"bytes\": %ju, ",
+	    (uintmax_t)g->done, (double)g->done / seconds,
+	    (uintmax_t)g->bytes);
+	printf("\"sent\": %ju, \"sent_in_all\": %ju, "
+	    "\"answered_in_all\": %ju, ",
+	    (uintmax_t)(g->sent_in_all - g->sent_before),
+	    (uintmax_t)g->sent_in_all, (uintmax_t)g->answered_in_all);
+	printf("\"errors\": %ju, \"not_200\": %ju, \"waiting\": %ju, ",
+	    (uintmax_t)g->errors, (uintmax_t)g->not_ok,
+	    (uintmax_t)g->waiting);
+	printf("\"unanswered\": %ju, \"extra\": %ju, \"first_error\": \"%s\", ",
+	    (uintmax_t)group_owed(g), (uintmax_t)g->extra, g->first_error);
+	printf("\"conn_min\": %ju, \"conn_max\": %ju, \"conn_mean\": %.3f, ",
+	    (uintmax_t)lo, (uintmax_t)hi, (double)g->done / g->nconn);
+	printf("\"p50_s\": %.6f, \"p90_s\": %.6f, \"p99_s\": %.6f, "
+	    "\"max_s\": %.6f, ", latencies_quantile(&g->lat, .5),
+	    latencies_quantile(&g->lat, .9), latencies_quantile(&g->lat, .99),
+	    latencies_quantile(&g->lat, 1.));
+	printf("\"slices\": [");
+	for (i = 0; i < win.nslices; i++)
 		printf("%s%ju", i ? ", " : "", (uintmax_t)g->slices[i]);
 	printf("]}");
 }
@@ -207,18 +147,18 @@ report_group(struct group *g, double window)
 void
 report(void)
 {
-	double window = 0, counted;
-	unsigned u;
+	double window = 0, seconds;
+	struct group *g;
 
-	if (t_end > t_window)
-		window = (double)(t_end - t_window) / (double)NS;
+	if (win.end > win.begin)
+		window = (double)(win.end - win.begin) / (double)NS;
 	printf("{\"window_s\": %.6f, \"slice_s\": %.3f, \"groups\": [",
 	    window, (double)SLICE / (double)NS);
-	for (u = 0; u < ngroups; u++) {
-		printf("%s", u ? ", " : "");
-		counted = group_window(&groups[u],
-		    t_end > t_window ? t_end - t_window : 0);
-		report_group(&groups[u], counted > 0 ? counted : 1);
+	FOR_GROUPS(g) {
+		printf("%s", g > groups ? ", " : "");
+		latencies_sort(&g->lat);
+		seconds = counted_seconds(g);
+		print_group(g, seconds > 0 ? seconds : 1);
 	}
 	printf("]}\n");
 }

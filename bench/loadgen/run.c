@@ -1,11 +1,21 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The loop: waits for what is due or comes, and sees to it.
+ * The event loop: do what is due, wait for what comes, until the window ends.
  */
 
-#define _GNU_SOURCE
+#include <stdio.h>
+
 #include "loadgen.h"
+
+#define TICK_PARTS	10	/* each for some of the connections */
+
+static uint64_t
+earlier(uint64_t a, uint64_t b)
+{
+
+	return (a < b ? a : b);
+}
 
 /* Part of a tick: clients of one group are not in step.  Returns the next. */
 static uint64_t
@@ -13,35 +23,22 @@ ticks(uint64_t now)
 {
 	static unsigned part;
 	struct group *g;
-	unsigned u, i;
 
 	part = (part + 1) % TICK_PARTS;
-	for (u = 0; u < ngroups; u++) {
-		g = &groups[u];
-		if (g->on > 0 || g->till > 0)
-			group_rest(g, now);
-		if (g->patience > 0 && g->late != NULL)
-			group_impatient(g, now);
-		if (!timed(g->mode) && g->retrying == 0)
-			continue;
-		for (i = part; i < g->nconn; i += TICK_PARTS)
-			conn_tick(&g->conns[i], now);
-	}
+	FOR_GROUPS(g)
+		group_tick(g, part, TICK_PARTS, now);
 	return (now + TICK / TICK_PARTS);
 }
 
+/* Returns when the next request arrives. */
 static uint64_t
 arrivals(uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
-	unsigned u;
+	struct group *g;
 
-	for (u = 0; u < ngroups; u++) {
-		while (groups[u].next_arrival <= now)
-			group_arrival(&groups[u], now);
-		if (groups[u].next_arrival < next)
-			next = groups[u].next_arrival;
-	}
+	FOR_GROUPS(g)
+		next = earlier(next, group_arrivals(g, now));
 	return (next);
 }
 
@@ -49,97 +46,90 @@ arrivals(uint64_t now)
 static uint64_t
 phases(uint64_t now)
 {
-	uint64_t turn = (now - t_start) / phase_len;
-	unsigned u;
+	uint64_t turn = (now - win.start) / win.phase_len;
+	struct group *g;
 
-	if (phase != turn % nphases) {
-		phase = (unsigned)(turn % nphases);
-		for (u = 0; u < ngroups; u++)
-			if (groups[u].phase == (int)phase)
-				group_wake(&groups[u], now);
+	if (win.phase != turn % win.nphases) {
+		win.phase = (unsigned)(turn % win.nphases);
+		FOR_GROUPS(g)
+			if (g->phase == (int)win.phase)
+				group_wake(g, now);
 	}
-	return (t_start + (turn + 1) * phase_len);
+	return (win.start + (turn + 1) * win.phase_len);
 }
 
-/* Wait until `next` for what comes, and see to it. */
 static void
-serve(uint64_t now, uint64_t next)
+serve(uint64_t now, uint64_t next, int busy)
 {
-	struct epoll_event ev[256];
-	struct timespec ts;
-	int i, n;
 
-	next = next > now && !busy ? next - now : 0;
-	ts.tv_sec = (time_t)(next / NS);
-	ts.tv_nsec = (long)(next % NS);
-	n = epoll_pwait2(ep, ev, 256, &ts, NULL);
-	if (busy && n == 0)
-		(void)sched_yield();	/* to the origin */
-	now = now_ns();
-	for (i = 0; i < n; i++)
-		conn_event(ev[i].data.ptr, ev[i].events, now);
+	conn_serve(next > now ? next - now : 0, busy);
 }
 
-void
-run(void)
+static void
+say(const char *what)
 {
-	uint64_t now, next, end, tick = 0;
-	unsigned u;
-	int open = 0;
 
-	for (now = now_ns(); now < t_end && !all_spent(); now = now_ns()) {
-		if (!open && now >= t_window) {
-			open = 1;
-			for (u = 0; u < ngroups; u++)
-				groups[u].sent_before = groups[u].sent;
-			printf("start\n");
-			(void)fflush(stdout);
-		}
-		if (now >= tick)
-			tick = ticks(now);
-		next = arrivals(now);
-		if (tick < next)
-			next = tick;
-		if (t_end < next)
-			next = t_end;
-		if (interval > 0) {
-			end = intervals(now);
-			if (end < next)
-				next = end;
-		}
-		if (nphases > 1) {
-			end = phases(now);
-			if (end < next)
-				next = end;
-		}
-		if (!open && t_window < next)
-			next = t_window;
-		serve(now, next);
-	}
-	if (!open)	/* on a machine too busy to notice the window */
-		printf("start\n");
-	if (now < t_end)
-		t_end = now;
-	printf("end\n");
+	printf("%s\n", what);
 	(void)fflush(stdout);
 }
 
+static void
+open_window(void)
+{
+	struct group *g;
+
+	FOR_GROUPS(g)
+		g->sent_before = g->sent_in_all;
+	say("start");
+}
+
+/* Run until the window ends, or all requests up to the limits are answered. */
 void
-drain(uint64_t until)
+run(uint64_t interval, int busy)
+{
+	uint64_t now, next, tick = 0;
+	int open = 0;
+
+	for (now = now_ns(); now < win.end && !groups_spent();
+	    now = now_ns()) {
+		if (!open && now >= win.begin) {
+			open = 1;
+			open_window();
+		}
+		if (now >= tick)
+			tick = ticks(now);
+		next = earlier(arrivals(now), tick);
+		next = earlier(next, open ? win.end : win.begin);
+		if (interval > 0)
+			next = earlier(next, report_interval(now, interval));
+		if (win.nphases > 1)
+			next = earlier(next, phases(now));
+		serve(now, next, busy);
+	}
+	if (!open)	/* on a machine too busy to notice the window */
+		say("start");
+	win.end = earlier(win.end, now);
+	say("end");
+}
+
+/* Ask no more, and wait for answers that are owed. */
+void
+drain(uint64_t until, int busy)
 {
 	uint64_t now, owed, tick = 0;
-	unsigned u;
+	struct group *g;
 
-	draining = 1;
+	win.draining = 1;
 	for (now = now_ns(); now < until; now = now_ns()) {
-		for (owed = 0, u = 0; u < ngroups; u++) {
-			owed += group_owed(&groups[u]);
-			groups[u].late_head = groups[u].late_tail;
+		owed = 0;
+		FOR_GROUPS(g) {
+			owed += group_owed(g);
+			g->late_head = g->late_tail;
 		}
 		if (owed == 0)
 			break;
 		if (now >= tick)
 			tick = ticks(now);
-		serve(now, tick);
+		serve(now, tick, busy);
 	}
 }

@@ -1,0 +1,119 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The window: which answers count, and when a group loads.
+ *
+ * Phases take turns in it.  A phase's first part does not count, because
+ * requests of the phase before still run.  A group loads always, in one
+ * phase, or from one second of the run to another.
+ */
+
+#include "loadgen.h"
+
+struct window win = { .nphases = 1 };
+
+/* Round seconds up to turns of all phases; ns. */
+static uint64_t
+whole_turns(double seconds)
+{
+	uint64_t ns = (uint64_t)(seconds * (double)NS);
+	uint64_t turn = win.nphases * win.phase_len;
+
+	return (win.nphases > 1 ? (ns + turn - 1) / turn * turn : ns);
+}
+
+/* The run begins now, and its window after `warmup` seconds. */
+void
+window_set(double warmup, double seconds)
+{
+
+	win.start = now_ns();
+	win.begin = win.start + whole_turns(warmup);
+	win.end = win.begin + whole_turns(seconds);
+	win.nslices = (unsigned)((win.end - win.begin) / SLICE) + 1;
+}
+
+uint64_t
+seconds_on(double s)
+{
+
+	return (win.start + (uint64_t)(s * (double)NS));
+}
+
+int
+in_window(const struct group *g, uint64_t now)
+{
+
+	if (now < win.begin || now >= win.end)
+		return (0);
+	if (g->till > 0)
+		return (now >= seconds_on(g->from) + win.settle &&
+		    now < seconds_on(g->till));
+	if (g->phase < 0)
+		return (1);
+	return (win.phase == (unsigned)g->phase &&
+	    (now - win.start) % win.phase_len >= win.settle);
+}
+
+/* With an end of its own a group counts by when it asked. */
+int
+asked_in_window(const struct conn *c, uint64_t now)
+{
+	const struct group *g = c->group;
+
+	return (in_window(g, g->till > 0 ? c->asked : now));
+}
+
+int
+is_over(const struct group *g, uint64_t now)
+{
+
+	return (g->till > 0 && now >= seconds_on(g->till));
+}
+
+int
+is_spent(const struct group *g)
+{
+
+	return (g->limit > 0 && g->sent_in_all >= g->limit);
+}
+
+int
+loads(const struct group *g)
+{
+
+	return (!win.draining && !g->resting &&
+	    (g->phase < 0 || win.phase == (unsigned)g->phase));
+}
+
+void
+count_answers(struct conn *c, unsigned n, uint64_t now)
+{
+	struct group *g = c->group;
+
+	g->answered_in_all += n;
+	if (!in_window(g, now))
+		return;
+	g->done += n;
+	c->count += n;
+	g->slices[(now - win.begin) / SLICE] += n;
+}
+
+/* Return the seconds of the window that count for this group. */
+double
+counted_seconds(const struct group *g)
+{
+	uint64_t begin = win.begin, end = win.end, ns;
+
+	if (g->till > 0) {
+		begin = seconds_on(g->from) + win.settle;
+		begin = begin < win.begin ? win.begin : begin;
+		end = seconds_on(g->till);
+		end = end > win.end ? win.end : end;
+	}
+	ns = end > begin ? end - begin : 0;
+	if (g->till <= 0 && g->phase >= 0)
+		ns = ns / (win.nphases * win.phase_len) *
+		    (win.phase_len - win.settle);
+	return ((double)ns / (double)NS);
+}
