@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`bench/new-hosts`: a tenant beside clients that invent Hosts, in time.
+
+There is no map, and all settings are Sandpaper's own.  A turn is a script of
+newhosts.py, in which each window begins at a fixed second, or one of these:
+
+sparse    a site with few visitors, alone, beside the victim, beside the abuse
+pair      two real sites (--victim A,B), nobody else: when they are proven
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from . import cli, record
+from .abuse import is_proven, prove
+from .abuses import Abuse
+from .customers import path, tenant_map
+from .journal import Journal
+from .lab import Lab, dump, progress
+from .load import Group, Seen, WorkerDied
+from .newhosts import (
+    EVERY,
+    Script,
+    newcomer_script,
+    proven_script,
+    quotients,
+    summary,
+    turns_script,
+)
+from .pedigree import code
+from .reaper import Reaper
+from .testbed import BENCH, TestbedError
+from .varnish import Variant, Varnish
+
+PROOF_SECONDS = 60.0
+SITES, SPARSE_SECONDS = 14, 30.0
+PAIR_SECONDS = 20.0
+COUNTERS = ("new_hosts", "new_proven", "new_again", "tenants",
+            "tenants_overflow", "refused", "shed")
+
+
+def facts(varnish: Varnish, ours: bool) -> dict[str, Any]:
+    """Return what varnishd says of itself."""
+    found: dict[str, Any] = {
+        "memory_mb": round(varnish.rss_bytes() / 2**20, 1),
+        "threads": varnish.threads()}
+    if ours:
+        counters = varnish.gauges([f"SANDPAPER.{c}" for c in COUNTERS])
+        found |= {n.partition(".")[2]: v for n, v in counters.items()}
+    return found
+
+
+def brief(seen: Seen) -> dict[str, Any]:
+    """Return what is worth keeping of a group."""
+    return {"rps": round(seen.rps, 1), "p50_ms": round(seen.p50_s * 1e3, 3),
+            "p99_ms": round(seen.p99_s * 1e3, 3), "errors": seen.errors,
+            "not_200": seen.not_200, "unanswered": seen.unanswered}
+
+
+def by_second(seen: Sequence[Seen], seconds: float) -> str:
+    """Return how many requests of these groups were answered each second.
+
+    The load settles for the first 0.2 s of each group, which do not count.
+    """
+    slices = [sum(s.slices[i] for s in seen)
+              for i in range(int(seconds * 10))]
+    return " ".join(str(sum(slices[i:i + 10]))
+                    for i in range(0, len(slices), 10))
+
+
+def turn(
+    lab: Lab, variant: Variant, script: Script, kind: Abuse, victim: Group,
+    quickly: bool, jump: tuple[float, float] = (0.0, 0.0),
+) -> dict[str, Any]:
+    """Run a script once."""
+    ours = bool(variant.parameters)
+    variant = replace(
+        variant, prelude=variant.prelude + kind.vcl,
+        parameters=(*variant.parameters, *kind.parameters))
+    with lab.varnish(variant) as varnish:
+        lab.load.prime(varnish, [victim])
+        rps = 0.0
+        if not script.starts:
+            rps = lab.load.measure(varnish, [victim], 3.0)[victim.name].rps
+            if quickly:
+                prove(lab.load, varnish, victim)
+        before = facts(varnish, ours)
+        cpu = varnish.cpu_seconds()
+        groups = script.groups(victim, rps, kind.groups)
+        timer = threading.Timer(
+            script.abused[0][0] + jump[0], varnish.cli,
+            ("debug.sandpaper.age", f"{jump[1]:.0f}"))
+        if jump[1] and ours:
+            timer.start()
+        seen = lab.load.disturbed(varnish, groups, script.seconds, 0.0)
+        timer.cancel()
+        after = facts(varnish, ours) | {
+            "cpu_s": round(varnish.cpu_seconds() - cpu, 2)}
+        died = varnish.restarted() or varnish.panicked()
+        proven = ours and is_proven(varnish, victim.host)
+    found = {name: brief(s) for name, s in seen.items()
+             if not name.startswith(("until", "abuser"))}
+    attack = [s for name, s in seen.items() if name.startswith("abuser")]
+    return {
+        "variant": variant.name, "windows": found, "died": died,
+        "abusive_rps": round(sum(s.rps for s in attack), 1),
+        "abusive_requests": sum(s.sent_in_all for s in attack),
+        "victim_by_second": by_second(
+            [s for n, s in seen.items() if not n.startswith("abuser")],
+            script.seconds),
+        "abused_s": [list(a) for a in script.abused],
+        "victim_starts_s": script.starts,
+        "before": before, "after": after, "victim_proven_at_end": proven,
+    }
+
+
+def sparse_turn(
+    lab: Lab, variant: Variant, kind: Abuse, victim: Group, new: bool
+) -> dict[str, Any]:
+    """Ask for pages of sites with so few visitors that they stay new.
+
+    Each of SITES has a request every 6.7 s: never in 10 of 60 seconds.  That
+    is two requests a second, and as rare for each as one a minute.
+    """
+    site = Group("site", "many.example", path("k0"), "paced", SITES,
+                 2 / SITES, hosts=SITES)
+    variant = replace(
+        variant, prelude=variant.prelude + kind.vcl,
+        parameters=(*variant.parameters, *kind.parameters))
+    found: dict[str, Any] = {"variant": variant.name, "died": False}
+    with lab.varnish(variant) as varnish:
+        lab.load.prime(varnish, [victim, *(
+            replace(site, host=f"h{n}.{site.host}", hosts=0)
+            for n in range(SITES))])
+        if new:
+            prove(lab.load, varnish, victim)
+        for name, others in (("idle", ()), ("beside", (victim,)),
+                             ("idle again", ()), ("abused", kind.groups)):
+            seen = lab.load.disturbed(
+                varnish, [site, *others], SPARSE_SECONDS, 0.0)["site"]
+            found[name] = brief(seen) | {"requests": seen.sent_in_all}
+        found["after"] = facts(varnish, bool(variant.parameters))
+    return found
+
+
+class Watch(threading.Thread):
+    """Looks until these Hosts are tenants, for so long."""
+
+    def __init__(
+        self, varnish: Varnish, hosts: Sequence[str], seconds: float
+    ) -> None:
+        super().__init__()
+        self.after_s: dict[str, float] = {}
+        self._varnish, self._hosts, self._seconds = varnish, hosts, seconds
+
+    def run(self) -> None:
+        """Look five times a second."""
+        begin = time.monotonic()
+        while (len(self.after_s) < len(self._hosts)
+               and time.monotonic() - begin < self._seconds):
+            for name in self._hosts:
+                if name not in self.after_s and is_proven(
+                        self._varnish, name):
+                    self.after_s[name] = round(time.monotonic() - begin, 1)
+            time.sleep(0.2)
+
+
+def pair_turn(
+    lab: Lab, variant: Variant, names: Sequence[str], new: bool
+) -> dict[str, Any]:
+    """Measure two real sites, each alone and both, when they are proven."""
+    groups = [lab.tenant(name) for name in names]
+    found: dict[str, Any] = {"variant": variant.name, "died": False}
+    with lab.varnish(variant) as varnish:
+        lab.load.prime(varnish, groups)
+        if new:
+            watch = Watch(varnish, [g.host for g in groups], PAIR_SECONDS)
+            watch.start()
+            lab.load.disturbed(varnish, groups, PAIR_SECONDS, 0.0)
+            watch.join()
+            found["proven_after_s"] = watch.after_s
+        a, b = groups
+        seen = lab.in_phases(
+            [(varnish, [a]), (varnish, groups), (varnish, [b])]).phases
+    alone = seen[0][a.name].rps, seen[2][b.name].rps
+    both = seen[1][a.name].rps, seen[1][b.name].rps
+    norm = [t / s for t, s in zip(both, alone, strict=True)]
+    return found | {
+        "alone_rps": alone, "both_rps": both, "normalised": norm,
+        "ratio": min(norm) / max(norm)}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    p = argparse.ArgumentParser(
+        prog="new-hosts", description="Measure a tenant beside clients that "
+        "invent Hosts, without a map.")
+    p.add_argument("case", choices=sorted(EVERY))
+    p.add_argument("--script", default="proven",
+                   choices=["proven", "turns", "newcomer", "sparse", "pair"])
+    p.add_argument("--victim", default="k0")
+    p.add_argument("--variants", default="sandpaper",
+                   help="of stock, sandpaper, tenant (new_hosts=tenant), map")
+    p.add_argument("--turns", type=int, default=1)
+    p.add_argument("--at", default="10,60", help="seconds of abuse")
+    p.add_argument("--cycles", type=int, default=4)
+    p.add_argument("--proof", type=float, default=PROOF_SECONDS,
+                   help="seconds that the victim asks before")
+    p.add_argument("--quickly", action="store_true",
+                   help="prove the victim by a jump of the clock instead")
+    p.add_argument("--jump", default="0,0", metavar="AT,BY",
+                   help="in this second of abuse the clock of new Hosts jumps "
+                   "by so many seconds")
+    p.add_argument("--json", type=Path, metavar="FOLDER",
+                   help="write the result to FOLDER, each turn at its end; the "
+                   "same command continues after an interruption")
+    p.add_argument("--anew", action="store_true",
+                   help="do not continue: measure again what --json has")
+    p.add_argument("--record", nargs="?", const="", metavar="NAME",
+                   help="also write it to bench/results/NAME.json (default "
+                   "NAME: CASE-VICTIM-SCRIPT)")
+    p.add_argument("--root", type=Path,
+                   default=BENCH.parent / "build")
+    p.add_argument("--unit-us", type=float)
+    return p
+
+
+def variants(names: str, root: Path) -> list[Variant]:
+    """Return the variants by name."""
+    ours, rate = root / "7.7" / "root", "sandpaper_nic_rate=1250M"
+    every = {
+        "stock": Variant("stock", root / "stock-7.7" / "root"),
+        "sandpaper": Variant("sandpaper", ours, ("sandpaper=on", rate)),
+        "tenant": Variant("tenant", ours, (
+            "sandpaper=on", rate, "sandpaper_new_hosts=tenant")),
+        "map": Variant("map", ours, ("sandpaper=on", rate), tenant_map()),
+    }
+    return [every[name] for name in names.split(",")]
+
+
+def make_script(
+    args: argparse.Namespace, proof: float, ats: Sequence[float]
+) -> Script:
+    """Return the script that was asked for."""
+    if args.script == "turns":
+        return turns_script(proof, args.cycles)
+    if args.script == "newcomer":
+        return newcomer_script(10.0, ats)
+    return proven_script(proof, ats)
+
+
+def one_turn(
+    lab: Lab, variant: Variant, args: argparse.Namespace, proof: float,
+    ats: Sequence[float], jump: tuple[float, float],
+) -> dict[str, Any]:
+    """Run the script once under one variant."""
+    new = variant.name == "sandpaper"
+    if args.script == "pair":
+        return pair_turn(lab, variant, args.victim.split(","), new)
+    victim = lab.tenant(args.victim)
+    if args.script == "sparse":
+        return sparse_turn(lab, variant, EVERY[args.case], victim, new)
+    return turn(lab, variant, make_script(args, proof, ats),
+                EVERY[args.case], victim, new and args.quickly, jump)
+
+
+def run(args: argparse.Namespace, reaper: Reaper) -> int:
+    """Measure, print, write."""
+    given = cli.parser().parse_args(["pairs"])
+    given.unit_us = args.unit_us
+    if args.record is not None:
+        record.check()
+    bed = cli.make_bed(given, reaper)
+    chosen = variants(args.variants, args.root.resolve())
+    name = args.record or f"{args.case}-{args.victim}-{args.script}"
+    given.json, given.experiment = args.json, name
+    folder, source = cli.folder_of(given), code()
+    kept = Journal(
+        cli.make_head(name, args, bed, source, chosen),
+        cli.journal_path(args, folder, name),
+        {"source": source, "command": args.command})
+    lab = Lab(bed, reaper, chosen, cli.make_plan(given, "pairs"),
+              unit_us=args.unit_us or kept.calibration.get("unit_us"))
+    lab.begin([], kept)
+    ats = [float(at) for at in args.at.split(",")]
+    at, _, by = args.jump.partition(",")
+    jump = float(at), float(by)
+    turns: list[dict[str, Any]] = []
+    for number in range(args.turns):
+        for variant in chosen if number % 2 == 0 else chosen[::-1]:
+            new = variant.name == "sandpaper" and not args.quickly
+            proof = args.proof if new else 1.0
+            try:
+                turns.append(lab.kept(
+                    f"{variant.name}, turn {number + 1}", partial(
+                        one_turn, lab, variant, args, proof, ats, jump),
+                    whole=True))
+            except WorkerDied as error:
+                progress(f"{variant.name}: {error}")
+                continue
+            if args.script in ("pair", "sparse"):
+                progress(json.dumps(turns[-1]))
+                continue
+            progress(f"turn {number + 1} {variant.name}: " + ", ".join(
+                f"{k} {v:.3f}" for k, v in quotients(turns[-1]).items()))
+            progress("    " + json.dumps(turns[-1]["windows"]))
+            progress(f"    abuse {turns[-1]['abusive_rps']:.0f}/s  "
+                     + json.dumps(turns[-1]["after"]))
+    report = lab.report(f"{args.case}, {args.script}", {}, []) | {
+        "case": args.case, "script": args.script, "victim": args.victim,
+        "jump_s": list(jump), "proved_by": "a jump of the clock" if args.quickly
+        else f"{args.proof:g} s of load",
+        "abusers": [asdict(g) for g in EVERY[args.case].groups],
+        "summary": {} if args.script in ("sparse", "pair") else {
+            v.name: summary([t for t in turns if t["variant"] == v.name])
+            for v in chosen},
+        "turns": turns}
+    # What is in `turns` is not needed twice
+    for key in ("valid", "control", "results", "plan", "windows_disturbed",
+                "windows"):
+        report.pop(key)
+    if folder:
+        (folder / f"{name}.json").write_text(dump(report))
+    if args.record is not None:
+        progress(f"recorded in {record.write(report, name)}")
+    return 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one case; return the exit status."""
+    words = sys.argv[1:] if argv is None else argv
+    args = parser().parse_args(words)
+    args.command = cli.published("bench/new-hosts", words)
+    reaper = Reaper(-10)
+    try:
+        return run(args, reaper)
+    except TestbedError as error:
+        print(f"new-hosts: {error}", file=sys.stderr)
+        return 2
+    finally:
+        reaper.close()
