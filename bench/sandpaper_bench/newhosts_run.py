@@ -78,16 +78,20 @@ def by_second(seen: Sequence[Seen], seconds: float) -> str:
                     for i in range(0, len(slices), 10))
 
 
+def abused(variant: Variant, kind: Abuse) -> Variant:
+    """Return the variant with what an abuse needs."""
+    return replace(
+        variant, prelude=variant.prelude + kind.vcl,
+        parameters=(*variant.parameters, *kind.parameters))
+
+
 def turn(
     lab: Lab, variant: Variant, script: Script, kind: Abuse, victim: Group,
-    quickly: bool, jump: tuple[float, float] = (0.0, 0.0),
+    quickly: bool, jump: Sequence[float],
 ) -> dict[str, Any]:
     """Run a script once."""
     ours = bool(variant.parameters)
-    variant = replace(
-        variant, prelude=variant.prelude + kind.vcl,
-        parameters=(*variant.parameters, *kind.parameters))
-    with lab.varnish(variant) as varnish:
+    with lab.varnish(abused(variant, kind)) as varnish:
         lab.load.prime(varnish, [victim])
         rps = 0.0
         if not script.starts:
@@ -134,11 +138,8 @@ def sparse_turn(
     """
     site = Group("site", "many.example", path("k0"), "paced", SITES,
                  2 / SITES, hosts=SITES)
-    variant = replace(
-        variant, prelude=variant.prelude + kind.vcl,
-        parameters=(*variant.parameters, *kind.parameters))
     found: dict[str, Any] = {"variant": variant.name, "died": False}
-    with lab.varnish(variant) as varnish:
+    with lab.varnish(abused(variant, kind)) as varnish:
         lab.load.prime(varnish, [victim, *(
             replace(site, host=f"h{n}.{site.host}", hosts=0)
             for n in range(SITES))])
@@ -200,6 +201,15 @@ def pair_turn(
         "ratio": min(norm) / max(norm)}
 
 
+def seconds(option: str, text: str) -> list[float]:
+    """Return the seconds that an option says, by commas."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise TestbedError(f"{option} {text}: use numbers of seconds, by "
+                           "commas") from None
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     p = argparse.ArgumentParser(
@@ -248,10 +258,9 @@ def variants(names: str, root: Path) -> list[Variant]:
     return [every[name] for name in names.split(",")]
 
 
-def make_script(
-    args: argparse.Namespace, proof: float, ats: Sequence[float]
-) -> Script:
+def make_script(args: argparse.Namespace, proof: float) -> Script:
     """Return the script that was asked for."""
+    ats = seconds("--at", args.at)
     if args.script == "turns":
         return turns_script(proof, args.cycles)
     if args.script == "newcomer":
@@ -260,8 +269,7 @@ def make_script(
 
 
 def one_turn(
-    lab: Lab, variant: Variant, args: argparse.Namespace, proof: float,
-    ats: Sequence[float], jump: tuple[float, float],
+    lab: Lab, variant: Variant, args: argparse.Namespace
 ) -> dict[str, Any]:
     """Run the script once under one variant."""
     new = variant.name == "sandpaper"
@@ -270,14 +278,70 @@ def one_turn(
     victim = lab.tenant(args.victim)
     if args.script == "sparse":
         return sparse_turn(lab, variant, EVERY[args.case], victim, new)
-    return turn(lab, variant, make_script(args, proof, ats),
-                EVERY[args.case], victim, new and args.quickly, jump)
+    proof = args.proof if new and not args.quickly else 1.0
+    return turn(lab, variant, make_script(args, proof), EVERY[args.case],
+                victim, new and args.quickly, seconds("--jump", args.jump))
+
+
+def say(number: int, one: dict[str, Any]) -> None:
+    """Print what a turn of a script found."""
+    progress(f"turn {number} {one['variant']}: " + ", ".join(
+        f"{k} {v:.3f}" for k, v in quotients(one).items()))
+    progress("    " + json.dumps(one["windows"]))
+    progress(f"    abuse {one['abusive_rps']:.0f}/s  "
+             + json.dumps(one["after"]))
+
+
+def all_turns(
+    lab: Lab, chosen: Sequence[Variant], args: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """Measure all variants in turns A B B A; a worker that dies ends one."""
+    turns: list[dict[str, Any]] = []
+    for number in range(args.turns):
+        for variant in chosen if number % 2 == 0 else chosen[::-1]:
+            try:
+                turns.append(lab.kept(
+                    f"{variant.name}, turn {number + 1}",
+                    partial(one_turn, lab, variant, args), whole=True))
+            except WorkerDied as error:
+                progress(f"{variant.name}: {error}")
+                continue
+            if args.script in ("pair", "sparse"):
+                progress(json.dumps(turns[-1]))
+            else:
+                say(number + 1, turns[-1])
+    return turns
+
+
+def make_report(
+    lab: Lab, chosen: Sequence[Variant], args: argparse.Namespace,
+    turns: Sequence[dict[str, Any]],
+) -> dict[str, Any]:
+    """Return the record."""
+    report = lab.report(f"{args.case}, {args.script}", {}, [])
+    # What is in `turns` is not needed twice
+    for key in ("valid", "control", "results", "plan", "windows_disturbed",
+                "windows"):
+        report.pop(key)
+    return report | {
+        "case": args.case, "script": args.script, "victim": args.victim,
+        "jump_s": seconds("--jump", args.jump),
+        "proved_by": "a jump of the clock" if args.quickly
+        else f"{args.proof:g} s of load",
+        "abusers": [asdict(g) for g in EVERY[args.case].groups],
+        "summary": {} if args.script in ("sparse", "pair") else {
+            v.name: summary([t for t in turns if t["variant"] == v.name])
+            for v in chosen},
+        "turns": turns}
 
 
 def run(args: argparse.Namespace, reaper: Reaper) -> int:
     """Measure, print, write."""
     given = cli.parser().parse_args(["pairs"])
     given.unit_us = args.unit_us
+    make_script(args, args.proof)  # is it possible?
+    if len(seconds("--jump", args.jump)) != 2:
+        raise TestbedError(f"--jump {args.jump}: use AT,BY")
     if args.record is not None:
         record.check()
     bed = cli.make_bed(given, reaper)
@@ -292,43 +356,7 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     lab = Lab(bed, reaper, chosen, cli.make_plan(given, "pairs"),
               unit_us=args.unit_us or kept.calibration.get("unit_us"))
     lab.begin([], kept)
-    ats = [float(at) for at in args.at.split(",")]
-    at, _, by = args.jump.partition(",")
-    jump = float(at), float(by)
-    turns: list[dict[str, Any]] = []
-    for number in range(args.turns):
-        for variant in chosen if number % 2 == 0 else chosen[::-1]:
-            new = variant.name == "sandpaper" and not args.quickly
-            proof = args.proof if new else 1.0
-            try:
-                turns.append(lab.kept(
-                    f"{variant.name}, turn {number + 1}", partial(
-                        one_turn, lab, variant, args, proof, ats, jump),
-                    whole=True))
-            except WorkerDied as error:
-                progress(f"{variant.name}: {error}")
-                continue
-            if args.script in ("pair", "sparse"):
-                progress(json.dumps(turns[-1]))
-                continue
-            progress(f"turn {number + 1} {variant.name}: " + ", ".join(
-                f"{k} {v:.3f}" for k, v in quotients(turns[-1]).items()))
-            progress("    " + json.dumps(turns[-1]["windows"]))
-            progress(f"    abuse {turns[-1]['abusive_rps']:.0f}/s  "
-                     + json.dumps(turns[-1]["after"]))
-    report = lab.report(f"{args.case}, {args.script}", {}, []) | {
-        "case": args.case, "script": args.script, "victim": args.victim,
-        "jump_s": list(jump), "proved_by": "a jump of the clock" if args.quickly
-        else f"{args.proof:g} s of load",
-        "abusers": [asdict(g) for g in EVERY[args.case].groups],
-        "summary": {} if args.script in ("sparse", "pair") else {
-            v.name: summary([t for t in turns if t["variant"] == v.name])
-            for v in chosen},
-        "turns": turns}
-    # What is in `turns` is not needed twice
-    for key in ("valid", "control", "results", "plan", "windows_disturbed",
-                "windows"):
-        report.pop(key)
+    report = make_report(lab, chosen, args, all_turns(lab, chosen, args))
     if folder:
         (folder / f"{name}.json").write_text(dump(report))
     if args.record is not None:
