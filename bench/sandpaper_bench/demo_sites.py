@@ -9,12 +9,12 @@ apart from PARAMETERS, which stock and Sandpaper get alike.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 from .load import Group, Load
+from .origin import start_drip
 from .reaper import Reaper
-from .testbed import BENCH, Proxy, Testbed, TestbedError
+from .testbed import Proxy, Testbed
 from .varnish import Variant, Varnish
 
 SITES = ("shop", "blog", "bad")
@@ -143,14 +143,7 @@ class Stage:
         self.bed, self.reaper = bed, reaper
         bed.up()
         self.load = Load(bed, reaper, seed)
-        proxy = bed.proxies[0]
-        origin = reaper.popen(bed.command("origin", [
-            sys.executable, str(BENCH / "origin.py"),
-            "0.0.0.0" if bed.shaped else "127.0.0.1", str(proxy.drip_port)]))
-        assert origin.stdout is not None
-        if origin.stdout.readline() != "ready\n":
-            raise TestbedError(f"the origin did not start on port "
-                               f"{proxy.drip_port}")
+        start_drip(bed, reaper)
 
     def varnish(self, variant: Variant, second: bool = False) -> Varnish:
         """Return a varnishd, to be entered as a context."""

@@ -51,6 +51,28 @@ def page(size: int) -> bytes:
     return (LINE * (size // len(LINE) + 1))[:size]
 
 
+def start_program(
+    bed: Testbed, reaper: Reaper, role: str, name: str, *arguments: str
+) -> None:
+    """Start a program of bench/ that prints "ready" once it listens."""
+    process = reaper.popen(bed.command(
+        role, [sys.executable, str(BENCH / name), *arguments]))
+    assert process.stdout is not None
+    if process.stdout.readline() != "ready\n":
+        raise TestbedError(f"bench/{name} did not start: see its error above")
+
+
+def start_drip(bed: Testbed, reaper: Reaper) -> None:
+    """Start the origin whose pages may drip, at the drip port."""
+    start_program(bed, reaper, "origin", "origin.py", address(bed),
+                  str(bed.proxies[0].drip_port))
+
+
+def address(bed: Testbed) -> str:
+    """Return the address at which an origin listens."""
+    return "0.0.0.0" if bed.shaped else "127.0.0.1"
+
+
 class Origin:
     """A running Apache and, for pages that drip, a running origin.py."""
 
@@ -59,7 +81,7 @@ class Origin:
         program = bed.find("origin", "apache2", "apache2-bin")
         self.folder = bed.folder("origin")
         self._start_apache(program)
-        self._start_drip()
+        start_drip(bed, reaper)
 
     def put(self, path: str, body: bytes) -> None:
         """Write a page; /`path` serves it from now on."""
@@ -67,11 +89,10 @@ class Origin:
 
     def _start_apache(self, program: str) -> None:
         proxy = self._bed.proxies[0]
-        addr = "0.0.0.0" if self._bed.shaped else "127.0.0.1"
         root = self._bed.is_root("origin")  # as which it serves no page
         configuration = CONFIGURATION.format(
-            folder=self.folder, listen=f"{addr}:{proxy.origin_port}",
-            modules=MODULES,
+            folder=self.folder, modules=MODULES,
+            listen=f"{address(self._bed)}:{proxy.origin_port}",
             user="www-data" if root else f"#{os.geteuid()}",
             group="www-data" if root else f"#{os.getegid()}")
         self.put("index.html", b"")  # Apache wants its DocumentRoot
@@ -94,14 +115,3 @@ class Origin:
         with contextlib.suppress(TestbedError):
             return self._bed.read("origin", self.folder / name)
         return ""
-
-    def _start_drip(self) -> None:
-        proxy = self._bed.proxies[0]
-        process = self._reaper.popen(self._bed.command("origin", [
-            sys.executable, str(BENCH / "origin.py"),
-            "0.0.0.0" if self._bed.shaped else "127.0.0.1",
-            str(proxy.drip_port)]))
-        assert process.stdout is not None
-        if process.stdout.readline() != "ready\n":
-            raise TestbedError("bench/origin.py did not start: see its error "
-                               "above")

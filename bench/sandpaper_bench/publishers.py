@@ -17,13 +17,12 @@ import hashlib
 import hmac
 import json
 import math
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .origin import Origin
+from .origin import Origin, start_program
 from .reaper import Reaper
 from .testbed import BENCH, LOG, Testbed, TestbedError
 from .vmod import build_places, build_vmod
@@ -224,12 +223,8 @@ class Publishers:
 
     def _start_log(self) -> None:
         self._log = self._bed.folder(LOG) / "syslog"
-        process = self._reaper.popen(self._bed.command(LOG, [
-            sys.executable, str(BENCH / "syslog.py"), str(self._log)]))
-        assert process.stdout is not None
-        if process.stdout.readline() != "ready\n":
-            raise TestbedError("bench/syslog.py did not start: see its error "
-                               "above")
+        start_program(self._bed, self._reaper, LOG, "syslog.py",
+                      str(self._log))
 
     def vcl(self, root: Path) -> str:
         """Return the customers' VCL for the Varnish installed in `root`."""
