@@ -98,12 +98,11 @@ def make_variants(
 ) -> dict[str, Variant]:
     """Return stock and Sandpaper."""
     rate = f"{RATE_BPS / 1e6:.0f}M" if bed.shaped else "0"
-    found = {
+    return {
         STOCK: Variant(STOCK, args.stock.resolve(), PARAMETERS),
         SANDPAPER: Variant(
             SANDPAPER, args.sandpaper.resolve(),
             (*PARAMETERS, "sandpaper=on", f"sandpaper_nic_rate={rate}"))}
-    return found
 
 
 def chosen(keys: str) -> list[Attack]:

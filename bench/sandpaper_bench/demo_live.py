@@ -16,7 +16,6 @@ import termios
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from statistics import mean, median
 from subprocess import Popen
 from types import ModuleType
@@ -32,6 +31,7 @@ SMOOTH = 3  # seconds that the sentence looks at
 SETTLE = 2  # seconds after a change that do not count in the table
 SWITCHED_ON = 10  # the same: what waits from before has to end first
 FULL = 1.25  # of what a site is asked for: a full bar
+HISTORY = 300  # seconds of a site that are kept
 PROVEN = 10  # seconds with an answer that make a new Host a tenant
 FOREVER = 86400
 INVENTED = "invented"
@@ -56,17 +56,20 @@ def load_top() -> ModuleType:
 top = load_top()
 
 
-class Lines:
-    """The lines that a process has written so far, without waiting."""
+class Generator:
+    """A load generator that runs, and what it counts each second."""
 
     def __init__(self, process: Popen[str]) -> None:
         assert process.stdout is not None
+        self.process, self.began = process, time.monotonic()
         self.descriptor = process.stdout.fileno()
         os.set_blocking(self.descriptor, False)
+        self.rps = self.p99_s = 0.0  # of an attack's last second
+        self.handle: Any = None
         self._rest = b""
 
-    def read(self) -> list[str] | None:
-        """Return whole lines, None at the end."""
+    def seconds(self) -> list[list[dict[str, Any]]] | None:
+        """Return the groups of each new second, None at the end."""
         try:
             data = os.read(self.descriptor, 65536)
         except BlockingIOError:
@@ -74,15 +77,16 @@ class Lines:
         if not data:
             return None
         *lines, self._rest = (self._rest + data).split(b"\n")
-        return [line.decode() for line in lines]
+        return [json.loads(line)["groups"] for line in lines
+                if line.startswith(b'{"interval_s"')]
 
 
-@dataclass
 class Seen:
-    """A site's last seconds."""
+    """What a site got in its seconds, the last `most` of them."""
 
-    rps: deque[float] = field(default_factory=lambda: deque(maxlen=300))
-    p99_s: deque[float] = field(default_factory=lambda: deque(maxlen=300))
+    def __init__(self, most: int | None = None) -> None:
+        self.rps: deque[float] = deque(maxlen=most)
+        self.p99_s: deque[float] = deque(maxlen=most)
 
     def add(self, rps: float, p99_s: float) -> None:
         """Take a second."""
@@ -92,24 +96,6 @@ class Seen:
     def recent(self) -> float:
         """Return the requests/s of the last seconds."""
         return mean(list(self.rps)[-SMOOTH:]) if self.rps else 0.0
-
-
-class Running:
-    """An attack that goes on."""
-
-    def __init__(self, process: Popen[str]) -> None:
-        self.process, self.began = process, time.monotonic()
-        self.lines = Lines(process)
-        self.rps = self.p99_s = 0.0
-        self.handle: Any = None
-
-
-@dataclass
-class Observed:
-    """What shop got in the seconds of one attack in one mode."""
-
-    rps: list[float] = field(default_factory=list)
-    p99_s: list[float] = field(default_factory=list)
 
 
 def number(value: float) -> str:
@@ -138,13 +124,14 @@ class Demo:
         self.on = True
         self.wants_script = False
         self.shows_top = False
-        self.attacks: dict[str, Running] = {}
-        self.sites = {name: Seen() for name in (*SITES, INVENTED)}
+        self.attacks: dict[str, Generator] = {}
+        self.sites = {name: Seen(HISTORY) for name in (*SITES, INVENTED)}
         self.quiet: deque[float] = deque(maxlen=30)  # shop without an attack
-        self.observed: dict[tuple[str, bool], Observed] = {}
+        # Of shop, by attack and by whether Sandpaper is on
+        self.observed: dict[tuple[str, bool], Seen] = {}
         self.warning = ""
         self._changed = time.monotonic()
-        self._settle = SETTLE
+        self._settle: float = SETTLE
         self._sample: Any = None
         self._rates = top.Rates()
         self._choices = top.Choices()
@@ -156,8 +143,8 @@ class Demo:
 
     def start(self) -> None:
         """Start the everyday load, and watch it and varnishd."""
-        self._everyday = Running(self._generate(everyday(self.shop_rps)))
-        self.view.watch(self._everyday.lines.descriptor, self._second)
+        self._everyday = self._generate(everyday(self.shop_rps))
+        self.view.watch(self._everyday.descriptor, self._second)
         adm = top.Varnishadm("varnishadm", ())
         adm.command = [*self.stage.bed.inside(
             self.varnish.proxy.role, self.varnish.adm()), "-t", "5"]
@@ -165,8 +152,9 @@ class Demo:
         self.view.watch(self._poller.reader, self._news)
         self.view.every(1.0, self._check_terminal)
 
-    def _generate(self, groups: Sequence[Group]) -> Popen[str]:
-        return self.stage.load.background(self.varnish, groups, FOREVER)
+    def _generate(self, groups: Sequence[Group]) -> Generator:
+        return Generator(self.stage.load.background(
+            self.varnish, groups, FOREVER))
 
     @staticmethod
     def _check_terminal() -> None:
@@ -188,12 +176,11 @@ class Demo:
 
     def _second(self) -> None:
         """Take the everyday load's figures of a second."""
-        lines = self._everyday.lines.read()
-        if lines is None:
+        seconds = self._everyday.seconds()
+        if seconds is None:
             raise TestbedError("the load generator ended")
-        for line in lines:
-            if line.startswith('{"interval_s"'):
-                self._take(json.loads(line)["groups"])
+        for groups in seconds:
+            self._take(groups)
 
     def _take(self, groups: Sequence[dict[str, Any]]) -> None:
         for g in groups:
@@ -212,17 +199,15 @@ class Demo:
         if not self.attacks and self.on:
             self.quiet.append(shop.rps[-1])
         if len(self.attacks) == 1 and not (self.on and self._new("shop")):
-            seen = self.observed.setdefault(
-                (next(iter(self.attacks)), self.on), Observed())
-            seen.rps.append(shop.rps[-1])
-            seen.p99_s.append(shop.p99_s[-1])
+            self.observed.setdefault(
+                (next(iter(self.attacks)), self.on), Seen()).add(
+                    shop.rps[-1], shop.p99_s[-1])
 
-    def _attack_second(self, running: Running) -> None:
+    @staticmethod
+    def _attack_second(running: Generator) -> None:
         """Take an attack's figures of a second."""
-        for line in running.lines.read() or []:
-            if line.startswith('{"interval_s"'):
-                group = json.loads(line)["groups"][0]
-                running.rps, running.p99_s = group["rps"], group["p99_s"]
+        for group, in running.seconds() or []:
+            running.rps, running.p99_s = group["rps"], group["p99_s"]
 
     def toggle(self, attack: Attack) -> None:
         """Start or stop an attack."""
@@ -231,10 +216,9 @@ class Demo:
             self.view.unwatch(running.handle)
             self.stage.reaper.end(running.process)
         else:
-            running = Running(self._generate([attack.group]))
+            running = self._generate([attack.group])
             running.handle = self.view.watch(
-                running.lines.descriptor,
-                lambda: self._attack_second(running))
+                running.descriptor, lambda: self._attack_second(running))
             self.attacks[attack.key] = running
         self._change(SETTLE)
 
@@ -365,7 +349,7 @@ class Demo:
                 ("bad", f"{clock:>7}")]
         for on in (False, True):
             seen = self.observed.get((attack.key, on))
-            if seen is None or not seen.rps:
+            if seen is None:
                 line.append(("dim", f"{'-':>10}{'-':>10}"))
                 continue
             kept, p99_s = self.kept(seen.rps), median(seen.p99_s)
@@ -433,7 +417,7 @@ class Demo:
             row = [f"{attack.key} {attack.name}"]
             for on in (False, True):
                 seen = self.observed.get((attack.key, on))
-                if seen is None or not seen.rps:
+                if seen is None:
                     row += ["-", "-", "-"]
                     continue
                 row += [f"{self.kept(seen.rps):.0%}",
