@@ -8,18 +8,18 @@
  * demand.  One thread, one epoll set, so all groups share one window.
  *
  * The window may be cut into phases that take turns, and a group may load in
- * one of them only: so what is to be compared is measured within a second of
- * each other, on a machine that is another one every second.  The first part
- * of a phase, while the last one's requests still run, does not count.
+ * one of them only.  So what is to be compared is measured within a second of
+ * each other, although the speed of a machine changes.  The first part of a
+ * phase does not count, because requests of the phase before still run.
  *
- * With -d it stops asking at the end, and waits for what is still owed: each
- * complete request has to be answered, once.
+ * With -d, groups stop at the end of the window.  The load generator then
+ * waits for what is still owed: each complete request is to be answered once.
  *
  * With -i it also prints a JSON line for each interval: what each group saw
  * in it.  So a view can follow a long run.
  *
- * With -b it never sleeps: who wakes a core pays for it, and on one machine
- * that is the proxy.
+ * With -b it never sleeps.  To wake a sleeping core takes CPU time of the core
+ * that wakes it: on one machine, the proxy's.
  *
  * Output: the line "start" when the window opens, "end" when it closes, then
  * one JSON object.  Times are seconds, sizes bytes, rates per second.
