@@ -23,7 +23,7 @@ MOVES = (
     *(f":(exclude)bench/sandpaper_bench/{name}" for name in (
         "claims.py", "demo*.py", "figures.py", "journal.py", "page.py",
         "paper.py", "pedigree.py", "plots.py", "record.py", "report.py",
-        "table.py")),
+        "sections.*", "table.py")),
 )
 DIRTY = "-dirty"
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +22,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from . import paper
+from .abuses import ABUSES, KEPT
+from .claims import FAIR, LOST_MANY, LOST_NOOP, LOST_REALISTIC
 from .estimate import known
 from .latency import LIMIT
 from .timeline import CLAIM, SLICES
@@ -603,3 +605,23 @@ def kept(report: Report, share: float) -> str:
     legend(axes)
     return svg(made, report["experiment"] + "-kept",
                "Bars: throughput that the victim keeps, by variant")
+
+
+DRAW: dict[str, Sequence[Callable[[Report], str]]] = {
+    "table1": (table1,),
+    "pairs": (lambda r: fairness(r, FAIR), p99),
+    "alone": (lambda r: lost(r, LOST_REALISTIC, LOST_NOOP), cpu),
+    "overhead": (lambda r: overhead(r, LOST_REALISTIC, LOST_NOOP),),
+    "workers": (lambda r: workers(r, FAIR),),
+    "utilization": (utilization,), "latency": (latency,),
+    "scale": (lambda r: scale(r, LOST_MANY),),
+    "content-change": (timeline, of_fair), "flash-crowd": (timeline, of_fair),
+    "fetch": (fetch,), **dict.fromkeys(ABUSES, (lambda r: kept(r, KEPT),)),
+    "rate-unknown": (lambda r: fairness(r, r["plan"]["target"]),),
+    "rate-wrong": (lambda r: fairness(r, r["plan"]["target"]),),
+}
+
+
+def draw(report: Report) -> list[str]:
+    """Return the plots of an experiment."""
+    return [make(report) for make in DRAW.get(report["experiment"], ())]

@@ -3,8 +3,8 @@
 
 First what is claimed, beside the paper's figures, then a section for each
 experiment: what the paper says, plots, table, controls, circumstances, the
-JSON itself.  An experiment without an entry in SECTIONS gets the same, but
-plots and explanations; see also TABLES (table.py) and CLAIMS (claims.py).
+JSON itself.  An experiment without a section in sections.toml gets the same,
+but plots and explanations; see also DRAW (plots.py) and CLAIMS (claims.py).
 """
 
 from __future__ import annotations
@@ -14,27 +14,18 @@ import importlib.util
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .abuses import ABUSES, KEPT
-from .claims import (
-    FAIR,
-    LOST_MANY,
-    LOST_NOOP,
-    LOST_REALISTIC,
-    NONE,
-    Report,
-    claims,
-)
+from .claims import NONE, Report, claims
 from .lab import controls
 from .pace import duration
 from .page import VERDICTS, facts, page, raw, text
 from .page import table as html_table
+from .sections import SECTIONS, Section
 from .table import body, control_lines
 from .testbed import TestbedError
 
@@ -42,190 +33,6 @@ NAME = "report.html"
 TITLE = "Sandpaper: measured"
 NEEDED = ("experiment", "began", "seconds", "machine", "seed", "plan",
           "windows_disturbed", "valid", "control", "results")
-
-Plots = Callable[[ModuleType, Report], list[str]]
-
-
-@dataclass(frozen=True)
-class Section:
-    """What a section says beside its figures."""
-
-    title: str
-    about: str  # what is measured, and the paper's own words on it
-    columns: str  # of the table
-    plots: Plots = lambda _plots, _report: []
-
-
-PAIR_COLUMNS = (
-    "alone/s, both/s: requests/s of the tenant alone and together. norm.: "
-    "both/s divided by alone/s. min/max: the smaller norm. divided by the "
-    "larger one, with its 95 % interval. p50, p99: latency in ms, together. "
-    "str.alone, stretch: p99 divided by connections/throughput, alone and "
-    "together. slowest: requests of the slowest connection, divided by the "
-    "mean of all.")
-LINE_COLUMNS = (
-    "before/s, static/s: requests/s of the static tenant in the phase before "
-    "and in this one. kept: their quotient. fair: the quotient under "
-    "multi-resource fairness. of fair: kept divided by fair, with its 95 % "
-    "interval.")
-ABUSE_COLUMNS = (
-    "alone/s, abused/s: requests/s of the victim alone and under the abuse. "
-    "kept: abused/s divided by alone/s, with its 95 % interval. fair: the "
-    "part that the victim is entitled to. p99: latency in ms, alone and under "
-    "the abuse, of an open loop at half of the fair rate. settled: seconds "
-    "after the abuse until no request runs or waits. lost: requests of the "
-    "victim that were not answered exactly once. threads: the highest number. "
-    "memory: growth of varnishd in MB. asked: requests of the abuser. failed: "
-    "the checks that failed.")
-RATE_ABOUT = (
-    "The pairs again, with a new varnishd for each turn. The rate of the link "
-    "is {}. In the paper it is configured (section 3.2).")
-
-SECTIONS = {
-    "table1": Section(
-        "Table 1: what a request of the paper's customers takes",
-        "Paper, table 1, has 8 cores and 10 Gbit/s. Its figures times 8 are "
-        "compared with one core and 1.25 Gbit/s. The work and the pages of "
-        "the customers are made to take as long as in the paper. The dominant "
-        "resource of each must be the same. Whiskers are standard deviations "
-        "here, not intervals.",
-        "CPU us (sd): varnishd's CPU time per request in microseconds, mean "
-        "and standard deviation over windows. link us: time of its bytes on "
-        "the link. bytes: of an answer. bound by: the longer of the two.",
-        lambda plots, r: [plots.table1(r)]),
-    "pairs": Section(
-        "Pairs: two tenants alone and together",
-        "Paper, figures 3 and 9: min/max of normalised throughput; 1 is fair. "
-        "The text gives stock's of four pairs: C1 and C2 0.62 and 0.72, C1 "
-        "and C3 0.55 and 0.74, C1 and C4 0.50 and 0.61, C3 and C4 0.68 and "
-        "0.31; with Sandpaper “nearly all ratios moved towards 1”, without "
-        "figures. Section 6.2: C1's p99 with C3 from 39.42 to 101.85 ms, "
-        "C3's with C1 from 4.83 s to 19.89 ms, the longest of all, C2's "
-        "with C1, from 5.77 s to 411.80 ms, a stretch of about 27.",
-        PAIR_COLUMNS,
-        lambda plots, r: [plots.fairness(r, FAIR), plots.p99(r)]),
-    "alone": Section(
-        "Alone: what Sandpaper costs one tenant",
-        "Paper, section 6.4: a no-op VCL and 1 KB lose 17 % of stock's "
-        "throughput, realistic customers less than 9 %.",
-        "base: stock. ours: Sandpaper, at the same time. /s: requests/s. "
-        "ratio: ours divided by base, with its 95 % interval. us: CPU time "
-        "per request in microseconds. slowest: requests of the slowest "
-        "connection, divided by the mean of all. A loss below 0 is a gain.",
-        lambda plots, r: [
-            plots.lost(r, LOST_REALISTIC, LOST_NOOP), plots.cpu(r)]),
-    "overhead": Section(
-        "Overhead: what a tenant alone pays, and for which part",
-        "Paper, section 6.4: with the no-op VCL and 1 KB, measuring every "
-        "request costs 20 % of stock's throughput, every fifth 17 %; "
-        "realistic customers lose less than 9 %. off: Sandpaper's varnishd "
-        "with sandpaper=off. sampled: on, with the default measurement of "
-        "costs. every request: on, and the cost of each request is "
-        "measured.",
-        "The setting follows the customer. base: stock. ours: the setting, at "
-        "the same time. /s: requests/s. ratio: ours divided by base, with its "
-        "95 % interval. us: CPU time per request in microseconds. slowest: "
-        "requests of the slowest connection, divided by the mean of all.",
-        lambda plots, r: [
-            plots.overhead(r, LOST_REALISTIC, LOST_NOOP)]),
-    "workers": Section(
-        "Workers: fairness by pool size",
-        "Paper, figure 4: as the number of workers approaches the number of "
-        "requests, a scheduler has less to decide and fairness falls; no "
-        "figures in the text. Both have 10 workers per core by default.",
-        PAIR_COLUMNS + " The number after the tenants: connections of each.",
-        lambda plots, r: [plots.workers(r, FAIR)]),
-    "utilization": Section(
-        "Utilization: what end-to-end synchronisation leaves idle",
-        "Paper, figure 6: with MR3 as published (policy mr3), throughput and "
-        "CPU utilisation of 8 cores “cease to scale with the number of "
-        "concurrent connections”; no figures in the text. Two cores show "
-        "less of it, especially if the load runs on them, too.",
-        "answered/s: requests/s. busy: varnishd's CPU time, divided by that of "
-        "its cores. us: CPU time per request in microseconds. p99: ms.",
-        lambda plots, r: [plots.utilization(r)]),
-    "latency": Section(
-        "Latency: open loops",
-        "Requests come at random times, at 80 % of the fair rate. The "
-        "latencies in the paper are of closed loops: see pairs.",
-        "offered/s, answered/s: requests/s. p99 alone, p50, p99, max: ms. "
-        "times: p99 together divided by (p99 alone / share), with its 95 % "
-        "interval. waiting: requests without an answer at the end.",
-        lambda plots, r: [plots.latency(r)]),
-    "policies": Section(
-        "Policies: a tenant with small requests among expensive ones",
-        "2DFQ (SIGCOMM 2016), sections 1 and 6: small requests wait while "
-        "large ones occupy all threads. Here one tenant has requests of 1 ms, "
-        "and ten tenants have 1 ms to 1 s of CPU, with ten slots and four "
-        "connections each. No figures of the papers are comparable.",
-        "small/s: requests/s of the tenant with small requests. p50, p99 with "
-        "its 95 % interval, max: ms. part: of all work; an eleventh is fair. "
-        "least and largest part: of any tenant."),
-    "scale": Section(
-        "Scale: what many tenants cost",
-        "Paper, section 6.4: from about 5 % of stock's throughput with a "
-        "handful of customers to 8.6 % with 2000 and 20,000 connections.",
-        "base: stock. ours: Sandpaper, at the same time. /s: requests/s. "
-        "ratio: ours divided by base, with its 95 % interval. us: CPU time "
-        "per request in microseconds.",
-        lambda plots, r: [plots.scale(r, LOST_MANY)]),
-    "content-change": Section(
-        "Content change: a tenant changes to a larger page",
-        "Paper, figure 12: under stock “both customers' throughputs drop "
-        "precipitously”; with Sandpaper the static one's “is isolated from "
-        "the changes”, it even increases. Its phases take 20 s.",
-        LINE_COLUMNS,
-        lambda plots, r: [plots.timeline(r), plots.of_fair(r)]),
-    "flash-crowd": Section(
-        "Flash crowd: a tenant's connections double, then triple",
-        "Paper, figure 13: a spike of 1 s has a “negligible effect on "
-        "Sandpaper”, one of 5 s is “substantial for mainline Varnish and "
-        "noticeable in Sandpaper”, one to three times almost the same.",
-        LINE_COLUMNS,
-        lambda plots, r: [plots.timeline(r), plots.of_fair(r)]),
-    "fetch": Section(
-        "Fetch: slots for requests that wait for the origin",
-        "Paper, section 5.2 and theorem B.2: with requests at a Poisson rate "
-        "λ, of which a part p misses, and exponential fetches of a mean 1/µ, "
-        "λp/µ more workers than usual are expected. Sandpaper lends their "
-        "slots to other requests.",
-        "misses: p. fetch s: 1/µ. expected: λp/µ. lent: slots, mean of a "
-        "window, with its 95 % interval. threads: of varnishd. answered/s: "
-        "requests/s.",
-        lambda plots, r: [plots.fetch(r)]),
-    "parts": Section(
-        "Parts: connections with a part of a request",
-        "What 15,000 connections that send a request a byte at a time cost "
-        "an open loop, compared with 200 that send as many bytes in all. Not "
-        "in the paper.",
-        "offered/s: requests/s. p99 none, few, many: ms, beside none, 200 and "
-        "15,000. times: many divided by few, with its 95 % interval. us: CPU "
-        "time per request. cost: beside many divided by beside none. closed: "
-        "connections with a part that varnishd has closed."),
-    **{name: Section(
-        f"Abuse: {name}", "The throughput that a victim keeps. Not in the "
-        "paper.",
-        ABUSE_COLUMNS, lambda plots, r: [plots.kept(r, KEPT)])
-       for name in ABUSES},
-    "soak": Section(
-        "Soak: everything at once",
-        "All abuses together, each with less load. Meanwhile an operator "
-        "changes parameters and VCL. Not in the paper.",
-        "arrived: requests at the gate. unaccounted: requests that neither "
-        "completed, were cancelled, wait nor run. lost: requests of a victim "
-        "that were not answered exactly once. settled: seconds until no "
-        "request runs or waits. held, held wall: 99.99 % of the "
-        "holds of Sandpaper's lock were not longer, on the holder's CPU clock "
-        "and on the wall clock. memory: growth at rest from half of the load "
-        "to its end."),
-    **{name: Section(
-        f"Pairs, the link's rate {what}", RATE_ABOUT.format(what),
-        PAIR_COLUMNS,
-        lambda plots, r: [plots.fairness(r, r["plan"]["target"])])
-       for name, what in (("rate-unknown", "not set"),
-                          ("rate-wrong", "set twice too high"))},
-}
-
 
 def check_plots() -> None:
     """The plots need a library that nothing else needs."""
@@ -369,14 +176,15 @@ def control_list(report: Report) -> list[str]:
 def section(plots: ModuleType, path: Path, report: Report) -> list[str]:
     """Return an experiment's part of the page."""
     known = SECTIONS.get(report["experiment"],
-                         Section(report["experiment"], "", ""))
+                         Section(report["experiment"]))
     badge = "" if report["valid"] else ' <span class="invalid">invalid</span>'
     pieces = [f'<h2 id="{escape(path.stem)}">{escape(known.title)}{badge}'
               "</h2>", text(known.about)]
     pieces += control_list(report)
-    pieces += [f"<figure>{plot}</figure>"
-               for plot in known.plots(plots, report)]
-    return [*pieces, html_table(*body(report)), text(known.columns, "quiet"),
+    pieces += [f"<figure>{plot}</figure>" for plot in plots.draw(report)]
+    return [*pieces, html_table(*body(report["experiment"],
+                                      report["results"])),
+            text(known.legend, "quiet"),
             facts(run_facts(report)), raw(path.name, path.read_text())]
 
 
