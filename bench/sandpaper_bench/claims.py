@@ -10,17 +10,20 @@ ten 95 % intervals misses 1 by chance often enough.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from . import paper
 from .abuses import ABUSES
-from .estimate import known, verdict
+from .customers import NOOP
+from .estimate import WHOLE, known, verdict
 from .lab import controls
 from .latency import LIMIT
 from .parts import COST as PARTS_COST
 from .parts import TIMES as PARTS_TIMES
+from .table import cell, sides
 from .timeline import CLAIM
 
 Report = dict[str, Any]
@@ -33,6 +36,7 @@ LOST_REALISTIC = 0.01
 LOST_MANY = 0.02
 SLOTS = 10  # a core, the default
 SAMPLED = "sampled"  # the setting of costs that is the default
+STOCK = "stock"
 NONE = "–"
 
 
@@ -70,17 +74,180 @@ class Unit:
         low, high = (f"{e * self.times:.{self.digits}f}" for e in ends)
         return f"{low} .. {high}{self.what}"
 
+    def at_most(self, limit: float) -> str:
+        """Return a limit with its unit."""
+        return f"at most {limit * self.times:g}{self.what}" if limit else "0"
+
 
 RATIO = Unit(2)
 TIMES = Unit(1, " ×")
 PERCENT = Unit(1, " %", 100.0)
 
 
-def at_most(interval: Sequence[float], limit: float) -> str:
-    """Say if the claim "at most `limit`" holds over the interval."""
-    if interval[1] <= limit:
+def noop(row: Result) -> bool:
+    """Is it the customer with the no-op VCL?"""
+    return bool(row["customer"] == NOOP)
+
+
+def limited(row: Result) -> bool:
+    """Is it a customer for whom the paper says what it loses?"""
+    return paper.lost(row["customer"]) is not None
+
+
+def lost_limit(row: Result) -> float:
+    """Return what a customer alone may lose."""
+    return LOST_NOOP if noop(row) else LOST_REALISTIC
+
+
+def lost_paper(row: Result) -> str:
+    """Return what a customer alone lost in the paper."""
+    lost = f"{100 * (paper.lost(row['customer']) or 0):.0f} %"
+    return lost if noop(row) else f"under {lost}"
+
+
+def pair_paper(row: Result) -> str | None:
+    """Return stock's fairness of a pair in the paper."""
+    told = paper.stock_ratio(row["a"], row["b"])
+    return f"stock {told:.2f}" if told else None
+
+
+def abuse_limit(row: Result) -> float:
+    """Return what a victim has to keep."""
+    return float(ABUSES[row["abuse"]].kept * row["fair"])
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What is claimed of results.
+
+    The names of fields are those of a result, or of what `facts` adds.
+    FIELD_ci has the interval of FIELD.
+    """
+
+    what: str  # a template of the result
+    value: str  # the field
+    target: float | Callable[[Result], float]
+    unit: Unit = RATIO
+    at_most: bool = False  # the target is a limit
+    paper: str | Callable[[Result], str | None] = NONE
+    part: str = ""  # a template: the key of its control, if it has its own
+    stock: Sequence[str] | None = ()  # fields that stock's result has as well
+    # Which results: else those of the last variant
+    only: Callable[[Result], bool] | None = None
+    worst: Callable[[Result], float] | None = None  # only the largest of all
+    each_side: bool = False  # of each tenant of a pair, not of the pair
+    if_all: str = ""  # a field: else the claim is unresolved
+
+
+PAIR = Rule(
+    "fairness of {a} and {b}: min/max of normalised throughput", "ratio",
+    FAIR, paper=pair_paper, stock=("a", "b"))
+LINE = Rule(
+    "throughput kept while the other has {phase}, of the fair one", "of_fair",
+    CLAIM, stock=("phase",))
+LOST = Rule(
+    "throughput lost by {customer} alone ({work})", "lost", lost_limit,
+    PERCENT, at_most=True, paper=lost_paper, only=limited, part="{customer}")
+
+
+def rate(what: str) -> Rule:
+    """Return the claim of the worst pair, with the target of the plan."""
+    return Rule(
+        "fairness of the worst pair ({a} and {b}), if the link's rate "
+        + what, "ratio", lambda r: r["plan_target"], paper=pair_paper,
+        stock=("a", "b"), worst=lambda r: -r["ratio"])
+
+
+ABUSE = (
+    Rule("throughput that {victim} keeps under {abuse}, of its throughput "
+         "alone", "kept", abuse_limit, part="{variant}"),
+    Rule("p99 of {victim} under {abuse}, over its p99 alone, at half of its "
+         "fair rate", "p99_times", lambda r: ABUSES[r["abuse"]].times, TIMES,
+         at_most=True, part="{variant}",
+         only=lambda r: r["last"] and not ABUSES[r["abuse"]].fifo),
+)
+RULES: dict[str, Sequence[Rule]] = {
+    "pairs": (
+        PAIR,
+        Rule("worst stretch of all tenants ({tenant} with {beside}): p99 over "
+             "connections/rate", "stretch", STRETCH, TIMES, at_most=True,
+             paper="about 27 ×", worst=lambda r: r["stretch"],
+             each_side=True, if_all="stretch_counts")),
+    "alone": (LOST,),
+    "overhead": (replace(
+        LOST, what=f"{LOST.what}, costs sampled",
+        part="{customer}, {setting}",
+        only=lambda r: r["setting"] == SAMPLED and limited(r)),),
+    "workers": (Rule(
+        f"fairness of {{a}} and {{b}} with {SLOTS} slots per core, "
+        "{connections} connections each", "ratio", FAIR, stock=None,
+        only=lambda r: r["slots"] == SLOTS),),
+    "latency": (Rule(
+        "worst p99 of open loops ({tenant} with {beside}), over p99 alone / "
+        "share", "times", LIMIT, TIMES, at_most=True, part="{pair}",
+        stock=("tenant", "beside"), worst=lambda r: r["times"]),),
+    "scale": (Rule(
+        "throughput lost with {tenants} tenants and {connections} "
+        "connections", "lost", LOST_MANY, PERCENT, at_most=True,
+        paper=f"{PERCENT.text(paper.LOST_MANY)} at {paper.MANY}",
+        worst=lambda r: r["tenants"]),),
+    "content-change": (replace(LINE, paper="“isolated”"),),
+    "flash-crowd": (replace(LINE, paper="“more resilient”"),),
+    "parts": (
+        Rule("p99 of {tenant} beside {connections} connections with a part of "
+             "a request, over that beside {few}", "times", PARTS_TIMES,
+             TIMES, at_most=True, part="{tenant}"),
+        Rule("CPU time per request of {tenant} beside them, over that alone",
+             "cost", PARTS_COST, TIMES, at_most=True, stock=None,
+             only=lambda r: r["last"] and r["cost"] is not None)),
+    **dict.fromkeys(ABUSES, ABUSE),
+    "soak": (Rule(
+        "requests forgotten or lost of {enqueued}, and processes that died, "
+        "in {soaked_s:.0f} s of all abuses", "wrong", 0, Unit(0),
+        at_most=True),),
+    "rate-unknown": (rate("is not set"),),
+    "rate-wrong": (rate("is set twice too high"),),
+}
+
+
+def rows(report: Report, each_side: bool) -> Iterable[Result]:
+    """Return the results, or the tenants of pairs, with what rules need."""
+    last = report["results"][-1].get("variant")
+    for result in report["results"]:
+        for row in sides(result) if each_side else [result]:
+            yield row | facts(report, row) | {
+                "last": row.get("variant") == last}
+
+
+def facts(report: Report, row: Result) -> Result:
+    """Return what rules need beyond the fields of a result."""
+    found: Result = {"plan_target": report["plan"].get("target")}
+    if "baseline" in row:
+        low, high = row["ratio_ci"]
+        found |= {"lost": 1 - row["ratio"], "lost_ci": (
+            (1 - high, 1 - low) if high < WHOLE else (-math.inf, math.inf))}
+    if "customer" in row:
+        found["work"] = ("no-op VCL, 1 KB" if noop(row)
+                         else "the paper's VCL" if "setting" in row
+                         else "realistic VCL")
+    if "beside" in row:
+        pair = row["tenant"], row["beside"]
+        found["pair"] = next((key for key in (
+            "-".join(pair), "-".join(reversed(pair)))
+            if key in report["control"]), "")
+    if "unaccounted" in row:
+        wrong = abs(row["unaccounted"]) + row["lost"] + row["died"]
+        found |= {"wrong": wrong, "wrong_ci": (wrong, wrong)}
+    return found
+
+
+def judge(rule: Rule, interval: Sequence[float], target: float) -> str:
+    """Say if the claim holds over the interval."""
+    if not rule.at_most:
+        return verdict((interval[0], interval[1]), target)
+    if interval[1] <= target:
         return "met"
-    return "missed" if interval[0] > limit else "unresolved"
+    return "missed" if interval[0] > target else "unresolved"
 
 
 def valid(report: Report, part: str) -> bool:
@@ -90,234 +257,39 @@ def valid(report: Report, part: str) -> bool:
     return all(c["covers_one"] for c in ([own] if own else controls(control)))
 
 
-def claim(
-    report: Report, part: str, what: str, unit: Unit, judged: str, *,
-    told: str | float | None, stock: float | None, ours: float,
-    interval: Sequence[float], target: str,
-) -> Claim:
-    """Return a claim; `part` is the key of its control, if it has one."""
-    return Claim(
-        what, told if isinstance(told, str) else unit.text(told),
-        unit.text(stock), unit.text(ours), unit.interval(interval), target,
-        judged if valid(report, part) else "invalid")
-
-
-def ours(report: Report) -> list[Result]:
-    """Return the results that claims are about: the last variant's."""
-    last = report["results"][-1]["variant"]
-    return [r for r in report["results"] if r["variant"] == last]
-
-
-def stock(report: Report, key: str, **same: Any) -> float | None:
+def stock(rule: Rule, every: Iterable[Result], ours: Result) -> float | None:
     """Return stock's figure of the same, if it was measured."""
-    for r in report["results"]:
-        if r["variant"] == "stock" and same.items() <= r.items():
-            return float(r[key])
-    return None
+    if rule.stock is None:
+        return None
+    return next((
+        float(row[rule.value]) for row in every if row["variant"] == STOCK
+        and all(row[key] == ours[key] for key in rule.stock)), None)
 
 
-def worst_side(result: Result) -> str:
-    """Return the side of a pair whose stretch is worse."""
-    return max("ab", key=lambda side: float(result[f"stretch_{side}"]))
-
-
-def fair_pair(report: Report, r: Result, what: str, target: float) -> Claim:
-    """Return the claim that a pair is treated fairly."""
-    told = paper.stock_ratio(r["a"], r["b"])
-    return claim(
-        report, "", what, RATIO, verdict(r["ratio_ci"], target),
-        told=f"stock {told:.2f}" if told else None,
-        stock=stock(report, "ratio", a=r["a"], b=r["b"]), ours=r["ratio"],
-        interval=r["ratio_ci"], target=f"at least {target:.2f}")
-
-
-def pair_claims(report: Report) -> list[Claim]:
-    """Fairness of each pair, and the worst stretch of all."""
-    found = [fair_pair(report, r, f"fairness of {r['a']} and {r['b']}: "
-                       "min/max of normalised throughput", FAIR)
-             for r in ours(report)]
-    worst = max(ours(report), key=lambda r: float(
-        r[f"stretch_{worst_side(r)}"]))
-    side = worst_side(worst)
-    interval = worst[f"stretch_ci_{side}"]
-    starved = not all(r["stretch_counts"] for r in ours(report))
-    base = [r[f"stretch_{worst_side(r)}"] for r in report["results"]
-            if r["variant"] == "stock"]
-    found.append(claim(
-        report, "", f"worst stretch of all tenants ({worst[side]} with "
-        f"{worst['b' if side == 'a' else 'a']}): p99 over connections/rate",
-        TIMES, "unresolved" if starved else at_most(interval, STRETCH),
-        told="about 27 ×", stock=max(base, default=None),
-        ours=worst[f"stretch_{side}"], interval=interval,
-        target=f"at most {STRETCH:g} ×"))
-    return found
-
-
-def rate_claims(report: Report) -> list[Claim]:
-    """Fairness of the worst pair, with the target of the plan."""
-    worst = min(ours(report), key=lambda r: float(r["ratio"]))
-    told = {"rate-unknown": "is not set", "rate-wrong": "is set twice too "
-            "high"}.get(report["experiment"], "")
-    return [fair_pair(
-        report, worst, f"fairness of the worst pair ({worst['a']} and "
-        f"{worst['b']}), if the link's rate {told}",
-        report["plan"]["target"])]
-
-
-def lost(
-    report: Report, part: str, r: Result, what: str, told: str, limit: float
-) -> Claim:
-    """Return the claim that little throughput is lost."""
-    low, high = r["ratio_ci"]
-    interval = (1 - high, 1 - low) if high < 1e6 else (-1e9, 1e9)
-    return claim(
-        report, part, what, PERCENT, at_most(interval, limit), told=told,
-        stock=None, ours=1 - r["ratio"], interval=interval,
-        target=f"at most {100 * limit:g} %")
-
-
-def alone_claims(report: Report) -> list[Claim]:
-    """What the no-op and the realistic customers lose alone."""
-    return [
-        lost(report, name, r, f"throughput lost by {name} alone "
-             + ("(no-op VCL, 1 KB)" if name == "k0" else "(realistic VCL)"),
-             f"{100 * paper.LOST_NOOP:.0f} %" if name == "k0"
-             else f"under {100 * paper.LOST_REALISTIC:.0f} %",
-             LOST_NOOP if name == "k0" else LOST_REALISTIC)
-        for r in report["results"]
-        if (name := r["customer"]) == "k0" or name[0] in "Cc"]
-
-
-def overhead_claims(report: Report) -> list[Claim]:
-    """What the no-op and C1 to C4 lose alone, with costs as by default."""
-    return [
-        lost(report, f"{name}, {SAMPLED}", r, f"throughput lost by {name} "
-             + ("alone (no-op VCL, 1 KB), costs sampled" if name == "k0"
-                else "alone (the paper's VCL), costs sampled"),
-             f"{100 * paper.LOST_NOOP:.0f} %" if name == "k0"
-             else f"under {100 * paper.LOST_REALISTIC:.0f} %",
-             LOST_NOOP if name == "k0" else LOST_REALISTIC)
-        for r in report["results"] if r["setting"] == SAMPLED
-        and ((name := r["customer"]) == "k0" or name[0] in "Cc")]
-
-
-def scale_claims(report: Report) -> list[Claim]:
-    """What the most tenants lose."""
-    r = max(report["results"], key=lambda r: int(r["tenants"]))
-    return [lost(report, "", r, f"throughput lost with {r['tenants']} tenants"
-                 f" and {r['connections']} connections",
-                 f"{PERCENT.text(paper.LOST_MANY)} at {paper.MANY}",
-                 LOST_MANY)]
-
-
-def worker_claims(report: Report) -> list[Claim]:
-    """Fairness with the default slots, for each number of connections."""
-    return [
-        claim(report, "", f"fairness of {r['a']} and {r['b']} with {SLOTS} "
-              f"slots per core, {r['connections']} connections each", RATIO,
-              verdict(r["ratio_ci"], FAIR), told=None, stock=None,
-              ours=r["ratio"], interval=r["ratio_ci"],
-              target=f"at least {FAIR:.2f}")
-        for r in report["results"] if r["slots"] == SLOTS]
-
-
-def latency_claims(report: Report) -> list[Claim]:
-    """What the worst tenant's p99 grows by, beside what is fair."""
-    r = max(ours(report), key=lambda r: float(r["times"]))
-    same = {"tenant": r["tenant"], "beside": r["beside"]}
-    names = r["tenant"], r["beside"]
-    pair = next((k for k in report["control"]
-                 if k in ("-".join(names), "-".join(names[::-1]))), "")
-    return [claim(
-        report, pair, f"worst p99 of open loops ({r['tenant']} with "
-        f"{r['beside']}), over p99 alone / share", TIMES,
-        at_most(r["times_ci"], LIMIT), told=None,
-        stock=stock(report, "times", **same), ours=r["times"],
-        interval=r["times_ci"], target=f"at most {LIMIT:g} ×")]
-
-
-def line_claims(report: Report) -> list[Claim]:
-    """What the static tenant keeps in each phase."""
-    found = []
-    for r in ours(report):
-        found.append(claim(
-            report, "", f"throughput kept while the other has {r['phase']}, of "
-            "the fair one", RATIO, verdict(r["of_fair_ci"], CLAIM),
-            told="“isolated”" if report["experiment"] == "content-change"
-            else "“more resilient”",
-            stock=stock(report, "of_fair", phase=r["phase"]),
-            ours=r["of_fair"], interval=r["of_fair_ci"],
-            target=f"at least {CLAIM:.2f}"))
-    return found
-
-
-def abuse_claims(report: Report) -> list[Claim]:
-    """What a victim keeps."""
-    found = []
-    for r in ours(report):
-        abuse = ABUSES[r["abuse"]]
-        limit = abuse.kept * r["fair"]
-        found.append(claim(
-            report, r["variant"], f"throughput that {r['victim']} keeps "
-            f"under {r['abuse']}, of its throughput alone", RATIO,
-            verdict(r["kept_ci"], limit), told=None,
-            stock=stock(report, "kept"), ours=r["kept"],
-            interval=r["kept_ci"], target=f"at least {limit:.2f}"))
-        if abuse.fifo:
-            continue
-        found.append(claim(
-            report, r["variant"], f"p99 of {r['victim']} under {r['abuse']}, "
-            "over its p99 alone, at half of its fair rate", TIMES,
-            at_most(r["p99_times_ci"], abuse.times), told=None,
-            stock=stock(report, "p99_times"), ours=r["p99_times"],
-            interval=r["p99_times_ci"], target=f"at most {abuse.times:g} ×"))
-    return found
-
-
-def parts_claims(report: Report) -> list[Claim]:
-    """What connections with a part of a request cost others."""
-    found = []
-    for r in ours(report):
-        found.append(claim(
-            report, r["tenant"], f"p99 of {r['tenant']} beside "
-            f"{r['connections']} connections with a part of a request, over "
-            f"that beside {r['few']}", TIMES, at_most(r["times_ci"],
-                                                      PARTS_TIMES),
-            told=None, stock=stock(report, "times"), ours=r["times"],
-            interval=r["times_ci"], target=f"at most {PARTS_TIMES:g} ×"))
-        if r["cost"] is None:
-            continue
-        found.append(claim(
-            report, "", f"CPU time per request of {r['tenant']} beside them, "
-            "over that alone", TIMES, at_most(r["cost_ci"], PARTS_COST),
-            told=None, stock=None, ours=r["cost"], interval=r["cost_ci"],
-            target=f"at most {PARTS_COST:g} ×"))
-    return found
-
-
-def soak_claims(report: Report) -> list[Claim]:
-    """No request is forgotten, and none lost."""
-    r = report["results"][-1]
-    wrong = abs(r["unaccounted"]) + r["lost"] + r["died"]
-    return [claim(
-        report, "", f"requests forgotten or lost of {r['enqueued']}, and "
-        f"processes that died, in {r['soaked_s']:.0f} s of all abuses",
-        Unit(0), at_most((wrong, wrong), 0), told=None, stock=None,
-        ours=wrong, interval=(wrong, wrong), target="0")]
-
-
-CLAIMS: dict[str, Callable[[Report], list[Claim]]] = {
-    "pairs": pair_claims, "alone": alone_claims,
-    "overhead": overhead_claims, "workers": worker_claims,
-    "latency": latency_claims, "scale": scale_claims,
-    "content-change": line_claims, "flash-crowd": line_claims,
-    **dict.fromkeys(ABUSES, abuse_claims), "soak": soak_claims,
-    "parts": parts_claims,
-    "rate-unknown": rate_claims, "rate-wrong": rate_claims,
-}
+def claims_of(report: Report, rule: Rule) -> Iterable[Claim]:
+    """Return what a rule says of a report."""
+    every = list(rows(report, rule.each_side))
+    if rule.worst:
+        every.sort(key=rule.worst, reverse=True)
+    chosen = [row for row in every
+              if (rule.only(row) if rule.only else row["last"])]
+    sure = all(row[rule.if_all] for row in chosen if rule.if_all)
+    for row in chosen[:1] if rule.worst else chosen:
+        target = (rule.target(row) if callable(rule.target)
+                  else float(rule.target))
+        interval = row[f"{rule.value}_ci"]
+        said = judge(rule, interval, target) if sure else "unresolved"
+        told = rule.paper(row) if callable(rule.paper) else rule.paper
+        yield Claim(
+            cell(rule.what, row), told or NONE,
+            rule.unit.text(stock(rule, every, row)),
+            rule.unit.text(row[rule.value]), rule.unit.interval(interval),
+            rule.unit.at_most(target) if rule.at_most
+            else f"at least {rule.unit.text(target)}",
+            said if valid(report, cell(rule.part, row)) else "invalid")
 
 
 def claims(report: Report) -> list[Claim]:
     """Return the claims that an experiment is about."""
-    make = CLAIMS.get(report["experiment"])
-    return make(report) if make else []
+    return [claim for rule in RULES.get(report["experiment"], ())
+            for claim in claims_of(report, rule)]

@@ -18,7 +18,6 @@ from .claims import (
     LOST_REALISTIC,
     SAMPLED,
     valid,
-    worst_side,
 )
 from .customers import NOOP
 from .estimate import covers_one, known
@@ -211,7 +210,7 @@ def pairs(figures: Figures, name: str = "pairs", *command: str) -> str:
         rows.append([
             pair_name(first),
             *(span(r["ratio"], r["ratio_ci"]) if r else "" for r in found),
-            *(f"{r['stretch_' + worst_side(r)]:.1f}" if r else ""
+            *(f"{max(r['stretch_a'], r['stretch_b']):.1f}" if r else ""
               for r in found),
             goal(ours["ratio"] < FAIR, record["valid"]) if ours else ""])
     return whole(figures, record, [

@@ -4,7 +4,7 @@
 First what is claimed, beside the paper's figures, then a section for each
 experiment: what the paper says, plots, table, controls, circumstances, the
 JSON itself.  An experiment without a section in sections.toml gets the same,
-but plots and explanations; see also DRAW (plots.py) and CLAIMS (claims.py).
+but plots and explanations; see also DRAW (plots.py) and RULES (claims.py).
 """
 
 from __future__ import annotations
