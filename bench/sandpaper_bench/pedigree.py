@@ -21,8 +21,8 @@ MOVES = (
     "bench/places.py", "bench/syslog.py", "bench/vcl", "bench/vmod_customers",
     "bench/wrk-scripts", "bench/sandpaper_bench",
     *(f":(exclude)bench/sandpaper_bench/{name}" for name in (
-        "claims.py", "demo*.py", "figures.py", "journal.py", "page.py",
-        "paper.py", "pedigree.py", "plots.py", "record.py", "report.py",
+        "claims.py", "demo*.py", "figures.py", "journal.py",
+        "paper.py", "pedigree.py", "plots.py", "record.py", "report.*",
         "sections.*", "table.py")),
 )
 DIRTY = "-dirty"

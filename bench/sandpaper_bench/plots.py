@@ -1,627 +1,484 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The report's plots, as SVG that stands inside a page.
+"""The report's plots, as SVG images.
 
-The only file that needs matplotlib.  Colours are Okabe and Ito's, which the
-colour-blind tell apart, and never the only difference: what is the paper's is
-hatched or hollow, stock is dashed and diamonds, Sandpaper solid and circles.
-Whiskers are 95 % intervals; one that is not known has none.
+The only file that needs matplotlib.  A plot has rows of values, or curves;
+DRAW says which of a result's fields it shows.  Colours are Okabe and Ito's,
+which the colour-blind tell apart, and never the only difference: each variant
+has its marker and dash, what is the paper's is hollow, and values stand
+beside the marks.  Whiskers are 95 % intervals; one that is not known has none.
 """
 
 from __future__ import annotations
 
 import io
-import re
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count, pairwise
 from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
+from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 from . import paper
 from .abuses import ABUSES, KEPT
-from .claims import FAIR, LOST_MANY, LOST_NOOP, LOST_REALISTIC
+from .claims import FAIR, LOST_MANY, STOCK, facts, lost_limit
 from .estimate import known
 from .latency import LIMIT
+from .table import cell, sides
 from .timeline import CLAIM, SLICES
 
 Report = dict[str, Any]
-Interval = Sequence[float] | None
+Row = dict[str, Any]
 
 WIDTH = 9.0  # inches
-FONT = "DejaVu Sans"  # is wider than what a browser takes instead
-INK, FAINT, GREY = "#222222", "#d9d9d9", "#bbbbbb"
-COLOURS = {"stock": "#d55e00", "sandpaper": "#0072b2", "off": "#e69f00",
-           "observe": "#009e73", "mr3": "#cc79a7", "sampled": "#0072b2",
-           "every request": "#56b4e9"}
-OTHER = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
-MARKERS = {"stock": "D", "sandpaper": "o", "off": "s", "observe": "^",
-           "mr3": "v", "sampled": "o", "every request": "^"}
-DASHES = {"stock": "--", "mr3": ":"}
-WIDEST = 0.09  # bar, of the whole width
-NARROW = 0.045  # bar, in which a value stands upright
-MANY = 6  # pairs, beside each other or in a plot of rows
+MARGINS = 1.5  # inches: title, legend and axis
+INK, FAINT, GREY, SHADE = "#222222", "#d9d9d9", "#777777", "#f0f0f0"
 SMOOTH = 5  # slices of a time line
 
 STYLE = {
-    "font.family": [FONT],
     "font.size": 10, "axes.titlesize": 10.5, "axes.titleweight": "bold",
     "axes.titlelocation": "left", "axes.titlepad": 30,
     "axes.edgecolor": INK, "axes.labelcolor": INK,
     "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "axes.axisbelow": True, "grid.color": FAINT,
     "grid.linewidth": 0.7, "text.color": INK, "xtick.color": INK,
-    "ytick.color": INK, "legend.frameon": False, "hatch.linewidth": 0.8,
-    "hatch.color": "#777777", "svg.fonttype": "none",
+    "ytick.color": INK, "legend.frameon": False,
     "svg.hashsalt": "sandpaper", "figure.constrained_layout.use": True,
 }
 
 
 @dataclass(frozen=True)
-class Series:
-    """Values of one kind, one for each place; None where there is none."""
+class Look:
+    """How a series is drawn."""
 
-    name: str
-    values: Sequence[float | None]
-    intervals: Sequence[Interval]
     colour: str
     marker: str = "o"
-    of_paper: bool = False
+    dash: str = "-"
+    hollow: bool = False
 
 
-def style() -> AbstractContextManager[None]:
-    """Return the context in which plots are drawn."""
-    context: AbstractContextManager[None] = rc_context(STYLE)
-    return context
+OURS, OTHER = Look("#0072b2"), Look("#56b4e9", "^")
+LOOKS = {
+    "stock": Look("#d55e00", "D", "--"), "sandpaper": OURS, "sampled": OURS,
+    "off": Look("#e69f00", "s"), "observe": Look("#009e73", "^"),
+    "mr3": Look("#cc79a7", "v", ":"), "every request": OTHER}
+CYCLE = (OURS, LOOKS["stock"], LOOKS["observe"], LOOKS["mr3"], LOOKS["off"])
+PAPER = Look(GREY, "s", "--", hollow=True)
+TARGET = Look(INK, "|", "--")
 
 
-def title(variant: str) -> str:
+@dataclass(frozen=True)
+class Point:
+    """A value at a place: a row's name, or an x."""
+
+    place: Any
+    value: float
+    interval: Sequence[float] | None = None
+
+
+@dataclass(frozen=True)
+class Series:
+    """Values of one kind."""
+
+    name: str
+    points: Sequence[Point]
+    look: Look
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A plot, its texts and how it is drawn."""
+
+    title: str  # a template of the first result
+    alt: str  # for who cannot see it
+    axis: str  # what the values are, with their unit
+    series: Callable[[Report], Iterable[Series]]
+    x: str = ""  # what the places are; empty: they are rows
+    form: str = "{:.2f}"  # of a value beside its mark
+    log: bool = False  # the axis of values in rows, of x in curves
+    zero: bool = True  # rows begin at 0
+    shade: bool = False  # every other phase of a time line
+
+
+def name_of(variant: str) -> str:
     """Return a variant's name as the legend has it."""
     return "Sandpaper" if variant == "sandpaper" else variant
 
 
-def colour(variant: str) -> str:
-    """Return a variant's colour."""
-    return COLOURS.get(variant, OTHER[0])
-
-
-def whisker(value: float, interval: Interval) -> list[list[float]]:
-    """Return how far the interval reaches to both sides of the value."""
-    if interval is None or not known(interval):
-        return [[0.0], [0.0]]
-    return [[max(0.0, value - interval[0])], [max(0.0, interval[1] - value)]]
-
-
-def svg(figure: Figure, name: str, label: str) -> str:
-    """Return the figure as an element of a page that has others, too."""
-    out = io.StringIO()
-    figure.savefig(out, format="svg")
-    text = out.getvalue()
-    text = text[text.index("<svg"):]
-    text = re.sub(r"<metadata>.*?</metadata>|<style .*?</style>", "", text,
-                  flags=re.DOTALL)
-    text = text.replace(f"'{FONT}'", f"'{FONT}', Verdana, sans-serif")
-    for before, after in (('id="', '"'), ('href="#', '"'), ("url(#", ")")):
-        text = re.sub(
-            re.escape(before) + "([^)\"]*)" + re.escape(after),
-            lambda m: m[0].replace(m[1], f"{name}-{m[1]}", 1), text)
-    return re.sub(
-        r"<svg [^>]*?(viewBox=\"[^\"]*\")[^>]*>",
-        rf'<svg \1 role="img" aria-label="{label}" '
-        r'xmlns:xlink="http://www.w3.org/1999/xlink">', text, count=1)
-
-
-def legend(axes: Axes) -> None:
-    """Put the legend between title and plot, where it hides nothing."""
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncol=6,
-                    borderaxespad=0.2, handletextpad=0.5, columnspacing=1.6)
-
-
-def bars(
-    axes: Axes, places: Sequence[str], series: Sequence[Series],
-    text: str = "{:.2f}",
-) -> None:
-    """Draw groups of bars with their values written at the foot."""
-    width = min(0.8 / len(series), WIDEST * len(places))
-    for number, s in enumerate(series):
-        first = True
-        for place, (value, interval) in enumerate(
-                zip(s.values, s.intervals, strict=True)):
-            if value is None:
-                continue
-            x = place + (number - (len(series) - 1) / 2) * width
-            axes.bar(x, value, width * 0.92, label=s.name if first else None,
-                     color="white" if s.of_paper else s.colour,
-                     hatch="////" if s.of_paper else None,
-                     edgecolor="#777777" if s.of_paper else s.colour)
-            if interval and known(interval):
-                axes.errorbar(x, value, yerr=whisker(value, interval),
-                              color=INK, capsize=3, linewidth=1.2)
-            axes.annotate(
-                text.format(value), (x, 0), (0, 4 if value >= 0 else -4),
-                textcoords="offset points", ha="center",
-                va="bottom" if value >= 0 else "top", fontsize=8, zorder=5,
-                rotation=90 if width < NARROW * len(places) else 0,
-                color=INK if s.of_paper else "white", bbox={
-                    "facecolor": "white" if s.of_paper else s.colour,
-                    "edgecolor": "none", "pad": 1})
-            first = False
-    axes.set_xticks(range(len(places)), places)
-    axes.tick_params(axis="x", length=0)
-    axes.grid(visible=False, axis="x")
-    axes.set_xlim(-0.6, len(places) - 0.4)
-    axes.axhline(0, color=INK, linewidth=0.8)
-
-
-def dots(
-    axes: Axes, places: Sequence[str], series: Sequence[Series]
-) -> None:
-    """Draw a row for each place, on a logarithmic axis."""
-    for number, s in enumerate(series):
-        first = True
-        for place, (value, interval) in enumerate(
-                zip(s.values, s.intervals, strict=True)):
-            if not value:
-                continue
-            y = place + (number - (len(series) - 1) / 2) * 0.18
-            axes.errorbar(
-                value, y, xerr=whisker(value, interval), fmt=s.marker,
-                color=s.colour, markersize=7, capsize=3, linewidth=1.3,
-                markerfacecolor="white" if s.of_paper else s.colour,
-                label=s.name if first else None)
-            first = False
-    axes.set_xscale("log")
-    plain(axes, "x")
-    axes.set_yticks(range(len(places)), places)
-    axes.set_ylim(len(places) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
-
-
-def plain(axes: Axes, which: str) -> None:
-    """Write a logarithmic axis' numbers as one reads them: 1, 2, 5, 10 .."""
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    low, high = axis.get_view_interval()
-    steps = [m * 10.0 ** e for e in range(-4, 8) for m in (1, 2, 5)]
-    axis.set_major_locator(FixedLocator(
-        [s for s in steps if low * 0.999 <= s <= high * 1.001]))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(ScalarFormatter())
-    axis.get_major_formatter().set_scientific(False)
-
-
-def level(axes: Axes, value: float, text: str) -> None:
-    """Draw what is claimed, with its name beside the plot."""
-    axes.axhline(value, color=INK, linestyle=(0, (4, 3)), linewidth=1)
-    axes.annotate(text, (1, value), (4, 0), fontsize=8.5, va="center",
-                  xycoords=("axes fraction", "data"),
-                  textcoords="offset points")
-
-
-def figure(height: float, rows: int = 1) -> tuple[Figure, list[Axes]]:
-    """Return a figure of so many plots above each other, inches high."""
-    made = Figure(figsize=(WIDTH, height))
-    axes = made.subplots(rows, 1, squeeze=False, sharex=rows > 1)
-    return made, [row[0] for row in axes]
-
-
-def variants(results: Sequence[Report]) -> list[str]:
-    """Return the variants' names in their order."""
-    return list(dict.fromkeys(r["variant"] for r in results))
-
-
-def by_variant(
-    results: Sequence[Report], places: Sequence[Any], place: Any,
-    value: Any, interval: Any = lambda _: None,
+def measured(
+    rows: Sequence[Row], place: str, value: str, *, of: str = "variant",
+    times: float = 1.0, names: str = "{}", looks: Mapping[str, Look] = LOOKS,
 ) -> list[Series]:
-    """Return a series for each variant; the functions take a result."""
+    """Return a series for each of the values that the field `of` has.
+
+    `place` is a template, or the field that is x.
+    """
     found = []
-    for name in variants(results):
-        mine = {place(r): r for r in results if r["variant"] == name}
-        some = [mine.get(p) for p in places]
-        found.append(Series(
-            title(name), [value(r) if r else None for r in some],
-            [interval(r) if r else None for r in some],
-            colour(name), MARKERS.get(name, "o")))
+    for kind in dict.fromkeys(r[of] for r in rows):
+        points = []
+        for r in rows:
+            ends = r.get(f"{value}_ci")
+            if r[of] == kind and r[value] is not None:
+                points.append(Point(
+                    r[place] if place in r else cell(place, r),
+                    r[value] * times, [end * times for end in ends]
+                    if ends and known(ends) else None))
+        found.append(Series(names.format(name_of(kind)), points,
+                            looks.get(kind, OURS)))
     return found
 
 
-def fairness(report: Report, target: float) -> str:
-    """Draw min/max of normalised throughput, each pair (Figures 3, 9)."""
-    results = report["results"]
-    pairs = list(dict.fromkeys((r["a"], r["b"]) for r in results))
-    series = by_variant(results, pairs, lambda r: (r["a"], r["b"]),
-                        lambda r: r["ratio"], lambda r: r["ratio_ci"])
-    told = [paper.stock_ratio(*pair) for pair in pairs]
-    if any(told):
-        series.insert(0, Series("paper, stock", told, [None] * len(told),
-                                GREY, of_paper=True))
-    made, (axes,) = figure(3.6)
-    join = "\n" if len(pairs) > MANY else " and "
-    bars(axes, [join.join(pair) for pair in pairs], series)
-    level(axes, target, f"{target:.2f}")
-    axes.set_ylim(0, 1.05)
-    axes.set_ylabel("min/max, 1 is fair")
-    axes.set_title("Normalised throughput: min/max of the two tenants")
-    legend(axes)
-    return svg(made, report["experiment"] + "-fairness",
-               "Bars: min/max of normalised throughput by pair and variant")
+def given(
+    name: str, rows: Sequence[Row], place: str, look: Look,
+    value: Callable[[Row], float | None],
+) -> list[Series]:
+    """Return what is given for each place, if it is for any."""
+    found = {cell(place, r): value(r) for r in rows}
+    points = [Point(where, v) for where, v in found.items() if v]
+    return [Series(name, points, look)] if points else []
 
 
-def p99(report: Report) -> str:
-    """Draw each tenant's p99 beside its neighbour (section 6.2)."""
-    results = [
-        {"variant": r["variant"], "who": (r[side], r[other]),
-         "ms": r[f"p99_s_{side}"] * 1e3}
-        for r in report["results"] for side, other in ("ab", "ba")]
-    places = list(dict.fromkeys(r["who"] for r in results))
-    series = by_variant(results, places, lambda r: r["who"],
-                        lambda r: r["ms"])
-    for name in variants(results):
-        told = [paper.scaled_p99_s(a, b, name) for a, b in places]
-        if any(told):
-            series.append(Series(
-                f"paper × {paper.SCALE:g}, {title(name)}",
-                [t * 1e3 if t else None for t in told], [None] * len(told),
-                colour(name), MARKERS[name], of_paper=True))
-    row = 0.42 if len(places) <= 2 * MANY else 0.32
-    made, (axes,) = figure(1.5 + row * len(places))
-    dots(axes, [f"{a} with {b}" for a, b in places], series)
-    axes.set_xlabel("p99, ms (logarithmic)")
-    axes.set_title("Closed loop: p99 of each tenant with the other")
-    legend(axes)
-    return svg(made, report["experiment"] + "-p99",
-               "Dots: p99 of each tenant by variant")
+def fairness(report: Report) -> Iterable[Series]:
+    """Return min/max of normalised throughput, each pair (Figures 3, 9)."""
+    rows, place = report["results"], "{a} and {b}"
+    target = (FAIR if report["experiment"] == "pairs"
+              else report["plan"]["target"])
+    yield from given("paper, stock", rows, place, PAPER,
+                     lambda r: paper.stock_ratio(r["a"], r["b"]))
+    yield from measured(rows, place, "ratio")
+    yield from given(f"claimed: at least {target:g}", rows, place, TARGET,
+                     lambda _: target)
 
 
-def table1(report: Report) -> str:
-    """Draw what a request takes of CPU and link (Table 1)."""
-    results = report["results"]
-    names = list(dict.fromkeys(r["publisher"] for r in results))
-    made, plots = figure(5.6, rows=2)
-    for axes, what, of in zip(plots, ("cpu", "link"), (
-            "of varnishd's CPU", "of the link"), strict=True):
-        told = {r["publisher"]: r for r in results}
-        series = [Series(
-            f"paper × {paper.SCALE:g}",
-            [told[n][f"paper_{what}_us"] for n in names],
-            [spread(told[n], f"paper_{what}") for n in names], GREY,
-            of_paper=True)]
-        series += by_variant(
-            results, names, lambda r: r["publisher"],
-            lambda r, what=what: r[f"{what}_us"],
-            lambda r, what=what: spread(r, what))
-        bars(axes, names, series, "{:.0f}")
-        axes.set_ylabel("µs")
-        axes.set_title(f"A request alone: time {of}", pad=None
-                       if what == "cpu" else 12)
-        axes.tick_params(axis="x", labelbottom=True)
-    legend(plots[0])
-    return svg(made, "table1", "Bars: CPU and link time by customer")
+def p99(report: Report) -> Iterable[Series]:
+    """Return each tenant's p99 beside its neighbour (section 6.2)."""
+    rows = [side for r in report["results"] for side in sides(r)]
+    place = "{tenant} with {beside}"
+    yield from measured(rows, place, "p99_s", times=1e3)
+    for variant in dict.fromkeys(r["variant"] for r in rows):
+        look = LOOKS.get(variant, OURS)
+        yield from given(
+            f"paper × {paper.SCALE:g}, {name_of(variant)}", rows, place,
+            Look(look.colour, look.marker, hollow=True),
+            lambda r, of=variant: 1e3 * (paper.scaled_p99_s(  # type: ignore
+                r["tenant"], r["beside"], of) or 0))
 
 
-def spread(result: Report, what: str) -> Interval:
-    """Return the mean less and plus a standard deviation, if known."""
-    mean, sd = result[f"{what}_us"], result.get(f"{what}_sd_us")
-    return None if sd is None else (mean - sd, mean + sd)
+def table1(what: str) -> Callable[[Report], Iterable[Series]]:
+    """Return what a request takes of the CPU or of the link (Table 1)."""
+    def spread(row: Row, field: str) -> Row:
+        mean, sd = row[f"{field}_us"], row.get(f"{field}_sd_us")
+        return {"us": mean, "us_ci": sd and (mean - sd, mean + sd)}
+
+    def series(report: Report) -> Iterable[Series]:
+        rows = report["results"]
+        yield from measured([
+            r | spread(r, f"paper_{what}") | {"variant": "paper"}
+            for r in rows if r["variant"] == rows[0]["variant"]],
+            "{publisher}", "us", names=f"{{}} × {paper.SCALE:g}",
+            looks={"paper": PAPER})
+        yield from measured([r | spread(r, what) for r in rows],
+                            "{publisher}", "us")
+    return series
 
 
-def workers(report: Report, target: float) -> str:
-    """Draw fairness by slots (Figure 4)."""
-    results = report["results"]
-    made, (axes,) = figure(3.6)
-    many = list(dict.fromkeys(r["connections"] for r in results))
-    for clients, shade, marker, dash in zip(
-            many, OTHER, "osD^v", ("-", "--", ":", "-.", "-"), strict=False):
-        mine = [r for r in results if r["connections"] == clients]
-        x, y = [r["slots"] for r in mine], [r["ratio"] for r in mine]
-        axes.plot(x, y, dash, color=shade, linewidth=1.6, marker=marker,
-                  markersize=7, label=f"{clients} connections per tenant")
-        for r in mine:
-            if known(r["ratio_ci"]):
-                axes.errorbar(r["slots"], r["ratio"], color=shade,
-                              yerr=whisker(r["ratio"], r["ratio_ci"]),
-                              capsize=3, linewidth=1)
-    axes.set_xscale("log")
-    slots = sorted({r["slots"] for r in results})
-    axes.xaxis.set_major_locator(FixedLocator(slots))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(ScalarFormatter())
-    axes.set_ylim(0, 1.05)
-    level(axes, target, f"{target:.2f}")
-    axes.set_xlabel("slots per core (logarithmic)")
-    axes.set_ylabel("min/max, 1 is fair")
-    pair = results[0]
-    axes.set_title(f"Fairness of {pair['a']} and {pair['b']} by pool size")
-    legend(axes)
-    return svg(made, "workers", "Curves: fairness by slots per core")
+def lost(report: Report) -> Iterable[Series]:
+    """Return what each customer alone loses (section 6.4), and may lose."""
+    rows = [r | facts(report, r) for r in report["results"]]
+    yield from given("paper, at most", rows, "{customer}", PAPER,
+                     lambda r: 100 * (paper.lost(r["customer"]) or 0))
+    yield from measured(rows, "{customer}", "lost", times=100)
+    yield from given("claimed, at most", rows, "{customer}", TARGET,
+                     lambda r: 100 * lost_limit(r))
 
 
-def lost(report: Report, realistic: float, noop: float) -> str:
-    """Draw what each customer alone loses (section 6.4), and may lose."""
-    results = report["results"]
-    names = [r["customer"] for r in results]
-    told = [paper.lost(n) for n in names]
-    series = [
-        Series("paper, at most", [t * 100 if t else None for t in told],
-               [None] * len(told), GREY, of_paper=True),
-        Series(title(results[0]["variant"]),
-               [100 * (1 - r["ratio"]) for r in results],
-               [percent(r["ratio_ci"]) for r in results],
-               colour(results[0]["variant"]))]
-    made, (axes,) = figure(3.4)
-    bars(axes, names, series, "{:.1f}")
-    limits = [100 * (noop if n == "k0" else realistic) for n in names]
-    axes.hlines(limits, [i - 0.42 for i in range(len(names))],
-                [i + 0.42 for i in range(len(names))], color=INK,
-                linestyle=(0, (4, 3)), linewidth=1.2,
-                label=f"claimed: at most {100 * realistic:g} %, "
-                f"no-op {100 * noop:g} %")
-    axes.set_ylabel("throughput lost, % of stock's")
-    axes.set_title("A tenant alone: throughput lost (less is better)")
-    legend(axes)
-    return svg(made, "alone-lost", "Bars: throughput lost by customer")
+def cpu(report: Report) -> Iterable[Series]:
+    """Return each customer's CPU time per request."""
+    return measured([
+        r | {"variant": r[which], "us": r[f"cpu_us_{which}"]}
+        for which in ("baseline", "variant") for r in report["results"]],
+        "{customer}", "us")
 
 
-def percent(ratio_ci: Interval) -> Interval:
-    """Return the interval of what is lost, in percent."""
-    if ratio_ci is None or not known(ratio_ci):
-        return None
-    return 100 * (1 - ratio_ci[1]), 100 * (1 - ratio_ci[0])
+def overhead(report: Report) -> Iterable[Series]:
+    """Return throughput over stock's, by setting and customer (6.4)."""
+    rows = report["results"]
+    yield from given("paper, at least", rows, "{customer}", PAPER,
+                     lambda r: 1 - (paper.lost(r["customer"]) or 1))
+    yield from measured(rows, "{customer}", "ratio", of="setting")
+    yield from given("claimed, at least", rows, "{customer}", TARGET,
+                     lambda r: 1 - lost_limit(r))
 
 
-def cpu(report: Report) -> str:
-    """Draw each customer's CPU time per request."""
-    results = report["results"]
-    series = [Series(title(results[0][what]),
-                     [r[f"cpu_us_{what}"] for r in results],
-                     [None] * len(results), colour(results[0][what]))
-              for what in ("baseline", "variant")]
-    made, (axes,) = figure(3.0)
-    bars(axes, [r["customer"] for r in results], series, "{:.0f}")
-    axes.set_ylabel("CPU time per request, µs")
-    axes.set_title("A tenant alone: CPU time per request")
-    legend(axes)
-    return svg(made, "alone-cpu", "Bars: CPU time per request by customer")
+def workers(report: Report) -> Iterable[Series]:
+    """Return fairness by slots (Figure 4)."""
+    rows = report["results"]
+    many = dict.fromkeys(r["connections"] for r in rows)
+    yield from measured(
+        rows, "slots", "ratio", of="connections",
+        names="{} connections per tenant",
+        looks=dict(zip(many, CYCLE, strict=False)))
+    yield line(f"claimed: at least {FAIR:g}", rows, "slots", FAIR)
 
 
-def overhead(report: Report, realistic: float, noop: float) -> str:
-    """Draw throughput over stock's, by setting and customer (6.4)."""
-    results = report["results"]
-    names = list(dict.fromkeys(r["customer"] for r in results))
-    settings = list(dict.fromkeys(r["setting"] for r in results))
-    made, (axes,) = figure(3.8)
-    for number, setting in enumerate(settings):
-        shift = (number - (len(settings) - 1) / 2) * 0.22
-        mine = {r["customer"]: r for r in results if r["setting"] == setting}
-        for first, r in enumerate(mine.values()):
-            axes.errorbar(
-                names.index(r["customer"]) + shift, r["ratio"],
-                yerr=whisker(r["ratio"], r["ratio_ci"]),
-                fmt=MARKERS.get(setting, "o"), color=colour(setting),
-                markersize=7, capsize=3, linewidth=1.3,
-                label=setting if first == 0 else None)
-    for number, name in enumerate(names):
-        least = 1 - (paper.lost(name) or 0)
-        if least < 1:
-            axes.bar(number, 1 - least, 0.84, bottom=least, color="white",
-                     hatch="////", edgecolor=GREY, zorder=0.5,
-                     label="paper, at least" if number == 0 else None)
-    limits = [1 - (noop if n == "k0" else realistic) for n in names]
-    axes.hlines(limits, [i - 0.42 for i in range(len(names))],
-                [i + 0.42 for i in range(len(names))], color=INK,
-                linestyle=(0, (1, 2)), linewidth=1.2,
-                label="claimed, at least")
-    level(axes, 1, results[0]["baseline"])
-    axes.margins(y=0.08)
-    axes.set_xticks(range(len(names)), names)
-    axes.set_xlim(-0.6, len(names) - 0.4)
-    axes.grid(visible=False, axis="x")
-    axes.set_ylabel(f"throughput over {results[0]['baseline']}'s")
-    axes.set_title("A tenant alone: throughput by what is switched on")
-    legend(axes)
-    return svg(made, "overhead", "Dots: throughput by setting and customer")
+def line(name: str, rows: Sequence[Row], x: str, value: float) -> Series:
+    """Return what is claimed of a curve."""
+    every = [r[x] for r in rows]
+    return Series(name, [Point(end(every), value) for end in (min, max)],
+                  Look(INK, "", "--"))
 
 
-def utilization(report: Report) -> str:
-    """Draw throughput and CPU time by connections (Figure 6)."""
-    results = report["results"]
-    made, plots = figure(5.4, rows=2)
-    for axes, what in zip(plots, ("rps", "busy"), strict=True):
-        for name in variants(results):
-            mine = [r for r in results if r["variant"] == name]
-            axes.plot([r["connections"] for r in mine],
-                      [r[what] * (100 if what == "busy" else 1)
-                       for r in mine],
-                      DASHES.get(name, "-"), color=colour(name),
-                      marker=MARKERS.get(name, "o"), markersize=7,
-                      linewidth=1.6, label=title(name))
-        axes.set_ylim(bottom=0)
-    plots[0].set_ylabel("requests/s")
-    plots[0].set_title(f"{results[0]['customer']} alone: throughput")
-    plots[1].set_ylabel("% of its cores")
-    plots[1].set_ylim(top=105)
-    plots[1].set_title(f"varnishd's CPU time, of {results[0]['cores']} cores",
-                       pad=6)
-    plots[1].set_xscale("log")
-    plots[1].xaxis.set_major_locator(FixedLocator(
-        sorted({r["connections"] for r in results})))
-    plots[1].xaxis.set_minor_locator(NullLocator())
-    plots[1].xaxis.set_major_formatter(ScalarFormatter())
-    plots[1].set_xlabel("connections (logarithmic)")
-    legend(plots[0])
-    return svg(made, "utilization",
-               "Curves: throughput and CPU time by connections")
+def fetch(report: Report) -> Iterable[Series]:
+    """Return the slots lent beside what the paper expects (appendix B)."""
+    rows = [r for r in report["results"] if r["variant"] != STOCK]
+    place = "{p_miss:.0%} miss, {fetch_s:g} s"
+    yield from given("paper, expected: λp/µ", rows, place, PAPER,
+                     lambda r: float(r["expected"]))
+    yield from measured(rows, place, "lent")
 
 
-def fetch(report: Report) -> str:
-    """Draw the slots lent beside what the paper expects (appendix B)."""
-    results = [r for r in report["results"] if r["variant"] != "stock"]
-    made, (axes,) = figure(3.8)
-    most = max(max(r["expected"], r["lent"]) for r in results) * 1.1
-    axes.plot([0, most], [0, most], "--", color="#777777", linewidth=1.2,
-              label="expected (paper): λp/µ")
-    for name in variants(results):
-        for number, r in enumerate(
-                r for r in results if r["variant"] == name):
-            axes.errorbar(
-                r["expected"], r["lent"], color=colour(name), capsize=3,
-                yerr=whisker(r["lent"], r["lent_ci"]), markersize=7,
-                fmt=MARKERS.get(name, "o"), linewidth=1.3,
-                label=title(name) if number == 0 else None)
-            axes.annotate(
-                f"{r['p_miss']:.0%} miss, {r['fetch_s']:g} s",
-                (r["expected"], r["lent"]), (8, -14), fontsize=8.5,
-                textcoords="offset points")
-    axes.set_xlim(0, most * 1.12)
-    axes.set_ylim(0, most)
-    axes.set_xlabel("λp/µ: requests/s × part that misses × mean time of a "
-                    "fetch")
-    axes.set_ylabel("slots lent, mean")
-    axes.set_title("Slots lent to requests that wait for the origin")
-    legend(axes)
-    return svg(made, "fetch", "Dots: slots lent by what is expected")
+def scale(report: Report) -> Iterable[Series]:
+    """Return what many tenants cost (section 6.4)."""
+    rows = [r | facts(report, r) for r in report["results"]]
+    yield from measured(rows, "tenants", "lost", times=100)
+    yield Series("paper (a handful, 2000)", [
+        Point(1, 100 * paper.LOST_FEW),
+        Point(paper.MANY, 100 * paper.LOST_MANY)], PAPER)
+    yield line(f"claimed: at most {100 * LOST_MANY:g} %", rows, "tenants",
+               100 * LOST_MANY)
 
 
-def scale(report: Report, target: float) -> str:
-    """Draw what many tenants cost (section 6.4)."""
-    results = report["results"]
-    made, (axes,) = figure(3.4)
-    x = [r["tenants"] for r in results]
-    y = [100 * (1 - r["ratio"]) for r in results]
-    ours = results[0]["variant"]
-    axes.plot(x, y, color=colour(ours), marker="o", markersize=7,
-              linewidth=1.6, label=title(ours))
-    for r, value in zip(results, y, strict=True):
-        interval = percent(r["ratio_ci"])
-        if interval:
-            axes.errorbar(r["tenants"], value, color=colour(ours), capsize=3,
-                          yerr=whisker(value, interval), linewidth=1)
-    axes.plot([1, paper.MANY], [100 * paper.LOST_FEW, 100 * paper.LOST_MANY],
-              "--", color="#777777", marker="s", markerfacecolor="white",
-              markersize=7, label="paper (a handful, 2000)")
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator(sorted({*x, 1, paper.MANY})))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(ScalarFormatter())
-    axes.axhline(0, color=INK, linewidth=0.8)
-    level(axes, 100 * target, f"{100 * target:g} %")
-    axes.set_xlabel("tenants, 10 connections each (logarithmic)")
-    axes.set_ylabel("throughput lost, % of stock's")
-    axes.set_title("Many tenants: throughput lost (less is better)")
-    legend(axes)
-    return svg(made, "scale", "Curve: throughput lost by tenants")
+def latency(report: Report) -> Iterable[Series]:
+    """Return what a neighbour does to an open loop's p99."""
+    rows, place = report["results"], "{tenant} with {beside}"
+    yield from measured(rows, place, "times")
+    yield from given(f"claimed: at most {LIMIT:g}", rows, place, TARGET,
+                     lambda _: LIMIT)
 
 
-def latency(report: Report) -> str:
-    """Draw what a neighbour does to an open loop's p99."""
-    results = report["results"]
-    places = list(dict.fromkeys(
-        (r["tenant"], r["beside"]) for r in results))
-    series = by_variant(
-        results, places, lambda r: (r["tenant"], r["beside"]),
-        lambda r: r["times"], lambda r: r["times_ci"])
-    made, (axes,) = figure(1.5 + 0.42 * len(places))
-    dots(axes, [f"{a} with {b}" for a, b in places], series)
-    axes.axvline(LIMIT, color=INK, linestyle=(0, (4, 3)), linewidth=1,
-                 label=f"at most {LIMIT:g}")
-    axes.set_xlabel("p99 together over (p99 alone / share), logarithmic")
-    axes.set_title("Open loop: effect of the other tenant on p99")
-    legend(axes)
-    return svg(made, "latency", "Dots: growth of p99 by tenant, variant")
+def timeline(tenant: str) -> Callable[[Report], Iterable[Series]]:
+    """Return a tenant's throughput by time (Figures 12 and 13)."""
+    def series(report: Report) -> Iterable[Series]:
+        first = {r["variant"]: r for r in reversed(report["results"])}
+        for variant in dict.fromkeys(r["variant"] for r in report["results"]):
+            y = smooth(first[variant]["series"][tenant])
+            look = LOOKS.get(variant, OURS)
+            yield Series(name_of(variant), [
+                Point((i + 0.5) / SLICES, v) for i, v in enumerate(y)],
+                Look(look.colour, "", look.dash))
+    return series
 
 
 def smooth(slices: Sequence[int]) -> list[float]:
     """Return requests/s, the mean of SMOOTH slices around each."""
     half = SMOOTH // 2
-    found = []
-    for i in range(len(slices)):
-        some = slices[max(0, i - half):i + half + 1]
-        found.append(sum(some) / len(some) * SLICES)
-    return found
+    around = [slices[max(0, i - half):i + half + 1]
+              for i in range(len(slices))]
+    return [sum(some) / len(some) * SLICES for some in around]
 
 
-def timeline(report: Report) -> str:
-    """Draw both tenants' throughput by time (Figures 12 and 13)."""
-    results = report["results"]
-    seconds = report["plan"]["seconds"]
-    made, plots = figure(5.2, rows=2)
-    end = 0.0
-    for axes, tenant in zip(plots, ("static", "dynamic"), strict=True):
-        for name in variants(results):
-            r = next(r for r in results if r["variant"] == name)
-            y = smooth(r["series"][tenant])
-            x = [(i + 0.5) / SLICES for i in range(len(y))]
-            end = max(end, len(y) / SLICES)
-            axes.plot(x, y, "--" if name == "stock" else "-",
-                      color=colour(name), linewidth=1.6, label=title(name))
-        axes.set_ylabel("requests/s")
-        axes.set_ylim(bottom=0)
-        axes.set_xlim(0, end)
-        for phase in range(1, int(end // seconds + 0.5), 2):
-            axes.axvspan(phase * seconds, (phase + 1) * seconds,
-                         color="#f0f0f0", zorder=0)
-    what = (" and ".join(dict.fromkeys(r["phase"] for r in results)))
-    plots[0].set_title("Static tenant (nothing changes for it)")
-    plots[1].set_title(f"Dynamic tenant (shaded: {what})", pad=6)
-    plots[1].set_xlabel(f"s; mean of {SMOOTH / SLICES:g} s, the last turn")
-    legend(plots[0])
-    return svg(made, report["experiment"] + "-line",
-               "Curves: both tenants' throughput by time")
+def of_fair(report: Report) -> Iterable[Series]:
+    """Return what the static tenant keeps, of what is fair."""
+    yield from measured(report["results"], "{phase}", "of_fair")
+    yield from given(f"claimed: at least {CLAIM:g}", report["results"],
+                     "{phase}", TARGET, lambda _: CLAIM)
 
 
-def of_fair(report: Report) -> str:
-    """Draw what the static tenant keeps, of what is fair."""
-    results = report["results"]
-    phases = list(dict.fromkeys(r["phase"] for r in results))
-    series = by_variant(results, phases, lambda r: r["phase"],
-                        lambda r: r["of_fair"], lambda r: r["of_fair_ci"])
-    made, (axes,) = figure(2.9)
-    bars(axes, phases, series)
-    level(axes, CLAIM, f"{CLAIM:.2f}")
-    axes.set_ylabel("kept, of the fair throughput")
-    axes.set_title("Static tenant: throughput kept, over the fair throughput")
-    legend(axes)
-    return svg(made, report["experiment"] + "-kept",
-               "Bars: throughput kept by phase and variant")
+def kept(report: Report) -> Iterable[Series]:
+    """Return what the victim keeps beside an abuser."""
+    rows, place = report["results"], "{victim} under {abuse}"
+    yield from measured(rows, place, "kept")
+    target = KEPT * rows[0]["fair"]
+    yield from given(f"claimed: at least {target:.2f}", rows, place, TARGET,
+                     lambda _: target)
 
 
-def kept(report: Report, share: float) -> str:
-    """Draw what the victim keeps beside an abuser."""
-    results = report["results"]
-    fair = results[0]["fair"]
-    series = by_variant(results, ["it"], lambda _: "it",
-                        lambda r: r["kept"], lambda r: r["kept_ci"])
-    made, (axes,) = figure(2.7)
-    bars(axes, [f"{results[0]['victim']} under {results[0]['abuse']}"],
-         series)
-    level(axes, share * fair, f"{share * fair:.2f}")
-    axes.set_ylabel("kept, of alone")
-    axes.set_title(f"The victim's throughput under abuse, over alone "
-                   f"(fair: {fair:g})")
-    legend(axes)
-    return svg(made, report["experiment"] + "-kept",
-               "Bars: throughput that the victim keeps, by variant")
-
-
-DRAW: dict[str, Sequence[Callable[[Report], str]]] = {
-    "table1": (table1,),
-    "pairs": (lambda r: fairness(r, FAIR), p99),
-    "alone": (lambda r: lost(r, LOST_REALISTIC, LOST_NOOP), cpu),
-    "overhead": (lambda r: overhead(r, LOST_REALISTIC, LOST_NOOP),),
-    "workers": (lambda r: workers(r, FAIR),),
-    "utilization": (utilization,), "latency": (latency,),
-    "scale": (lambda r: scale(r, LOST_MANY),),
-    "content-change": (timeline, of_fair), "flash-crowd": (timeline, of_fair),
-    "fetch": (fetch,), **dict.fromkeys(ABUSES, (lambda r: kept(r, KEPT),)),
-    "rate-unknown": (lambda r: fairness(r, r["plan"]["target"]),),
-    "rate-wrong": (lambda r: fairness(r, r["plan"]["target"]),),
+KEPT_PLOT = Plot(
+    "The victim's throughput under abuse, over alone (fair: {fair:g})",
+    "Throughput that the victim keeps, by variant", "kept, of alone", kept)
+LINES = (
+    Plot("Static tenant (nothing changes for it)",
+         "Curves: the static tenant's throughput by time", "requests/s",
+         timeline("static"), shade=True,
+         x=f"s; mean of {SMOOTH / SLICES:g} s, the last turn"),
+    Plot("Dynamic tenant (it changes in the shaded time)",
+         "Curves: the dynamic tenant's throughput by time", "requests/s",
+         timeline("dynamic"), shade=True,
+         x=f"s; mean of {SMOOTH / SLICES:g} s, the last turn"),
+    Plot("Static tenant: throughput kept, over the fair throughput",
+         "Throughput kept by phase and variant",
+         "kept, of the fair throughput", of_fair))
+FAIRNESS = Plot(
+    "Normalised throughput: min/max of the two tenants",
+    "Min/max of normalised throughput by pair and variant",
+    "min/max, 1 is fair", fairness)
+DRAW: dict[str, Sequence[Plot]] = {
+    "table1": (
+        Plot("A request alone: time of varnishd's CPU",
+             "CPU time by customer and variant", "µs", table1("cpu"),
+             form="{:.0f}"),
+        Plot("A request alone: time of the link",
+             "Time of the link by customer and variant", "µs",
+             table1("link"), form="{:.0f}")),
+    "pairs": (
+        FAIRNESS,
+        Plot("Closed loop: p99 of each tenant with the other",
+             "p99 of each tenant by variant", "p99, ms (logarithmic)", p99,
+             form="{:,.1f}", log=True)),
+    "alone": (
+        Plot("A tenant alone: throughput lost (less is better)",
+             "Throughput lost by customer", "throughput lost, % of stock's",
+             lost, form="{:.1f}"),
+        Plot("A tenant alone: CPU time per request",
+             "CPU time per request by customer", "CPU time per request, µs",
+             cpu, form="{:.0f}")),
+    "overhead": (Plot(
+        "A tenant alone: throughput by what is switched on",
+        "Throughput by setting and customer", "throughput over stock's",
+        overhead, form="{:.3f}", zero=False),),
+    "workers": (Plot(
+        "Fairness of {a} and {b} by pool size",
+        "Curves: fairness by slots per core",
+        "min/max, 1 is fair", workers, x="slots per core (logarithmic)",
+        log=True),),
+    "utilization": (
+        Plot("{customer} alone: throughput",
+             "Curves: throughput by connections", "requests/s",
+             lambda r: measured(r["results"], "connections", "rps"),
+             x="connections (logarithmic)", log=True),
+        Plot("varnishd's CPU time, of {cores} cores",
+             "Curves: CPU time by connections", "% of its cores",
+             lambda r: measured(r["results"], "connections", "busy",
+                                times=100),
+             x="connections (logarithmic)", log=True)),
+    "latency": (Plot(
+        "Open loop: effect of the other tenant on p99",
+        "Growth of p99 by tenant and variant",
+        "p99 together over (p99 alone / share), logarithmic", latency,
+        log=True),),
+    "scale": (Plot(
+        "Many tenants: throughput lost (less is better)",
+        "Curve: throughput lost by tenants", "throughput lost, % of stock's",
+        scale, x="tenants, 10 connections each (logarithmic)", log=True),),
+    "content-change": LINES, "flash-crowd": LINES,
+    "fetch": (Plot(
+        "Slots lent to requests that wait for the origin",
+        "Slots lent, and what is expected", "slots, mean", fetch,
+        form="{:.1f}"),),
+    **dict.fromkeys(ABUSES, (KEPT_PLOT,)),
+    "rate-unknown": (FAIRNESS,), "rate-wrong": (FAIRNESS,),
 }
 
 
-def draw(report: Report) -> list[str]:
-    """Return the plots of an experiment."""
-    return [make(report) for make in DRAW.get(report["experiment"], ())]
+def whiskers(points: Sequence[Point]) -> list[list[float]] | None:
+    """Return how far intervals reach to both sides; nan draws none."""
+    if not any(p.interval for p in points):
+        return None
+    return [[max(0.0, sign * (p.interval[end] - p.value))
+             if p.interval else math.nan for p in points]
+            for end, sign in ((0, -1), (1, 1))]
+
+
+def mark(axes: Axes, s: Series, **more: Any) -> None:
+    """Draw a series' marks, whiskers and line, and its entry in the legend."""
+    axes.errorbar(
+        label=s.name, color=s.look.colour, marker=s.look.marker, capsize=3,
+        markersize=18 if s.look is TARGET else 7, linewidth=1.5,
+        markerfacecolor="white" if s.look.hollow else s.look.colour, **more)
+
+
+def draw_rows(axes: Axes, plot: Plot, series: Sequence[Series]) -> None:
+    """Draw a row for each place, and in it a line for each series."""
+    places = list(dict.fromkeys(p.place for s in series for p in s.points))
+    own = [s for s in series if s.look is not TARGET]
+    step = 0.8 / len(own)
+    if plot.log:
+        axes.set_xscale("log")
+    for s in series:
+        shift = ((own.index(s) - (len(own) - 1) / 2) * step if s in own
+                 else 0.0)
+        y = [places.index(p.place) + shift for p in s.points]
+        mark(axes, s, x=[p.value for p in s.points], y=y, linestyle="none",
+             xerr=whiskers(s.points))
+        for p, at in zip(s.points if s in own else (), y, strict=False):
+            axes.annotate(
+                plot.form.format(p.value),
+                (max(p.value, (p.interval or [0, 0])[1]), at), (8, 0),
+                textcoords="offset points", va="center", fontsize=8, zorder=1.5,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})
+    axes.set_yticks(range(len(places)), places)
+    axes.set_ylim(len(places) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+    for edge in range(1, len(places)):
+        axes.axhline(edge - 0.5, color=FAINT, linewidth=0.7)
+    if plot.zero and not plot.log:
+        axes.axvline(0, color=INK, linewidth=0.8)
+    axes.margins(x=0.08)
+    if plot.log:
+        steps(axes, [m * 10.0 ** e for e in range(-4, 8) for m in (1, 2, 5)])
+    axes.set_xlabel(plot.axis)
+
+
+def draw_curves(axes: Axes, plot: Plot, series: Sequence[Series]) -> None:
+    """Draw a curve for each series."""
+    for s in series:
+        mark(axes, s, x=[p.place for p in s.points],
+             y=[p.value for p in s.points], linestyle=s.look.dash,
+             yerr=whiskers(s.points))
+    if plot.log:
+        axes.set_xscale("log")
+        steps(axes, sorted({p.place for s in series for p in s.points}))
+    axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+    axes.set_xlabel(plot.x)
+    axes.set_ylabel(plot.axis)
+
+
+def steps(axes: Axes, numbers: Sequence[float]) -> None:
+    """Write these numbers at a logarithmic axis, as one reads them."""
+    low, high = axes.get_xlim()
+    axes.xaxis.set_major_locator(FixedLocator(
+        [n for n in numbers if low <= n <= high]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+
+
+def shade(axes: Axes, seconds: float) -> None:
+    """Shade the second, fourth .. phase of a time line."""
+    axes.margins(x=0)
+    _, end = axes.get_xlim()
+    for low, high in pairwise(i * seconds for i in count(1)):
+        if low >= end:
+            break
+        if round(low / seconds) % 2:
+            axes.axvspan(low, high, color=SHADE, zorder=0)
+
+
+def svg(plot: Plot, report: Report) -> str:
+    """Return a plot as the text of an SVG file."""
+    series = list(plot.series(report))
+    height = 2.4
+    if not plot.x:
+        lines = sum(len(s.points) for s in series if s.look is not TARGET)
+        height = 0.22 * lines
+    with rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, MARGINS + height))
+        axes = figure.subplots()
+        (draw_curves if plot.x else draw_rows)(axes, plot, series)
+        if plot.shade:
+            shade(axes, report["plan"]["seconds"])
+        axes.set_title(cell(plot.title, report["results"][0]))
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncol=6,
+                    borderaxespad=0.2, handletextpad=0.5, columnspacing=1.6)
+        out = io.StringIO()
+        figure.savefig(out, format="svg", metadata={"Date": None})
+    return out.getvalue()
+
+
+def draw(report: Report) -> list[tuple[str, str]]:
+    """Return an experiment's plots: what each shows, and its SVG."""
+    return [(plot.alt, svg(plot, report))
+            for plot in DRAW.get(report["experiment"], ())]

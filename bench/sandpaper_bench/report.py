@@ -1,45 +1,49 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The report: one HTML page from the JSON files of the experiments.
 
-First what is claimed, beside the paper's figures, then a section for each
-experiment: what the paper says, plots, table, controls, circumstances, the
-JSON itself.  An experiment without a section in sections.toml gets the same,
-but plots and explanations; see also DRAW (plots.py) and RULES (claims.py).
+This file says what is on the page: first what is claimed, beside the paper's
+figures, then a section for each experiment.  report.html, a template of
+Jinja, says how it looks.  An experiment without a section in sections.toml
+has no plots and no words; see also DRAW (plots.py) and RULES (claims.py).
 """
 
 from __future__ import annotations
 
+import base64
 import importlib
 import importlib.util
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from html import escape
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from .claims import NONE, Report, claims
 from .lab import controls
 from .pace import duration
-from .page import VERDICTS, facts, page, raw, text
-from .page import table as html_table
 from .sections import SECTIONS, Section
 from .table import body, control_lines
 from .testbed import TestbedError
 
+T = TypeVar("T")
+
 NAME = "report.html"
+TEMPLATE = Path(__file__).with_name(NAME)
 TITLE = "Sandpaper: measured"
+VERDICTS = ("met", "missed", "unresolved", "invalid")
 NEEDED = ("experiment", "began", "seconds", "machine", "seed", "plan",
           "windows_disturbed", "valid", "control", "results")
 
+
 def check_plots() -> None:
-    """The plots need a library that nothing else needs."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise TestbedError(
-            f"{sys.executable} has no matplotlib, and the plots need it: run "
-            "apt-get install python3-matplotlib, or make bench")
+    """The page needs libraries that nothing else needs."""
+    for library in ("matplotlib", "jinja2"):
+        if importlib.util.find_spec(library) is None:
+            raise TestbedError(
+                f"{sys.executable} has no {library}, and the report needs it: "
+                f"run apt-get install python3-{library}, or make bench")
 
 
 def read(path: Path) -> Report:
@@ -118,38 +122,7 @@ def run_facts(report: Report) -> list[tuple[str, str]]:
     ]
 
 
-def headline(reports: dict[Path, Report]) -> list[str]:
-    """Return the table of all claims, and how many are met."""
-    rows, count = [], dict.fromkeys(VERDICTS, 0)
-    for path, report in reports.items():
-        for c in checked(path, claims, report):
-            rows.append([c.what, c.paper, c.stock, c.ours, c.interval,
-                         c.target, c.verdict])
-            count[c.verdict] += 1
-    if not rows:
-        return []
-    return [
-        text(", ".join(f"{n} {v}" for v, n in count.items() if n)
-             + f", of {len(rows)} claims. A claim is met or missed if its "
-             "whole 95 % interval is on that side of the target. It is "
-             "unresolved if the interval covers the target, and invalid if "
-             "its A/A control does not cover 1. “×” means times, “% lost” is "
-             f"compared with stock. “{NONE}”: the paper has no number, or the "
-             "claim compares with stock."),
-        html_table(["claim", "paper", "stock", "Sandpaper", "95 % interval",
-                    "target", "verdict"], rows, "claims")]
-
-
-def missing(reports: dict[Path, Report]) -> list[str]:
-    """Return what was not measured."""
-    left = set(SECTIONS) - {r["experiment"] for r in reports.values()}
-    names = ", ".join(n for n in SECTIONS if n in left)
-    return [text(f"Not measured: {names}.", "quiet")] if left else []
-
-
-def checked(
-    path: Path, make: Callable[..., list[Any]], *arguments: Any
-) -> list[Any]:
+def checked(path: Path, make: Callable[..., T], *arguments: Any) -> T:
     """Return what is made of a file's results; an error if they lack it."""
     try:
         return make(*arguments)
@@ -159,75 +132,54 @@ def checked(
                            f"{error}: measure again") from error
 
 
-def control_list(report: Report) -> list[str]:
-    """Return the A/A controls, and an alarm if one does not cover 1."""
-    pieces = []
-    bad = [c["what"] for c in controls(report["control"])
-           if not c["covers_one"]]
-    if not report["valid"]:
-        pieces.append('<p class="alarm"><strong>INVALID</strong>: '
-                      + escape("equal variants did not measure equal: "
-                               f"{'; '.join(bad)}") + "</p>")
-    lines = control_lines(report["control"]) or ["no A/A control"]
-    return [*pieces, '<ul class="control">'
-            + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"]
-
-
-def section(plots: ModuleType, path: Path, report: Report) -> list[str]:
-    """Return an experiment's part of the page."""
-    known = SECTIONS.get(report["experiment"],
-                         Section(report["experiment"]))
-    badge = "" if report["valid"] else ' <span class="invalid">invalid</span>'
-    pieces = [f'<h2 id="{escape(path.stem)}">{escape(known.title)}{badge}'
-              "</h2>", text(known.about)]
-    pieces += control_list(report)
-    pieces += [f"<figure>{plot}</figure>" for plot in plots.draw(report)]
-    return [*pieces, html_table(*body(report["experiment"],
-                                      report["results"])),
-            text(known.legend, "quiet"),
-            facts(run_facts(report)), raw(path.name, path.read_text())]
-
-
-def contents(reports: dict[Path, Report]) -> str:
-    """Return the table of contents."""
-    entries = [("claims", "Claims"), ("circumstances", "Circumstances")]
-    entries += [(path.stem, r["experiment"] + ("" if r["valid"]
-                                               else " (invalid)"))
-                for path, r in reports.items()]
-    return "<nav><ol>" + "".join(
-        f'<li><a href="#{escape(i)}">{escape(t)}</a></li>'
-        for i, t in entries) + "</ol></nav>"
-
-
-def machines(reports: dict[Path, Report]) -> list[str]:
+def machines(reports: dict[Path, Report]) -> list[list[tuple[str, str]]]:
     """Return each different machine, and what was measured on it."""
     found: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for path, report in reports.items():
         rows = checked(path, circumstances, report)
         found.setdefault(tuple(rows), []).append(report["experiment"])
-    return [facts([*rows, ("experiments", ", ".join(names))])
+    return [[*rows, ("experiments", ", ".join(names))]
             for rows, names in found.items()]
+
+
+def section(path: Path, report: Report) -> dict[str, Any]:
+    """Return what the page says of an experiment, by name."""
+    name = report["experiment"]
+    plots = importlib.import_module(".plots", __package__)
+    return {
+        "id": path.stem, "name": name, "file": path.name,
+        "json": path.read_text(), "valid": report["valid"],
+        "section": SECTIONS.get(name, Section(name)),
+        "bad": [c["what"] for c in controls(report["control"])
+                if not c["covers_one"]],
+        "controls": control_lines(report["control"]) or ["no A/A control"],
+        "plots": plots.draw(report),
+        "table": body(name, report["results"]),
+        "facts": run_facts(report)}
 
 
 def build(paths: Sequence[Path]) -> str:
     """Return the page of these files."""
     check_plots()
-    plots = importlib.import_module(".plots", __package__)
+    from jinja2 import Environment, StrictUndefined
+
+    jinja = Environment(autoescape=True, undefined=StrictUndefined,
+                        lstrip_blocks=True)
+    jinja.filters["base64"] = lambda text: base64.b64encode(
+        text.encode()).decode()
     reports = {path: read(path) for path in sorted(paths, key=order)}
-    pieces = [
-        f"<h1>{TITLE}</h1>",
-        text("How fairly one varnishd serves its tenants, and at what cost. "
-             "Stock Varnish and Sandpaper take turns on one machine. The "
-             "figures of the paper (SEC '19) are given, too. Written "
-             f"{clock(datetime.now(UTC))}.",
-             "quiet"),
-        contents(reports), '<h2 id="claims">Claims</h2>',
-        *headline(reports), *missing(reports),
-        '<h2 id="circumstances">Circumstances</h2>', *machines(reports)]
-    with plots.style():
-        for path, report in reports.items():
-            pieces += checked(path, section, plots, path, report)
-    return page(TITLE, pieces)
+    found = [vars(claim).values() for path, report in reports.items()
+             for claim in checked(path, claims, report)]
+    count = Counter(verdict for *_, verdict in found)
+    measured = {report["experiment"] for report in reports.values()}
+    return jinja.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+        title=TITLE, written=clock(datetime.now(UTC)), dash=NONE,
+        verdicts=VERDICTS, claims=found,
+        counts=[(v, count[v]) for v in VERDICTS if count[v]],
+        missing=[name for name in SECTIONS if name not in measured],
+        machines=machines(reports),
+        experiments=[checked(path, section, path, report)
+                     for path, report in reports.items()])
 
 
 def write(folder: Path, paths: Sequence[Path] = ()) -> Path:
