@@ -231,14 +231,18 @@ def facts(report: Report, row: Result) -> Result:
                          else "the paper's VCL" if "setting" in row
                          else "realistic VCL")
     if "beside" in row:
-        pair = row["tenant"], row["beside"]
-        found["pair"] = next((key for key in (
-            "-".join(pair), "-".join(reversed(pair)))
-            if key in report["control"]), "")
+        found["pair"] = pair_control(report, row)
     if "unaccounted" in row:
         wrong = abs(row["unaccounted"]) + row["lost"] + row["died"]
         found |= {"wrong": wrong, "wrong_ci": (wrong, wrong)}
     return found
+
+
+def pair_control(report: Report, row: Result) -> str:
+    """Return the key of the control of a tenant's pair, if it has one."""
+    pair = row["tenant"], row["beside"]
+    return next((key for key in ("-".join(pair), "-".join(reversed(pair)))
+                 if key in report["control"]), "")
 
 
 def judge(rule: Rule, interval: Sequence[float], target: float) -> str:

@@ -2,37 +2,45 @@
 """Figures of the documentation, in Markdown, from the records of runs.
 
 A table or figure that has no record says so.  Each has the commit it is of,
-marked if the code has changed since.
+marked if the code has changed since.  A column is its head and a template of
+a row (table.py); a row is a result, with what stock has of the same as
+`stock_FIELD`.  A cell is empty if a value of it was not measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from .abuses import ABUSES, NEW_KEPT, NEW_TIMES
 from .claims import (
     FAIR,
     LOST_MANY,
-    LOST_NOOP,
-    LOST_REALISTIC,
     SAMPLED,
+    STOCK,
+    lost_limit,
+    noop,
+    pair_control,
     valid,
 )
-from .customers import NOOP
 from .estimate import covers_one, known
 from .lab import controls
 from .latency import LIMIT
 from .pedigree import DIRTY
+from .table import cell
 from .timeline import CLAIM
 
 Record = dict[str, Any]
-Rows = list[list[str]]
+Row = dict[str, Any]
+Columns = Sequence[tuple[str, str]]
 NOT_YET = "not measured at this commit yet"
 OLD = "†"
 IS_OLD = f"{OLD} older than the last change of the code."
-STOCK, OURS = "stock", "sandpaper"
+OURS = "sandpaper"
 BENCH = "bench/sandpaper-bench"
+RATIO = "{ratio:.2f}{ratio_ci:to}"
 
 
 class Unknown(Exception):
@@ -47,46 +55,36 @@ class Figures:
     ) -> None:
         self.records, self._is_old = records, is_old
 
-    def get(self, name: str) -> Record | None:
-        """Return a record, if it is there."""
-        found: Record | None = self.records.get(name)
-        return found
-
-    def reports(self, wanted: Callable[[Record], bool]) -> list[Record]:
-        """Return the records that are wanted, by name."""
-        return [r for r in self.records.values()
-                if isinstance(r, dict) and wanted(r)]
-
-    def mark(self, commit: str | None) -> str:
-        """Return a commit, marked if it is old."""
+    def commit(self, record: Record) -> str:
+        """Return the commit of a record, marked if it is old."""
+        commit = (record["commit"] if "commit" in record
+                  else record["machine"]["source"])
         if not commit:
             return "not recorded"
-        return commit + (OLD if self._is_old(commit) else "")
-
-    def commit(self, record: Record) -> str:
-        """Return the commit of a record."""
-        if "commit" in record:
-            return self.mark(record["commit"] and record["commit"] + (
-                DIRTY if record["dirty"] else ""))
-        return self.mark(record["machine"]["source"])
+        commit += DIRTY if record.get("dirty") else ""
+        return str(commit) + (OLD if self._is_old(commit) else "")
 
     def render(self, words: str) -> str:
         """Return what stands between marks with these words."""
         name, *more = words.split()
-        if name not in TABLES:
-            raise Unknown(f"there is no figure '{name}': use one of "
-                          + ", ".join(TABLES))
-        text = TABLES[name](self, *more)
+        text = chosen(TABLES, name)(self, *more)
         said = OLD in text and name != "headline"  # the README says it once
         return text + (f"\n\n{IS_OLD}" if said else "")
 
     def figure(self, words: str) -> str:
         """Return a figure in a text."""
         name, *more = words.split()
-        if name not in SINGLE:
-            raise Unknown(f"there is no figure '{name}': use one of "
-                          + ", ".join(SINGLE))
-        return SINGLE[name](self, *more)
+        return chosen(SINGLE, name)(self, *more)
+
+
+def chosen(
+    functions: dict[str, Callable[..., str]], name: str
+) -> Callable[..., str]:
+    """Return the function of that name; an error says which there are."""
+    if name not in functions:
+        raise Unknown(f"there is no figure '{name}': use one of "
+                      + ", ".join(functions))
+    return functions[name]
 
 
 def not_yet(command: str) -> str:
@@ -94,58 +92,52 @@ def not_yet(command: str) -> str:
     return f"{NOT_YET.capitalize()}: `{command}`."
 
 
-def table(head: Sequence[str], rows: Rows) -> str:
+def table(columns: Columns, rows: Iterable[Row]) -> str:
     """Return a table."""
-    return "\n".join(f"| {' | '.join(row)} |" for row in (
-        head, ["---"] * len(head), *rows))
-
-
-def span(value: float, ends: Sequence[float], digits: int = 2) -> str:
-    """Return a figure with its interval, if that is known."""
-    text = f"{value:.{digits}f}"
-    if known(ends):
-        text += f" ({ends[0]:.{digits}f} to {ends[1]:.{digits}f})"
-    return text
-
-
-def ms(seconds: float) -> str:
-    """Return a time; a long one has no use for tenths."""
-    value = seconds * 1e3
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+    return "\n".join(f"| {' | '.join(line)} |" for line in (
+        [head for head, _ in columns], ["---"] * len(columns),
+        *([cell(template, row) for _, template in columns] for row in rows)))
 
 
 def control_text(control: Record) -> str:
     """Return a control, and whether it is valid."""
     ends = control["ratio_ci"]
     if not known(ends):
-        return f"{control['ratio']:.2f}, no interval"
+        return cell("{ratio:.2f}, no interval", control)
     if control["covers_one"]:
-        return span(control["ratio"], ends)
+        return cell(RATIO, control)
     # Two digits may hide by how little it misses 1
-    rounded = [round(end, 2) for end in ends]
-    digits = 4 if covers_one(rounded) else 2
-    return f"{span(control['ratio'], ends, digits)}, not valid"
+    hidden = covers_one([round(end, 2) for end in ends])
+    return cell("{ratio:.4f}{ratio_ci:to4}, not valid" if hidden
+                else RATIO + ", not valid", control)
 
 
-def own_control(record: Record, part: str) -> Record | None:
+def control_of(record: Record, part: str) -> str:
     """Return the control of a part, else the only one."""
     found = record["control"]
-    own: Record | None = found if "what" in found else found.get(part)
-    return own
+    own = found if "what" in found else found.get(part)
+    return control_text(own) if own else ""
 
 
-def judged(text: str, record: Record, part: str = "") -> str:
-    """Return a figure; it says if its control is not valid."""
-    return text if valid(record, part) else f"{text}, not valid"
+def under(record: Record, variant: str, same: Row) -> Row | None:
+    """Return the result of a variant that has the same, if there is one."""
+    return next((r for r in record["results"] if r.get("variant") == variant
+                 and same.items() <= r.items()), None)
 
 
-def under(record: Record, variant: str, **same: Any) -> Record | None:
-    """Return the result of a variant, if there is one."""
-    for r in record["results"]:
-        if r.get("variant") == variant and same.items() <= r.items():
-            found: Record = r
-            return found
-    return None
+def beside(record: Record, row: Row, *keys: str) -> Row:
+    """Return a row, with what each variant has where the keys are the same."""
+    found = dict(row)
+    for variant in dict.fromkeys(
+            [STOCK, OURS, *(r["variant"] for r in record["results"])]):
+        other = under(record, variant, {k: row[k] for k in keys}) or {}
+        found |= {f"{variant}_{key}": other.get(key) for key in row}
+    return found
+
+
+def doubt(record: Record, part: str = "") -> str:
+    """Return what stands behind a figure whose control is not valid."""
+    return "" if valid(record, part) else ", not valid"
 
 
 def about(figures: Figures, record: Record) -> str:
@@ -167,20 +159,6 @@ def about(figures: Figures, record: Record) -> str:
     return ", ".join(facts) + "."
 
 
-def with_controls(figures: Figures, record: Record) -> str:
-    """Return how it was made, and its controls."""
-    return " ".join([about(figures, record), *(
-        f"Control, {c['what']}: {control_text(c)}."
-        for c in controls(record["control"]))])
-
-
-def whole(
-    figures: Figures, record: Record, head: Sequence[str], rows: Rows
-) -> str:
-    """Return a record's table, with its circumstances below."""
-    return f"{table(head, rows)}\n\n{with_controls(figures, record)}"
-
-
 def goal(missed: bool, valid: bool) -> str:
     """Return what a goal's cell says."""
     if not valid:
@@ -188,193 +166,187 @@ def goal(missed: bool, valid: bool) -> str:
     return "missed" if missed else "met"
 
 
-def pair_name(r: Record) -> str:
-    """Return a pair's name."""
-    return (f"{r['a']} and its twin" if r["b"] == f"{r['a']}-twin"
-            else f"{r['a']} and {r['b']}")
-
-
-def pairs(figures: Figures, name: str = "pairs", *command: str) -> str:
-    """Return min/max of each pair, under each variant."""
-    record = figures.get(name)
+def one_record(
+    make: Callable[[Record], tuple[Columns, Iterable[Row]]], usual: str,
+    figures: Figures, name: str = "", *command: str,
+) -> str:
+    """Return the table of one record, with its circumstances and controls."""
+    name = name or usual
+    record = figures.records.get(name)
     if record is None:
         return not_yet(" ".join([BENCH, *(command or (name,))]))
-    variants = list(dict.fromkeys(r["variant"] for r in record["results"]))
-    titles = [v.replace(OURS, "Sandpaper") for v in variants]
-    rows = []
-    for first in (r for r in record["results"]
-                  if r["variant"] == variants[0]):
-        pair = {"a": first["a"], "b": first["b"]}
-        found = [under(record, v, **pair) for v in variants]
-        ours = found[-1]
-        rows.append([
-            pair_name(first),
-            *(span(r["ratio"], r["ratio_ci"]) if r else "" for r in found),
-            *(f"{max(r['stretch_a'], r['stretch_b']):.1f}" if r else ""
-              for r in found),
-            goal(ours["ratio"] < FAIR, record["valid"]) if ours else ""])
-    return whole(figures, record, [
-        "pair", *titles, *(f"worst stretch, {t}" for t in titles),
-        f"goal {FAIR}"], rows)
+    return "\n\n".join([table(*make(record)), " ".join([
+        about(figures, record), *(
+            f"Control, {c['what']}: {control_text(c)}."
+            for c in controls(record["control"]))])])
+
+
+def several(
+    figures: Figures, columns: Columns, rows: Iterable[Row],
+    records: Sequence[Record],
+) -> str:
+    """Return the table of several records, with how each was made."""
+    # All of one command share their circumstances
+    said = dict.fromkeys(about(figures, r) for r in records)
+    return "\n\n".join([table(columns, rows), *said])
+
+
+def pairs(record: Record) -> tuple[Columns, Iterable[Row]]:
+    """Return min/max of each pair, under each variant."""
+    results = [r | {
+        "worst": max(r["stretch_a"], r["stretch_b"]),
+        "other": "its twin" if r["b"] == f"{r['a']}-twin" else r["b"]}
+        for r in record["results"]]
+    variants = list(dict.fromkeys(r["variant"] for r in results))
+    titles = [(v.replace(OURS, "Sandpaper"), v) for v in variants]
+    rows = [beside({"results": results}, r, "a", "b")
+            for r in results if r["variant"] == variants[0]]
+    for row in rows:
+        ours = row[f"{variants[-1]}_ratio"]
+        row["goal"] = ours and goal(ours < FAIR, record["valid"])
+    return [
+        ("pair", "{a} and {other}"),
+        *((title, f"{{{v}_ratio:.2f}}{{{v}_ratio_ci:to}}")
+          for title, v in titles),
+        *((f"worst stretch, {title}", f"{{{v}_worst:.1f}}")
+          for title, v in titles),
+        (f"goal {FAIR}", "{goal}"),
+    ], rows
+
+
+def scale(record: Record) -> tuple[Columns, Iterable[Row]]:
+    """Return throughput with many tenants."""
+    return [
+        ("tenants", "{tenants:,}"), ("connections", "{connections:,}"),
+        ("stock, requests/s", "{rps_baseline:,.0f}"),
+        ("Sandpaper, requests/s", "{rps_variant:,.0f}"),
+        ("over stock", RATIO),
+        ("CPU us per request, stock and Sandpaper",
+         "{cpu_us_baseline:.0f}, {cpu_us_variant:.0f}"),
+        (f"goal {1 - LOST_MANY:g}", "{goal}"),
+    ], [r | {"goal": goal(r["ratio"] < 1 - LOST_MANY, record["valid"])}
+        for r in record["results"]]
+
+
+def change(record: Record) -> tuple[Columns, Iterable[Row]]:
+    """Return what the static tenant keeps of what is fair."""
+    rows = [beside(record, r, "phase") for r in {
+        r["phase"]: r for r in record["results"]}.values()]
+    return [
+        ("what", "the twin: {phase}"),
+        (STOCK, "{stock_of_fair:.2f}{stock_of_fair_ci:to}"),
+        ("Sandpaper", "{sandpaper_of_fair:.2f}{sandpaper_of_fair_ci:to}"),
+        (f"goal {CLAIM}", "{goal}"),
+    ], [r | {"goal": r["sandpaper_of_fair"] and goal(
+        r["sandpaper_of_fair"] < CLAIM, record["valid"])} for r in rows]
+
+
+def fetch(record: Record) -> tuple[Columns, Iterable[Row]]:
+    """Return the slots that are lent to requests that wait."""
+    def row(r: Row) -> Row:
+        stock = under(record, STOCK, {"p_miss": r["p_miss"],
+                                      "fetch_s": r["fetch_s"]})
+        return r | {
+            "percent": 100 * r["p_miss"],
+            "stock": f"{stock['threads']:.0f}, " if stock else "",
+            "doubt": doubt(record, f"{r['p_miss']:.0%}, {r['fetch_s']:g} s")}
+
+    return [
+        ("what", "{percent:.0f} % wait {fetch_s:g} s"),
+        ("slots expected", "{expected:.0f}"),
+        ("slots lent by Sandpaper", "{lent:.1f}{lent_ci:to1}{doubt}"),
+        ("threads of stock and Sandpaper", "{stock}{threads:.0f}"),
+    ], [row(r) for r in record["results"] if r["variant"] == OURS]
+
+
+def latency(record: Record) -> tuple[Columns, Iterable[Row]]:
+    """Return what a neighbour does to p99."""
+    form = "p99 alone, together, factor"
+    return [
+        ("tenant", "{tenant} with {beside}"),
+        (f"stock: {form}", "{stock_p99_s_alone:time}, {stock_p99_s:time} ms, "
+         "{stock_times:.2f}{stock_times_ci:to}"),
+        (f"Sandpaper: {form}", "{p99_s_alone:time}, {p99_s:time} ms, "
+         "{times:.2f}{times_ci:to}"),
+        (f"goal: factor {LIMIT:g}", "{goal}"),
+    ], [beside(record, r, "tenant", "beside") | {"goal": goal(
+        r["times"] > LIMIT, valid(record, pair_control(record, r)))}
+        for r in record["results"] if r["variant"] == OURS]
 
 
 def overhead(figures: Figures) -> str:
     """Return each tenant's throughput alone, over stock's."""
-    records = figures.reports(lambda r: r.get("experiment") == "overhead")
+    records = [r for r in figures.records.values()
+               if isinstance(r, dict) and r.get("experiment") == "overhead"]
     if not records:
         return not_yet(f"{BENCH} overhead")
-    rows = []
-    for record in records:
-        for r in record["results"]:
-            if r["setting"] != SAMPLED:
-                continue
-            customer = r["customer"]
-            part = f"{customer}, {SAMPLED}"
-            control = own_control(record, part)
-            limit = LOST_NOOP if customer == NOOP else LOST_REALISTIC
-            others = [next((span(o["ratio"], o["ratio_ci"])
-                            for o in record["results"]
-                            if o["customer"] == customer
-                            and o["setting"] == setting), "")
-                      for setting in ("off", "every request")]
-            rows.append([
-                customer + (", no-op" if customer == NOOP else ""),
-                str(record["plan"]["connections"]),
-                span(r["ratio"], r["ratio_ci"]), *others,
-                f"{r['cpu_us_baseline']:.0f}, {r['cpu_us_variant']:.0f}",
-                control_text(control) if control else "",
-                f"{1 - limit:.2f}: " + goal(
-                    r["ratio"] < 1 - limit,
-                    valid(record, part)),
-                figures.commit(record)])
-    return table([
-        "tenant", "connections", "Sandpaper", "`sandpaper=off`",
-        "every request measured", "CPU us per request, stock and Sandpaper",
-        "control: stock against itself", "goal", "commit"], rows) + "".join(
-            f"\n\n{about(figures, r)}" for r in records)
+    return several(figures, [
+        ("tenant", "{customer}{work}"), ("connections", "{connections}"),
+        ("Sandpaper", RATIO),
+        ("`sandpaper=off`", "{off_ratio:.2f}{off_ratio_ci:to}"),
+        ("every request measured",
+         "{every request_ratio:.2f}{every request_ratio_ci:to}"),
+        ("CPU us per request, stock and Sandpaper",
+         "{cpu_us_baseline:.0f}, {cpu_us_variant:.0f}"),
+        ("control: stock against itself", "{control}"),
+        ("goal", "{limit:.2f}: {goal}"), ("commit", "{commit}"),
+    ], [overhead_row(figures, record, r) for record in records
+        for r in record["results"] if r["setting"] == SAMPLED], records)
 
 
-def scale(figures: Figures) -> str:
-    """Return throughput with many tenants."""
-    record = figures.get("scale")
-    if record is None:
-        return not_yet(f"{BENCH} scale")
-    return whole(figures, record, [
-        "tenants", "connections", "stock, requests/s", "Sandpaper, requests/s",
-        "over stock", "CPU us per request, stock and Sandpaper",
-        f"goal {1 - LOST_MANY:g}"], [
-        [f"{r['tenants']:,}", f"{r['connections']:,}",
-         f"{r['rps_baseline']:,.0f}", f"{r['rps_variant']:,.0f}",
-         span(r["ratio"], r["ratio_ci"]),
-         f"{r['cpu_us_baseline']:.0f}, {r['cpu_us_variant']:.0f}",
-         goal(r["ratio"] < 1 - LOST_MANY, record["valid"])]
-        for r in record["results"]])
-
-
-def change(figures: Figures, name: str) -> str:
-    """Return what the static tenant keeps of what is fair."""
-    record = figures.get(name)
-    if record is None:
-        return not_yet(f"{BENCH} {name}")
-    rows = []
-    for phase in dict.fromkeys(r["phase"] for r in record["results"]):
-        stock, ours = (under(record, v, phase=phase) for v in (STOCK, OURS))
-        rows.append([
-            f"the twin: {phase}",
-            *(span(r["of_fair"], r["of_fair_ci"]) if r else ""
-              for r in (stock, ours)),
-            goal(ours["of_fair"] < CLAIM, record["valid"]) if ours else ""])
-    return whole(figures, record, [
-        "what", "stock", "Sandpaper", f"goal {CLAIM}"], rows)
-
-
-def fetch(figures: Figures) -> str:
-    """Return the slots that are lent to requests that wait."""
-    record = figures.get("fetch")
-    if record is None:
-        return not_yet(f"{BENCH} fetch")
-    rows = [[f"{r['p_miss']:.0%} wait {r['fetch_s']:g} s".replace("%", " %"),
-             f"{r['expected']:.0f}",
-             judged(span(r["lent"], r["lent_ci"], 1), record,
-                    f"{r['p_miss']:.0%}, {r['fetch_s']:g} s"),
-             f"{stock['threads']:.0f}, {r['threads']:.0f}" if (
-                 stock := under(record, STOCK, p_miss=r["p_miss"],
-                                fetch_s=r["fetch_s"])) else
-             f"{r['threads']:.0f}"]
-            for r in record["results"] if r["variant"] == OURS]
-    return whole(figures, record, [
-        "what", "slots expected", "slots lent by Sandpaper",
-        "threads of stock and Sandpaper"], rows)
-
-
-def latency(figures: Figures) -> str:
-    """Return what a neighbour does to p99."""
-    record = figures.get("latency")
-    if record is None:
-        return not_yet(f"{BENCH} latency")
-
-    def cell(r: Record | None) -> str:
-        if r is None:
-            return ""
-        return (f"{ms(r['p99_s_alone'])}, {ms(r['p99_s'])} ms, "
-                + span(r["times"], r["times_ci"]))
-
-    rows = []
-    for r in (r for r in record["results"] if r["variant"] == OURS):
-        same = {"tenant": r["tenant"], "beside": r["beside"]}
-        pair = next((k for k in record["control"] if k in (
-            f"{r['tenant']}-{r['beside']}",
-            f"{r['beside']}-{r['tenant']}")), "")
-        rows.append([
-            f"{r['tenant']} with {r['beside']}",
-            cell(under(record, STOCK, **same)), cell(r),
-            goal(r["times"] > LIMIT, valid(record, pair))])
-    form = "p99 alone, together, factor"
-    return whole(figures, record, [
-        "tenant", f"stock: {form}", f"Sandpaper: {form}",
-        f"goal: factor {LIMIT:g}"], rows)
+def overhead_row(figures: Figures, record: Record, r: Row) -> Row:
+    """Return a customer's row, with what it has under other settings."""
+    part, limit = f"{r['customer']}, {SAMPLED}", 1 - lost_limit(r)
+    row = r | {
+        "work": ", no-op" if noop(r) else "", "limit": limit,
+        "connections": record["plan"]["connections"],
+        "control": control_of(record, part), "commit": figures.commit(record),
+        "goal": goal(r["ratio"] < limit, valid(record, part))}
+    for setting in ("off", "every request"):
+        other: Row = next((o for o in record["results"] if (
+            o["customer"], o["setting"]) == (r["customer"], setting)), {})
+        row |= {f"{setting}_{key}": other.get(key)
+                for key in ("ratio", "ratio_ci")}
+    return row
 
 
 def abuse(figures: Figures) -> str:
     """Return what a good tenant keeps during each abuse."""
-    rows, records = [], []
+    records: list[Record] = []
+    rows: list[Row] = []
     for name in ABUSES:
-        record = figures.get(name)
-        if record is None:
-            # Those that invent Hosts have a table of their own
-            if "-hosts-" not in name:
-                rows.append([name, NOT_YET, *[""] * 8])
-            continue
-        records.append(record)
-        ours, stock = (under(record, v) for v in (OURS, STOCK))
-        if ours is None:
-            continue
-        control = own_control(record, OURS)
-        rows.append([
-            name + (", with a map" if ABUSES[name].mapped else ""),
-            span(ours["kept"], ours["kept_ci"]), f"{ours['fair']:.2f}",
-            f"{ms(ours['p99_s_alone'])}, {ms(ours['p99_s_beside'])}",
-            control_text(control) if control else "",
-            ours["failed"] or "none",
-            *([span(stock["kept"], stock["kept_ci"]),
-               f"{ms(stock['p99_s_alone'])}, {ms(stock['p99_s_beside'])}",
-               stock["failed"] or "none"] if stock else ["", "", ""]),
-            figures.commit(record)])
+        record = figures.records.get(name)
+        if record:
+            records.append(record)
+            rows += [beside(record, r) | {
+                "map": ", with a map" if ABUSES[name].mapped else "",
+                "text": cell("{kept:.2f}{kept_ci:to}", r),
+                "control": control_of(record, OURS),
+                "commit": figures.commit(record)}
+                for r in record["results"] if r["variant"] == OURS]
+        # Those that invent Hosts have a table of their own
+        elif "-hosts-" not in name:
+            rows.append(defaultdict(
+                lambda: None, abuse=name, map="", text=NOT_YET))
     if not records:
         return not_yet(f"{BENCH} abuse")
-    text = table([
-        "case", "kept", "fair", "p99 alone, during, ms", "control",
-        "goals missed", "stock: kept", "stock: p99, ms",
-        "stock: goals missed", "commit"], rows)
-    # All of one command share their circumstances
-    said = dict.fromkeys(about(figures, r) for r in records)
-    return text + "".join(f"\n\n{line}" for line in said)
+    return several(figures, [
+        ("case", "{abuse}{map}"), ("kept", "{text}"),
+        ("fair", "{fair:.2f}"),
+        ("p99 alone, during, ms", "{p99_s_alone:time}, {p99_s_beside:time}"),
+        ("control", "{control}"), ("goals missed", "{failed:or none}"),
+        ("stock: kept", "{stock_kept:.2f}{stock_kept_ci:to}"),
+        ("stock: p99, ms",
+         "{stock_p99_s_alone:time}, {stock_p99_s_beside:time}"),
+        ("stock: goals missed", "{stock_failed:or none}"),
+        ("commit", "{commit}"),
+    ], rows, records)
 
 
 def hosts(figures: Figures) -> list[Record]:
     """Return the records of bench/new-hosts on a machine of their own."""
-    return figures.reports(
-        lambda r: "script" in r and not r["machine"].get("note"))
+    return [r for r in figures.records.values() if isinstance(r, dict)
+            and "script" in r and not r["machine"].get("note")]
 
 
 def new_hosts(figures: Figures) -> str:
@@ -384,50 +356,53 @@ def new_hosts(figures: Figures) -> str:
     if not rows:
         return not_yet("bench/new-hosts")
     return table([
-        "case", "tenant", "varnishd", "when", "kept", "p99, closed loop",
-        "p99, open loop", "control", "goals missed", "commit"], rows)
+        ("case", "{case}"), ("tenant", "{victim}"), ("varnishd", "{variant}"),
+        ("when", "{when:or in turns}"), ("kept", "{kept:.2f}"),
+        ("p99, closed loop", "{closed:.2f}"),
+        ("p99, open loop", "{open:.2f}"), ("control", "{control:.2f}"),
+        ("goals missed", "{missed:or none}"), ("commit", "{commit}")], rows)
 
 
-def new_hosts_rows(figures: Figures, record: Record) -> Rows:
+def new_hosts_rows(figures: Figures, record: Record) -> Iterable[Row]:
     """Return the rows of one run; a single turn has no intervals."""
-    found = []
     for variant, all_of in record["summary"].items():
-        for name, kept in all_of.items():
-            what, _, when = name.partition(" ")
+        median = {name: found["median"] for name, found in all_of.items()}
+        for name, kept in median.items():
+            what, space, when = name.partition(" ")
             if what != "kept":
                 continue
-            at = f" {when}" if when else ""
-            values = {key: all_of[key]["median"] if key in all_of else None
-                      for key in (f"p99 times{at}", f"open p99 times{at}",
-                                  "control")}
-            missed = ["kept"] * (kept["median"] < NEW_KEPT) + ["p99"] * any(
-                v is not None and v > NEW_TIMES
-                for k, v in values.items() if "p99" in k)
-            found.append([
-                record["case"], record["victim"], variant,
-                when or "in turns", f"{kept['median']:.2f}",
-                *("" if v is None else f"{v:.2f}" for v in values.values()),
-                ", ".join(missed) or "none", figures.commit(record)])
-    return found
+            p99 = {loop: median.get(f"{field}{space}{when}") for loop, field
+                   in (("closed", "p99 times"), ("open", "open p99 times"))}
+            missed = ["kept"] * (kept < NEW_KEPT) + ["p99"] * any(
+                v is not None and v > NEW_TIMES for v in p99.values())
+            yield p99 | {
+                "case": record["case"], "victim": record["victim"],
+                "variant": variant, "when": when, "kept": kept,
+                "control": median.get("control"),
+                "missed": ", ".join(missed), "commit": figures.commit(record)}
 
 
 def real_sites(figures: Figures) -> str:
     """Return when two real sites are proven, and what rare requests wait."""
     pair, sparse = (
-        [(r, t) for r in hosts(figures) if r["script"] == script
+        [t | {"victim": r["victim"], "commit": figures.commit(r)}
+         for r in hosts(figures) if r["script"] == script
          for t in r["turns"]] for script in ("pair", "sparse"))
     if not pair and not sparse:
         return not_yet("bench/new-hosts new-hosts-closed-404 --script pair")
-    rows = [[f"two sites ({r['victim']}), {t['variant']}: min/max"
-             + (", proven after " + " and ".join(
-                 f"{s} s" for s in t["proven_after_s"].values())
-                if "proven_after_s" in t else ""),
-             f"{t['ratio']:.2f}", figures.commit(r)] for r, t in pair]
-    rows += [[f"a site with few requests, {t['variant']}: response time (p50) "
-              "alone, during the abuse",
-              f"{t['idle']['p50_ms']:.2f} ms, {t['abused']['p50_ms']:.2f} ms",
-              figures.commit(r)] for r, t in sparse]
-    return table(["what", "figure", "commit"], rows)
+    for t in pair:
+        proven = " and ".join(
+            f"{s} s" for s in t.get("proven_after_s", {}).values())
+        t["what"] = (f"two sites ({t['victim']}), {t['variant']}: min/max"
+                     + (f", proven after {proven}" if proven else ""))
+        t["figure"] = f"{t['ratio']:.2f}"
+    for t in sparse:
+        t["what"] = (f"a site with few requests, {t['variant']}: response "
+                     "time (p50) alone, during the abuse")
+        t["figure"] = cell(
+            "{idle[p50_ms]:.2f} ms, {abused[p50_ms]:.2f} ms", t)
+    return table([("what", "{what}"), ("figure", "{figure}"),
+                  ("commit", "{commit}")], [*pair, *sparse])
 
 
 def tests(figures: Figures) -> str:
@@ -435,51 +410,49 @@ def tests(figures: Figures) -> str:
     found = figures.records.get("tests")
     if not found:
         return not_yet("make check-all")
-    return table(["what", "command", "commit", "date", "result"], [
-        [t["what"], f"`{t['command']}`", figures.commit(t),
-         t["date"], t["result"]] for t in found])
+    return table([
+        ("what", "{what}"), ("command", "`{command}`"),
+        ("commit", "{commit}"), ("date", "{date}"), ("result", "{result}"),
+    ], [t | {"commit": figures.commit(t)} for t in found])
+
+
+P99 = "{p99_s_beside:time} ms"
+# What, record, options, template, which result, whose control
+HEADLINE: Sequence[tuple[str, str, str, str, Row, str]] = (
+    ("Fairness of two tenants, one bound by the CPU, one by the network. "
+     "Divide the throughput of each by its throughput alone: the smaller "
+     "result over the larger (1 is fair)",
+     "pairs", " --pairs C1-C3", RATIO, {"a": "C1", "b": "C3"}, ""),
+    ("Response time (p99) of a good tenant while another one's origin never "
+     "answers", "blackhole", "", P99, {}, OURS),
+    ("Response time (p99) of a good tenant while 100 clients of another one "
+     "pipeline requests", "pipelining", "", P99, {}, OURS),
+    ("Throughput of one tenant alone with 110 kB pages, stock = 1",
+     "overhead", " --customers C3", RATIO,
+     {"customer": "C3", "setting": SAMPLED}, f"C3, {SAMPLED}"),
+)
 
 
 def headline(figures: Figures) -> str:
     """Return the README's table."""
-    rows = [headline_pair(figures)]
-    for name, what in (
-            ("blackhole", "another one's origin never answers"),
-            ("pipelining", "100 clients of another one pipeline requests")):
-        record = figures.get(name)
-        found = [record and under(record, v) for v in (STOCK, OURS)]
-        cells = [f"{ms(r['p99_s_beside'])} ms" if r else NOT_YET
-                 for r in found]
-        if record and found[1]:
-            cells[1] = judged(cells[1], record, OURS)
-        rows.append([f"Response time (p99) of a good tenant while {what}",
-                     *cells, f"`{BENCH} {name}`",
-                     figures.commit(record) if record and found[1] else ""])
-    record = figures.get("overhead")
-    r = record and next((
-        r for r in record["results"] if r["setting"] == SAMPLED
-        and r["customer"] == "C3"), None)
-    rows.append([
-        "Throughput of one tenant alone with 110 kB pages, stock = 1", "1",
-        judged(span(r["ratio"], r["ratio_ci"]), record, f"C3, {SAMPLED}")
-        if record and r else NOT_YET, f"`{BENCH} overhead --customers C3`",
-        figures.commit(record) if record and r else ""])
-    return table(["what", "stock", "Sandpaper", "command", "commit"], rows)
-
-
-def headline_pair(figures: Figures) -> list[str]:
-    """Return the row about two tenants."""
-    record = figures.get("pairs")
-    found = [record and under(record, v, a="C1", b="C3")
-             for v in (STOCK, OURS)]
-    return [
-        "Fairness of two tenants, one bound by the CPU, one by the network. "
-        "Divide the throughput of each by its throughput alone: the smaller "
-        "result over the larger (1 is fair)",
-        *(judged(span(r["ratio"], r["ratio_ci"]), record) if record and r
-          else NOT_YET for r in found),
-        f"`{BENCH} pairs --pairs C1-C3`",
-        figures.commit(record) if record and found[1] else ""]
+    rows = []
+    for what, name, options, template, same, part in HEADLINE:
+        record = figures.records.get(name) or {"results": []}
+        ours = under(record, same.get("setting", OURS), same)
+        stock = under(record, STOCK, same)
+        row = {"what": what, "command": f"{BENCH} {name}{options}",
+               "stock": "1" if "setting" in same else NOT_YET,
+               "ours": NOT_YET, "commit": ""}
+        if stock:  # only a control of all results is of stock's, too
+            row["stock"] = cell(template, stock) + (
+                "" if part else doubt(record))
+        if ours:
+            row |= {"ours": cell(template, ours) + doubt(record, part),
+                    "commit": figures.commit(record)}
+        rows.append(row)
+    return table([
+        ("what", "{what}"), ("stock", "{stock}"), ("Sandpaper", "{ours}"),
+        ("command", "`{command}`"), ("commit", "{commit}")], rows)
 
 
 def in_text(figures: Figures, record: Record | None, text: str) -> str:
@@ -491,18 +464,18 @@ def in_text(figures: Figures, record: Record | None, text: str) -> str:
 
 def one_tenant(figures: Figures) -> str:
     """Return throughput over stock's with one tenant and ten connections."""
-    record = figures.get("scale")
-    r = record and next((r for r in record["results"]
-                         if r["tenants"] == 1), None)
-    return in_text(figures, record if r else None, judged(
-        span(r["ratio"], r["ratio_ci"]), record) if record and r else "")
+    record = figures.records.get("scale") or {"results": []}
+    for r in record["results"]:
+        if r["tenants"] == 1:
+            return in_text(figures, record, cell(RATIO, r) + doubt(record))
+    return in_text(figures, None, "")
 
 
 def abuses_missed(figures: Figures, what: str) -> str:
     """Return in how many abuses a goal was missed."""
     found = [(record, ours) for name in ABUSES
-             if (record := figures.get(name))
-             and (ours := under(record, OURS))]
+             if (record := figures.records.get(name))
+             and (ours := under(record, OURS, {}))]
     if not found:
         return in_text(figures, None, "")
     missed = sum(what in r["failed"].split(", ") for _, r in found)
@@ -512,10 +485,12 @@ def abuses_missed(figures: Figures, what: str) -> str:
 
 
 TABLES: dict[str, Callable[..., str]] = {
-    "headline": headline, "pairs": pairs, "overhead": overhead,
-    "scale": scale, "change": change, "fetch": fetch, "latency": latency,
-    "abuse": abuse, "new-hosts": new_hosts, "real-sites": real_sites,
-    "tests": tests,
+    "headline": headline, "pairs": partial(one_record, pairs, "pairs"),
+    "overhead": overhead, "scale": partial(one_record, scale, "scale"),
+    "change": partial(one_record, change, "change"),
+    "fetch": partial(one_record, fetch, "fetch"),
+    "latency": partial(one_record, latency, "latency"), "abuse": abuse,
+    "new-hosts": new_hosts, "real-sites": real_sites, "tests": tests,
 }
 SINGLE: dict[str, Callable[..., str]] = {
     "one-tenant": one_tenant, "abuses-missed": abuses_missed,

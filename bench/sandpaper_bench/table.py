@@ -28,9 +28,10 @@ class Absent(Exception):
 class Cells(Formatter):
     """Python's formats, and those that results need.
 
-    ms, ms0: a time in s, as milliseconds.  95, 95ms: an interval.  to, to1,
-    to4: an interval behind a value, with two digits or as many; nothing if it
-    is not known.  or X: a text, or X if there is none.
+    ms, ms0, time: a time in s, as milliseconds; a long `time` has no tenths.
+    95, 95ms: an interval.  to, to1, to4: an interval behind a value, with two
+    digits or as many; nothing if it is not known.  or X: a text, or X if there
+    is none.
     """
 
     def format_field(self, value: Any, form: str) -> str:
@@ -39,6 +40,9 @@ class Cells(Formatter):
             raise Absent
         if form in ("ms", "ms0"):
             return f"{value * 1e3:.{0 if form == 'ms0' else 1}f}"
+        if form == "time":
+            value *= 1e3
+            return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
         if form in ("95", "95ms"):
             return interval([end * (1e3 if form == "95ms" else 1)
                              for end in value])
