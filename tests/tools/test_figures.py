@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import copy
-import functools
 import json
 import shutil
 import subprocess
@@ -35,15 +33,9 @@ BLOCK = "<!-- figures: scale -->\n<!-- end -->\n"
 TYPED = "| what | figure |\n| --- | --- |\n| 7.7 | %s |\n"
 
 
-@functools.cache
-def sampled(invalid: str) -> dict[str, Any]:
-    """Return the samples, which take a while."""
-    return samples(invalid)
-
-
 def records(invalid: str = "") -> dict[str, Any]:
     """Return a record of each experiment."""
-    found = copy.deepcopy(sampled(invalid))
+    found = samples(invalid)
     for r in found.values():
         r |= {"commit": "abc1234", "dirty": False, "date": "2026-01-02",
               "command": f"bench/sandpaper-bench {r['experiment']} --quick"}
