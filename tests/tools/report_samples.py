@@ -42,7 +42,7 @@ from sandpaper_bench.varnish import Variant
 
 Report = dict[str, Any]
 
-TURNS = 4
+TURNS = range(4)
 VARIANTS = ("stock", "sandpaper")
 GOOD, BAD = (1.0, 1.01, 0.99, 1.0), (1.2, 1.21, 1.22, 1.23)
 
@@ -78,7 +78,7 @@ class SampleLab(Lab):
 
     def __init__(self) -> None:
         self.bed = cast("Testbed", SampleBed())
-        self.plan = Plan(seconds=2, turns=TURNS)
+        self.plan = Plan(seconds=2, turns=len(TURNS))
         self.variants = [
             SampleVariant("stock", Path()),
             SampleVariant("sandpaper", Path(), ("sandpaper=on",))]
@@ -105,7 +105,7 @@ def equal_window(
 def pair_turns(variant: str) -> list[PairTurn]:
     """Return turns in which stock favours C3."""
     found = []
-    for n in range(TURNS):
+    for n in TURNS:
         a, b = (500, 900) if variant == "stock" else (600, 590)
         sets = [{"C1": seen(1000 + n)},
                 {"C1": seen(a + n, 0.15), "C3": seen(b - n, 0.11)},
@@ -117,18 +117,9 @@ def pair_turns(variant: str) -> list[PairTurn]:
     return found
 
 
-def pair_results(lab: Lab, more: Report | None = None) -> list[Report]:
+def pair_results(lab: Lab) -> list[Report]:
     """Return the pair C1 and C3 under both variants."""
-    return [(more or {}) | pair_result(lab, "C1", "C3", v, pair_turns(v))
-            for v in VARIANTS]
-
-
-def worker_results(lab: Lab) -> list[Report]:
-    """Return two sizes of the pool with two numbers of connections."""
-    return [{"slots": n, "connections": c}
-            | pair_result(lab, "C1", "C3", f"{n} slots", pair_turns(v))
-            for c in (25, 100) for n, v in ((10, "sandpaper"),
-                                            (100, "stock"))]
+    return [pair_result(lab, "C1", "C3", v, pair_turns(v)) for v in VARIANTS]
 
 
 def alone_turn(name: str, n: int) -> AloneTurn:
@@ -138,30 +129,11 @@ def alone_turn(name: str, n: int) -> AloneTurn:
         [400.0, 405.0], {}), name)
 
 
-def alone_results(lab: Lab) -> list[Report]:
-    """Return a no-op and a realistic customer."""
-    return [alone_result(lab, name, [alone_turn(name, n)
-                                     for n in range(TURNS)])
-            for name in ("C1", "k0")]
-
-
-def overhead_results(lab: Lab) -> list[Report]:
-    """Return both customers under two settings."""
-    return [{"setting": setting} | r | {"variant": setting}
-            for setting in ("off", "sampled") for r in alone_results(lab)]
-
-
 def table1_turn(name: str) -> list[table1.Sample]:
     """Return windows in which a request took what the paper says, or so."""
     p = PUBLISHERS[name]
     return [table1.Sample(8.2 * p.cpu_us + n, 8 * p.link_us, p.size, 0)
             for n in range(2)]
-
-
-def table1_results(lab: Lab) -> list[Report]:
-    """Return C1 to C4 under both variants."""
-    return [table1.result(lab, name, v, table1_turn(name))
-            for name in PUBLISHERS for v in VARIANTS]
 
 
 def utilization_turn(
@@ -170,14 +142,6 @@ def utilization_turn(
     """Return windows with each number of connections."""
     return {n: Measurement(2.0, 0.4 + n / 50, 0.1, 0.0,
                            {name: seen(rps * n / (n + 9))}) for n in clients}
-
-
-def utilization_results() -> list[Report]:
-    """Return three variants, of which one leaves cores idle."""
-    return [
-        utilization.result("C1", v, n, 2, [m] * TURNS)
-        for v, rps in (("stock", 2000), ("sandpaper", 1980), ("mr3", 900))
-        for n, m in utilization_turn("C1", (1, 10, 100), rps).items()]
 
 
 def policies_turn() -> tuple[Measurement, Measurement]:
@@ -189,25 +153,9 @@ def policies_turn() -> tuple[Measurement, Measurement]:
     return m, m
 
 
-def policies_results(lab: Lab) -> list[Report]:
-    """Return two policies that are as good."""
-    return [policies.result(lab, name, [policies_turn()] * TURNS)
-            for name in ("mr3-rs", "2dfqe")]
-
-
 def look(lent: float, n: int = 0) -> fetch.Look:
     """Return a turn in which so many slots were lent."""
     return fetch.Look(lent + n, 20 + lent, 795 + n, 0)
-
-
-def fetch_results(lab: Lab) -> list[Report]:
-    """Return every case under both variants."""
-    return [
-        fetch.result(lab, miss, seconds, v, [
-            look(share * fetch.LAMBDA * miss * seconds, n)
-            for n in range(TURNS)])
-        for miss, seconds in fetch.CASES
-        for v, share in (("stock", 0), ("sandpaper", 1))]
 
 
 def scale_turn(n: int) -> Interleaved:
@@ -217,27 +165,11 @@ def scale_turn(n: int) -> Interleaved:
         [40.0, 41.0], {})
 
 
-def scale_results(lab: Lab) -> list[Report]:
-    """Return two numbers of tenants."""
-    return [scale_result(lab, tenants, [scale_turn(n) for n in range(TURNS)])
-            for tenants in (1, 200)]
-
-
 def latency_turn(p99: float, n: int) -> LatencyTurn:
     """Return a turn of open loops in which C1 had that p99."""
     return LatencyTurn(
         {"C1": 1000.0, "C3": 900.0}, {"C1": seen(800), "C3": seen(700)},
         seen(800), {"C1": seen(400, p99), "C3": seen(350, 0.04 + n / 1000)})
-
-
-def latency_results(lab: Lab) -> list[Report]:
-    """Return the two tenants of a pair under both variants."""
-    found = []
-    for variant, p99 in (("stock", 0.9), ("sandpaper", 0.05)):
-        turns = [latency_turn(p99, n) for n in range(TURNS)]
-        found += [latency_result(lab, a, b, variant, turns)
-                  for a, b in (("C1", "C3"), ("C3", "C1"))]
-    return found
 
 
 def parts_turn(p99: float, cpu: float | None, n: int) -> PartsTurn:
@@ -248,27 +180,10 @@ def parts_turn(p99: float, cpu: float | None, n: int) -> PartsTurn:
                      Beside(1e-3, p99 + n * 1e-4, 0, cpu, 5000))
 
 
-def parts_results(lab: Lab) -> list[Report]:
-    """Return a tenant beside parts of requests under both variants."""
-    return [parts_result(lab, "k0", v, [parts_turn(p99, cpu, n)
-                                        for n in range(TURNS)])
-            for v, p99, cpu in (("stock", 0.9, None),
-                                ("sandpaper", 8e-3, 42.0))]
-
-
 def line(kept: int, phases: int) -> Line:
     """Return a time line; what counts is its second phase."""
     static = ([100] * 20 + [kept] * 20 + [100] * 40)[:20 * phases]
     return Line(static, [static], phases, 1.0)
-
-
-def line_results(lab: Lab, phase: str) -> list[Report]:
-    """Return the second of three phases under both variants."""
-    found = []
-    for variant, kept in (("stock", 40), ("sandpaper", 98)):
-        found.append(result(lab, phase, 1, variant,
-                            [line(kept, 3)] * TURNS))
-    return found
 
 
 def abuse_turn(rps: float, n: int) -> AbuseTurn:
@@ -278,46 +193,81 @@ def abuse_turn(rps: float, n: int) -> AbuseTurn:
                      9)
 
 
-def abuse_results(lab: Lab, name: str) -> list[Report]:
-    """Return a victim that suffers under stock."""
-    return [abuse_result(lab, name, "k0", v,
-                         [abuse_turn(rps, n) for n in range(TURNS)])
-            for v, rps in (("stock", 300), ("sandpaper", 960))]
-
-
-def soak_results() -> list[Report]:
-    """Return a quiet hour."""
-    half = Half(seen(900), 0.1, dict.fromkeys(COUNTED, 0), (30, 31), 1 << 26,
-                1 << 29, 300, died=False, undone=0,
-                holds=Holds(9, 4e-4, "spd_dispatch", 4e-5, 2e-4))
-    return [soak_result("sandpaper", 3600, [half] * HALVES)]
-
-
 def against_itself(name: str, quotients: Sequence[float]) -> Report:
     """Return a control with these quotients."""
     return control(f"{name} against itself", [(q, 1.0) for q in quotients], 1)
+
+
+def tenants(lab: Lab) -> dict[str, list[Report]]:
+    """Return the results of experiments with a tenant or two."""
+    alone = [alone_result(lab, name, [alone_turn(name, n) for n in TURNS])
+             for name in ("C1", "k0")]
+    latencies = {v: [latency_turn(p99, n) for n in TURNS]
+                 for v, p99 in zip(VARIANTS, (0.9, 0.05), strict=True)}
+    return {
+        "pairs": pair_results(lab), "rate-unknown": pair_results(lab),
+        "rate-wrong": pair_results(lab), "alone": alone,
+        "overhead": [{"setting": setting} | r | {"variant": setting}
+                     for setting in ("off", "sampled") for r in alone],
+        "workers": [
+            {"slots": n, "connections": c}
+            | pair_result(lab, "C1", "C3", f"{n} slots", pair_turns(v))
+            for c in (25, 100)
+            for n, v in ((10, "sandpaper"), (100, "stock"))],
+        "table1": [table1.result(lab, name, v, table1_turn(name))
+                   for name in PUBLISHERS for v in VARIANTS],
+        "latency": [
+            latency_result(lab, a, b, v, turns)
+            for v, turns in latencies.items()
+            for a, b in (("C1", "C3"), ("C3", "C1"))],
+        "parts": [
+            parts_result(lab, "k0", v, [parts_turn(p99, cpu, n)
+                                        for n in TURNS])
+            for v, p99, cpu in (("stock", 0.9, None),
+                                ("sandpaper", 8e-3, 42.0))],
+        **{name: [result(lab, phase, 1, v, [line(kept, 3) for _ in TURNS])
+                  for v, kept in zip(VARIANTS, (40, 98), strict=True)]
+           for name, phase in (("content-change", "larger page"),
+                               ("flash-crowd", "2 x connections"))},
+    }
+
+
+def machines(lab: Lab) -> dict[str, list[Report]]:
+    """Return the results of experiments with more than that."""
+    half = Half(seen(900), 0.1, dict.fromkeys(COUNTED, 0), (30, 31), 1 << 26,
+                1 << 29, 300, died=False, undone=0,
+                holds=Holds(9, 4e-4, "spd_dispatch", 4e-5, 2e-4))
+    return {
+        "utilization": [
+            utilization.result("C1", v, n, 2, [m for _ in TURNS])
+            for v, rps in (("stock", 2000), ("sandpaper", 1980), ("mr3", 900))
+            for n, m in utilization_turn("C1", (1, 10, 100), rps).items()],
+        "policies": [
+            policies.result(lab, name, [policies_turn() for _ in TURNS])
+            for name in ("mr3-rs", "2dfqe")],
+        "fetch": [
+            fetch.result(lab, miss, seconds, v, [
+                look(share * fetch.LAMBDA * miss * seconds, n)
+                for n in TURNS])
+            for miss, seconds in fetch.CASES
+            for v, share in zip(VARIANTS, (0, 1), strict=True)],
+        "scale": [scale_result(lab, many, [scale_turn(n) for n in TURNS])
+                  for many in (1, 200)],
+        **{name: [abuse_result(lab, name, "k0", v,
+                               [abuse_turn(rps, n) for n in TURNS])
+                  for v, rps in zip(VARIANTS, (300, 960), strict=True)]
+           for name in ABUSES},
+        "soak": [soak_result("sandpaper", 3600, [half] * HALVES)],
+        "of-tomorrow": [{"customer": "C1", "cpu_us": 39.9, "list": [1]}],
+    }
 
 
 @functools.cache
 def reports() -> dict[str, Report]:
     """Return each experiment's report, with a good control."""
     lab = SampleLab()
-    results = {
-        "table1": table1_results(lab), "pairs": pair_results(lab),
-        "alone": alone_results(lab), "overhead": overhead_results(lab),
-        "utilization": utilization_results(), "fetch": fetch_results(lab),
-        "workers": worker_results(lab), "latency": latency_results(lab),
-        "scale": scale_results(lab), "policies": policies_results(lab),
-        "parts": parts_results(lab),
-        "content-change": line_results(lab, "larger page"),
-        "flash-crowd": line_results(lab, "2 x connections"),
-        **{name: abuse_results(lab, name) for name in ABUSES},
-        "soak": soak_results(),
-        "rate-unknown": pair_results(lab), "rate-wrong": pair_results(lab),
-        "of-tomorrow": [{"customer": "C1", "cpu_us": 39.9, "list": [1]}],
-    }
     return {name: lab.report(name, against_itself(name, GOOD), found)
-            for name, found in results.items()}
+            for name, found in (tenants(lab) | machines(lab)).items()}
 
 
 def samples(invalid: str = "") -> dict[str, Report]:

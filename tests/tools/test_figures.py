@@ -35,7 +35,7 @@ TYPED = "| what | figure |\n| --- | --- |\n| 7.7 | %s |\n"
 
 def records(invalid: str = "") -> dict[str, Any]:
     """Return a record of each experiment."""
-    found = samples(invalid)
+    found: dict[str, Any] = samples(invalid)
     for r in found.values():
         r |= {"commit": "abc1234", "dirty": False, "date": "2026-01-02",
               "command": f"bench/sandpaper-bench {r['experiment']} --quick"}

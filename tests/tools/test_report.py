@@ -94,32 +94,123 @@ class Page(HTMLParser):
         self.words += data
 
 
+# The paper's figure, stock's, ours, its interval, the target, the verdict
+EXPECTED = {
+    "pairs": [
+        "stock 0.74, 0.56, 0.98, 0.98 .. 0.98, at least 0.95, met",
+        "about 27 ×, 1.0 ×, 0.9 ×, 0.9 .. 0.9 ×, at most 1.5 ×, met"],
+    "alone": ["under 9 %, –, 1.3 %, 1.2 .. 1.4 %, at most 1 %, missed",
+              "17 %, –, 1.3 %, 1.2 .. 1.4 %, at most 3 %, met"],
+    "overhead": ["under 9 %, –, 1.3 %, 1.2 .. 1.4 %, at most 1 %, missed",
+                 "17 %, –, 1.3 %, 1.2 .. 1.4 %, at most 3 %, met"],
+    "workers": ["–, –, 0.98, 0.98 .. 0.98, at least 0.95, met"] * 2,
+    "latency": ["–, 22.5 ×, 1.2 ×, 1.2 .. 1.2 ×, at most 2 ×, met"],
+    "scale": ["8.6 % at 2000, –, 1.8 %, 1.7 .. 2.0 %, at most 2 %, "
+              "unresolved"],
+    "content-change": ["“isolated”, 0.40, 0.98, 0.98 .. 0.98, at least 0.95, "
+                       "met"],
+    "flash-crowd": ["“more resilient”, 0.40, 0.98, 0.98 .. 0.98, "
+                    "at least 0.95, met"],
+    "blackhole": ["–, 0.30, 0.96, 0.96 .. 0.96, at least 0.90, met",
+                  "–, 1.0 ×, 1.0 ×, 1.0 .. 1.0 ×, at most 2 ×, met"],
+    "alternates": ["–, 0.30, 0.96, 0.96 .. 0.96, at least 0.45, met",
+                   "–, 1.0 ×, 1.0 ×, 1.0 .. 1.0 ×, at most 2 ×, met"],
+    "parts": ["–, 150.0 ×, 1.4 ×, 1.3 .. 1.4 ×, at most 2 ×, met",
+              "–, –, 1.1 ×, 1.1 .. 1.1 ×, at most 1.1 ×, met"],
+    "soak": ["–, –, 0, 0 .. 0, 0, met"],
+    "rate-unknown": ["stock 0.74, 0.56, 0.98, 0.98 .. 0.98, at least 0.90, "
+                     "met"],
+}
+LOW, WIDE, HIGH = [0.01, 0.02], [0.01, 99.0], [98.0, 99.0]
+# Experiment, number of the claim, its interval, and whether more is better
+KINDS = (
+    ("pairs", 0, "ratio_ci", True), ("pairs", 1, "stretch_ci_a", False),
+    ("alone", 0, "ratio_ci", True), ("overhead", 1, "ratio_ci", True),
+    ("workers", 1, "ratio_ci", True), ("latency", 0, "times_ci", False),
+    ("scale", 0, "ratio_ci", True), ("flash-crowd", 0, "of_fair_ci", True),
+    ("blackhole", 0, "kept_ci", True),
+    ("blackhole", 1, "p99_times_ci", False), ("parts", 0, "times_ci", False),
+    ("parts", 1, "cost_ci", False), ("rate-wrong", 0, "ratio_ci", True))
+# Experiment, and the key of the control of its last claim
+PARTS = {"alone": "k0", "overhead": "k0, sampled", "latency": "C3-C1",
+         "blackhole": "sandpaper"}
+
+
 class Claims(unittest.TestCase):
     """The verdict is the interval's, or the control's."""
 
+    def verdicts(self, report: dict[str, Any]) -> list[str]:
+        return [c.verdict for c in claims(report)]
+
     def test_each_experiment_claims_something(self) -> None:
         for name, report in samples().items():
-            found = claims(report)
+            found = self.verdicts(report)
             self.assertEqual(bool(found), name not in SILENT, name)
-            self.assertNotIn("invalid", [c.verdict for c in found])
+            self.assertNotIn("invalid", found)
 
-    def test_a_claim_has_the_papers_figure_and_stocks(self) -> None:
-        fair = claims(samples()["pairs"])[0]
-        self.assertIn("0.74", fair.paper)
-        self.assertEqual((fair.stock, fair.ours), ("0.56", "0.98"))
-        self.assertEqual((fair.target, fair.verdict),
-                         ("at least 0.95", "met"))
+    def test_what_each_claim_says(self) -> None:
+        for name, expected in EXPECTED.items():
+            with self.subTest(name):
+                self.assertEqual(
+                    [", ".join(list(vars(c).values())[1:])
+                     for c in claims(samples()[name])], expected)
 
-    def test_more_than_the_target_is_missed(self) -> None:
-        c1, noop = claims(samples()["alone"])
-        self.assertEqual((c1.target, c1.verdict), ("at most 1 %", "missed"))
-        self.assertEqual((noop.target, noop.verdict), ("at most 3 %", "met"))
+    def test_the_words_name_who_was_measured(self) -> None:
+        found = {name: claims(report)[-1].what
+                 for name, report in samples().items() if name not in SILENT}
+        for name, words in (
+                ("pairs", "(C1 with C3)"), ("overhead", "k0 alone (no-op VCL"),
+                ("scale", "with 200 tenants and 2000 connections"),
+                ("latency", "(C1 with C3)"), ("soak", "in 3600 s"),
+                ("rate-unknown", "(C1 and C3), if the link's rate is not")):
+            self.assertIn(words, found[name])
+
+    def test_the_interval_decides(self) -> None:
+        for name, number, field, more_is_better in KINDS:
+            for interval, verdict in ((LOW, "missed"), (WIDE, "unresolved"),
+                                      (HIGH, "met")):
+                if not more_is_better:
+                    verdict = {"met": "missed", "missed": "met"}.get(
+                        verdict, verdict)
+                report = samples()[name]
+                for result in report["results"]:
+                    result[field] = interval
+                with self.subTest(name, field=field, interval=interval):
+                    self.assertEqual(self.verdicts(report)[number], verdict)
+
+    def test_the_worst_counts(self) -> None:
+        for name, field, worst in (("pairs", "stretch_b", 3.0),
+                                   ("rate-wrong", "ratio", 0.1),
+                                   ("latency", "times", 9.0)):
+            report = samples()[name]
+            mine = [r for r in report["results"]
+                    if r["variant"] == "sandpaper"]
+            report["results"].append(mine[-1] | {
+                field: worst, "a": "C2", "tenant": "C2"})
+            self.assertIn("C2" if name != "pairs" else "C3 with C2",
+                          claims(report)[-1].what)
+
+    def test_stocks_figure_is_of_the_same(self) -> None:
+        report = samples()["pairs"]
+        report["results"].insert(0, report["results"][0] | {
+            "a": "C2", "ratio": 0.1})
+        self.assertEqual(claims(report)[0].stock, "0.56")
+
+    def test_a_lost_request_is_one_too_many(self) -> None:
+        report = samples()["soak"]
+        report["results"][0]["lost"] = 1
+        self.assertEqual(self.verdicts(report), ["missed"])
+
+    def test_a_cost_that_was_not_measured_is_no_claim(self) -> None:
+        report = samples()["parts"]
+        report["results"][-1]["cost"] = None
+        self.assertEqual(len(claims(report)), 1)
 
     def test_a_starved_connection_leaves_stretch_open(self) -> None:
         report = samples()["pairs"]
         for result in report["results"]:
             result["stretch_counts"] = False
-        self.assertEqual(claims(report)[-1].verdict, "unresolved")
+        self.assertEqual(self.verdicts(report), ["met", "unresolved"])
 
     def test_too_few_turns_resolve_nothing(self) -> None:
         report = samples()["scale"]
@@ -132,14 +223,55 @@ class Claims(unittest.TestCase):
     def test_a_bad_control_makes_it_invalid(self) -> None:
         report = samples(invalid="scale")["scale"]
         self.assertFalse(report["valid"])
-        self.assertEqual([c.verdict for c in claims(report)], ["invalid"])
+        self.assertEqual(self.verdicts(report), ["invalid"])
         self.assertIn("INVALID", table(report))
 
     def test_a_control_of_its_own_judges_alone(self) -> None:
-        good, bad = samples()["alone"], samples(invalid="alone")["alone"]
-        good["control"] = {"C1": good["control"], "k0": bad["control"]}
-        self.assertEqual([c.verdict for c in claims(good)],
-                         ["missed", "invalid"])
+        good, bad = (samples(invalid)["scale"]["control"]
+                     for invalid in ("", "scale"))
+        for name, part in PARTS.items():
+            for control, invalid in (({part: bad, "x": good}, True),
+                                     ({part: good, "x": bad}, False)):
+                found = self.verdicts(samples()[name] | {"control": control})
+                with self.subTest(name, invalid=invalid):
+                    self.assertEqual(found[-1] == "invalid", invalid)
+
+
+# The last row of each experiment's table
+ROWS = {
+    "table1": "C4 sandpaper 188 (1) 182 (8) 291.2 (0.00) 291.2 43516 link 0",
+    "pairs": "C3 with C1 sandpaper 998 588 0.59 55.0 110.0 0.2 0.6 0.90",
+    "workers": "C3 with C1, 100 100 slots 998 898 0.90 55.0 110.0 0.2 1.0 "
+               "0.90",
+    "alone": "k0 1000 988 0.987 0.99..0.99 400.0 405.0 0.90 0.90",
+    "overhead": "k0 sampled 1000 988 0.987 0.99..0.99 400.0 405.0 0.90 0.90",
+    "scale": "200 2000 1000 982 0.982 0.98..0.98 40.0 41.0 5",
+    "policies": "2dfqe 90.0 10.0 20.0 20.00..20.00 40 0.200 0.100 0.700 0",
+    "parts": "k0 sandpaper 250 5.0 6.0 8.1 1.36 1.33..1.38 5000 0",
+    "blackhole": "blackhole k0 sandpaper 1001 960 0.959 0.96..0.96 1.0 20.0 "
+                 "20.0 0.10 0 9 +0.0 1000 -",
+    "soak": "sandpaper 3600 0 0 0 0 0 0 0 0.10 +0.0 30 to 31 -",
+    "flash-crowd": "2 x connections sandpaper 1000 980 0.980 1.000 0.980 "
+                   "0.98..0.98",
+    "of-tomorrow": "C1 39.9",
+}
+
+
+class Tables(unittest.TestCase):
+    """A terminal and the page have the same table."""
+
+    def test_the_cells_of_a_row(self) -> None:
+        found = samples()
+        found["scale"]["results"][-1] |= {"errors_baseline": 2,
+                                          "errors_variant": 3}
+        found["policies"]["results"][-1]["parts"] = [0.2, 0.1, 0.7]
+        found["parts"]["results"][-1] |= dict.fromkeys(
+            ("cost", "cost_ci", "cpu_us_none", "cpu_us_many"))
+        for name, expected in ROWS.items():
+            *_, row, control = table(found[name]).splitlines()
+            with self.subTest(name):
+                self.assertEqual(" ".join(row.split()), expected)
+                self.assertIn("A/A control: ", control)
 
 
 # What each experiment does once a turn.
