@@ -138,6 +138,17 @@ class Rule:
     each_side: bool = False  # of each tenant of a pair, not of the pair
     if_all: str = ""  # a field: else the claim is unresolved
 
+    def limit(self, row: Result) -> float:
+        """Return the target for a result."""
+        return (self.target(row) if callable(self.target)
+                else float(self.target))
+
+    def words(self, row: Result) -> str:
+        """Return the target with its unit."""
+        limit = self.limit(row)
+        return (self.unit.at_most(limit) if self.at_most
+                else f"at least {self.unit.text(limit)}")
+
 
 PAIR = Rule(
     "fairness of {a} and {b}: min/max of normalised throughput", "ratio",
@@ -279,17 +290,14 @@ def claims_of(report: Report, rule: Rule) -> Iterable[Claim]:
               if (rule.only(row) if rule.only else row["last"])]
     sure = all(row[rule.if_all] for row in chosen if rule.if_all)
     for row in chosen[:1] if rule.worst else chosen:
-        target = (rule.target(row) if callable(rule.target)
-                  else float(rule.target))
         interval = row[f"{rule.value}_ci"]
-        said = judge(rule, interval, target) if sure else "unresolved"
+        said = judge(rule, interval, rule.limit(row)) if sure else "unresolved"
         told = rule.paper(row) if callable(rule.paper) else rule.paper
         yield Claim(
             cell(rule.what, row), told or NONE,
             rule.unit.text(stock(rule, every, row)),
             rule.unit.text(row[rule.value]), rule.unit.interval(interval),
-            rule.unit.at_most(target) if rule.at_most
-            else f"at least {rule.unit.text(target)}",
+            rule.words(row),
             said if valid(report, cell(rule.part, row)) else "invalid")
 
 

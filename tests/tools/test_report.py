@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import io
 import json
@@ -250,7 +251,7 @@ ROWS = {
     "parts": "k0 sandpaper 250 5.0 6.0 8.1 1.36 1.33..1.38 5000 0",
     "blackhole": "blackhole k0 sandpaper 1001 960 0.959 0.96..0.96 1.0 20.0 "
                  "20.0 0.10 0 9 +0.0 1000 -",
-    "soak": "sandpaper 3600 0 0 0 0 0 0 0 0.10 +0.0 30 to 31 -",
+    "soak": "sandpaper 3600 0 0 0 0 0 0 0 0.10 +0.0 30 to 31 memory",
     "flash-crowd": "2 x connections sandpaper 1000 980 0.980 1.000 0.980 "
                    "0.98..0.98",
     "of-tomorrow": "C1 39.9",
@@ -265,6 +266,7 @@ class Tables(unittest.TestCase):
         found["scale"]["results"][-1] |= {"errors_baseline": 2,
                                           "errors_variant": 3}
         found["policies"]["results"][-1]["parts"] = [0.2, 0.1, 0.7]
+        found["soak"]["results"][-1]["failed"] = "memory"
         found["parts"]["results"][-1] |= dict.fromkeys(
             ("cost", "cost_ci", "cpu_us_none", "cpu_us_many"))
         for name, expected in ROWS.items():
@@ -416,6 +418,31 @@ class Files(unittest.TestCase):
 
 @unittest.skipUnless(importlib.util.find_spec("matplotlib"),
                      "python3-matplotlib is not installed")
+class Plots(unittest.TestCase):
+    """What a plot shows, before it is drawn."""
+
+    def shown(self, name: str, report: dict[str, Any]) -> dict[str, Any]:
+        plots = importlib.import_module("sandpaper_bench.plots")
+        return {s.name: [(p.place, round(p.value, 2), bool(p.interval))
+                         for p in s.points]
+                for s in plots.series_of(plots.DRAW[name][0], report)}
+
+    def test_a_plot_shows_the_paper_and_the_target_too(self) -> None:
+        pair, report = "C1 and C3", samples()["pairs"]
+        report["results"][0]["ratio_ci"] = [0.0, 1e9]  # has no whisker
+        self.assertEqual(self.shown("pairs", report), {
+            "stock": [(pair, 0.56, False)], "Sandpaper": [(pair, 0.98, True)],
+            "paper, stock": [(pair, 0.74, False)],
+            "claimed: at least 0.95": [(pair, 0.95, False)]})
+        self.assertEqual(self.shown("scale", samples()["scale"]), {
+            "Sandpaper": [(1, 1.85, True), (200, 1.85, True)],
+            "paper (a handful, 2000)": [(1, 5.0, False), (2000, 8.6, False)],
+            "claimed: at most 2 %": [(n, 2.0, False)
+                                     for n in (1, 200, 2000)]})
+
+
+@unittest.skipUnless(importlib.util.find_spec("matplotlib"),
+                     "python3-matplotlib is not installed")
 class Html(unittest.TestCase):
     """The page is well-formed and needs nothing from outside."""
 
@@ -461,6 +488,12 @@ class Html(unittest.TestCase):
 
     def test_what_is_text_is_no_markup(self) -> None:
         self.assertIn("a CPU <of 3 & more>", self.page.words)
+
+    def test_a_section_like_another_has_words_of_its_own(self) -> None:
+        for words in ("the link's rate set twice too high",
+                      "Both have 10 workers per core by default",
+                      "of all. The number after the tenants"):
+            self.assertIn(words, self.page.words)
 
     def test_the_json_is_there(self) -> None:
         self.assertEqual(sum(link.startswith("data:application/json")
