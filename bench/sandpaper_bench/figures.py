@@ -159,11 +159,13 @@ def about(figures: Figures, record: Record) -> str:
     return ", ".join(facts) + "."
 
 
-def goal(missed: bool, valid: bool) -> str:
-    """Return what a goal's cell says."""
+def goal(more: float | None, less: float, valid: bool) -> str | None:
+    """Return what a goal's cell says: it is met if `more` is not below."""
+    if more is None:
+        return None
     if not valid:
         return "not valid"
-    return "missed" if missed else "met"
+    return "missed" if more < less else "met"
 
 
 def one_record(
@@ -202,8 +204,8 @@ def pairs(record: Record) -> tuple[Columns, Iterable[Row]]:
     rows = [beside({"results": results}, r, "a", "b")
             for r in results if r["variant"] == variants[0]]
     for row in rows:
-        ours = row[f"{variants[-1]}_ratio"]
-        row["goal"] = ours and goal(ours < FAIR, record["valid"])
+        row["goal"] = goal(
+            row[f"{variants[-1]}_ratio"], FAIR, record["valid"])
     return [
         ("pair", "{a} and {other}"),
         *((title, f"{{{v}_ratio:.2f}}{{{v}_ratio_ci:to}}")
@@ -224,7 +226,7 @@ def scale(record: Record) -> tuple[Columns, Iterable[Row]]:
         ("CPU us per request, stock and Sandpaper",
          "{cpu_us_baseline:.0f}, {cpu_us_variant:.0f}"),
         (f"goal {1 - LOST_MANY:g}", "{goal}"),
-    ], [r | {"goal": goal(r["ratio"] < 1 - LOST_MANY, record["valid"])}
+    ], [r | {"goal": goal(r["ratio"], 1 - LOST_MANY, record["valid"])}
         for r in record["results"]]
 
 
@@ -237,8 +239,8 @@ def change(record: Record) -> tuple[Columns, Iterable[Row]]:
         (STOCK, "{stock_of_fair:.2f}{stock_of_fair_ci:to}"),
         ("Sandpaper", "{sandpaper_of_fair:.2f}{sandpaper_of_fair_ci:to}"),
         (f"goal {CLAIM}", "{goal}"),
-    ], [r | {"goal": r["sandpaper_of_fair"] and goal(
-        r["sandpaper_of_fair"] < CLAIM, record["valid"])} for r in rows]
+    ], [r | {"goal": goal(r["sandpaper_of_fair"], CLAIM, record["valid"])}
+        for r in rows]
 
 
 def fetch(record: Record) -> tuple[Columns, Iterable[Row]]:
@@ -270,7 +272,7 @@ def latency(record: Record) -> tuple[Columns, Iterable[Row]]:
          "{times:.2f}{times_ci:to}"),
         (f"goal: factor {LIMIT:g}", "{goal}"),
     ], [beside(record, r, "tenant", "beside") | {"goal": goal(
-        r["times"] > LIMIT, valid(record, pair_control(record, r)))}
+        LIMIT, r["times"], valid(record, pair_control(record, r)))}
         for r in record["results"] if r["variant"] == OURS]
 
 
@@ -301,7 +303,7 @@ def overhead_row(figures: Figures, record: Record, r: Row) -> Row:
         "work": ", no-op" if noop(r) else "", "limit": limit,
         "connections": record["plan"]["connections"],
         "control": control_of(record, part), "commit": figures.commit(record),
-        "goal": goal(r["ratio"] < limit, valid(record, part))}
+        "goal": goal(r["ratio"], limit, valid(record, part))}
     for setting in ("off", "every request"):
         other: Row = next((o for o in record["results"] if (
             o["customer"], o["setting"]) == (r["customer"], setting)), {})

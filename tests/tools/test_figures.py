@@ -79,6 +79,12 @@ class Tables(unittest.TestCase):
 
     def test_goals_that_are_missed(self) -> None:
         self.assertIn("| met |", self.rendered("scale"))
+        for name, value in (("pairs", "ratio"),
+                            ("change content-change", "of_fair")):
+            found = records()
+            for r in found[name.split()[-1]]["results"]:
+                r[value] = 0.0
+            self.assertIn("| missed |", self.rendered(name, **found))
         many = records()["scale"]
         many["results"][1]["ratio"] = 0.979
         self.assertIn("| missed |", self.rendered("scale", scale=many))
