@@ -111,10 +111,6 @@ struct spd_worker *spd_owner(int slot);
 void spd_begin_loan(struct spd_worker *);
 void spd_end_loan(struct spd_worker *);
 
-/* spd_iface.c */
-int spd_iface_read(const struct sockaddr_storage *, uint64_t *tx_bytes,
-    uint64_t *backlog, int *paced, uint64_t *speed, char *name, size_t);
-
 /* spd_link.c */
 void spd_link_init(void);
 void spd_link_seen(const struct sess *);

@@ -25,6 +25,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "perfctr/iface.h"
 #include "spd.h"
 
 #define SPD_RATE_UNKNOWN	10000000000ULL	/* bits/s: costs, T unknown */

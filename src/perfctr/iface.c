@@ -8,8 +8,6 @@
  * the keeper calls that, so no lock is needed.
  */
 
-#include "config.h"
-
 #include <ifaddrs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +21,7 @@
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
-#include "spd.h"
+#include "iface.h"
 
 /*
  * Return 1 if the addresses are equal, without their ports.  Varnish's sockets
