@@ -1,34 +1,47 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * A network interface: how many bytes it has sent, and how many are queued.
+ * The interface of iface.h.  One question to rtnetlink gives the interface's
+ * counters, a second one the qdiscs of all interfaces.
  *
- * The kernel answers by rtnetlink, for the network namespace of this process.
- * The socket and the index of the interface are kept in spd_iface_read().  Only
- * the keeper calls that, so no lock is needed.
+ * After an error the socket is closed, so no late answer is read as that of the
+ * next question.
  */
 
+#include <assert.h>
 #include <ifaddrs.h>
+#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <linux/gen_stats.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
 #include "iface.h"
 
+static void
+iface_assert(const struct iface *i)
+{
+
+	assert(i != NULL && i->magic == IFACE_MAGIC);
+}
+
+/*--------------------------------------------------------------------
+ * The interface of an address
+ */
+
 /*
- * Return 1 if the addresses are equal, without their ports.  Varnish's sockets
- * for IPv6 accept only IPv6, so there are no mapped addresses.
+ * Return 1 if the addresses are equal.  A socket that accepts only IPv6, as
+ * Varnish's do, has no mapped addresses.
  */
 static int
-same_address(const struct sockaddr *a, const struct sockaddr_storage *b)
+iface_same(const struct sockaddr *a, const struct sockaddr_storage *b)
 {
 	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
 	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
@@ -40,35 +53,12 @@ same_address(const struct sockaddr *a, const struct sockaddr_storage *b)
 	return (!memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr));
 }
 
-/*
- * Find the interface that has this address.  Write its name and return its
- * index, or return 0 if there is none.
- */
-static unsigned
-link_find(const struct sockaddr_storage *ss, char *name, size_t len)
-{
-	struct ifaddrs *ifa, *i;
-	unsigned index = 0;
-
-	if (getifaddrs(&ifa))
-		return (0);
-	for (i = ifa; i != NULL; i = i->ifa_next) {
-		if (!same_address(i->ifa_addr, ss))
-			continue;
-		index = if_nametoindex(i->ifa_name);
-		(void)snprintf(name, len, "%s", i->ifa_name);
-		break;
-	}
-	freeifaddrs(ifa);
-	return (index);
-}
-
 /* Return the nominal speed, bits/s, or 0 if the driver does not know it */
 static uint64_t
-link_speed(const char *name)
+iface_speed(const char *name)
 {
 	char path[128];
-	long mbit = 0;
+	long mbit;
 	FILE *f;
 
 	(void)snprintf(path, sizeof path, "/sys/class/net/%s/speed", name);
@@ -81,23 +71,41 @@ link_speed(const char *name)
 	return ((uint64_t)mbit * 1000000);
 }
 
+/* Find the interface that has i->address; i->index is 0 if there is none */
+static void
+iface_find(struct iface *i)
+{
+	struct ifaddrs *all, *a;
+
+	i->index = 0;
+	if (getifaddrs(&all))
+		return;
+	for (a = all; a != NULL; a = a->ifa_next)
+		if (iface_same(a->ifa_addr, &i->address))
+			break;
+	if (a != NULL) {
+		i->index = if_nametoindex(a->ifa_name);
+		(void)snprintf(i->name, sizeof i->name, "%s", a->ifa_name);
+		i->speed = iface_speed(i->name);
+	}
+	freeifaddrs(all);
+}
+
 /*--------------------------------------------------------------------
  * rtnetlink
  */
 
-struct link_seen {
-	unsigned	index;
-	uint64_t	tx_bytes;	/* sent */
-	uint64_t	backlog;	/* bytes */
-	int		found;		/* tx_bytes is known */
-	int		paced;		/* it has a qdisc of the kind fq */
+struct iface_answer {
+	unsigned		index;		/* of the interface */
+	int			counted;	/* stat.tx_bytes is set */
+	struct iface_stat	stat;
 };
 
+/* Take over the counters of the interface */
 static void
-link_stats(struct link_seen *seen, struct nlmsghdr *h)
+iface_counters(struct iface_answer *answer, struct nlmsghdr *h)
 {
-	struct ifinfomsg *ifi = NLMSG_DATA(h);
-	struct rtattr *a = IFLA_RTA(ifi);
+	struct rtattr *a = IFLA_RTA(NLMSG_DATA(h));
 	struct rtnl_link_stats64 st;
 	int l = (int)IFLA_PAYLOAD(h);
 
@@ -105,137 +113,158 @@ link_stats(struct link_seen *seen, struct nlmsghdr *h)
 		if (a->rta_type != IFLA_STATS64)
 			continue;
 		memcpy(&st, RTA_DATA(a), sizeof st);
-		seen->tx_bytes = st.tx_bytes;
-		seen->found = 1;
+		answer->stat.tx_bytes = st.tx_bytes;
+		answer->counted = 1;
 	}
 }
 
+/* Return the backlog, bytes, that TCA_STATS2 of a qdisc has */
+static uint64_t
+iface_backlog(struct rtattr *stats)
+{
+	struct rtattr *a = RTA_DATA(stats);
+	struct gnet_stats_queue q = { 0 };
+	int l = (int)RTA_PAYLOAD(stats);
+
+	for (; RTA_OK(a, l); a = RTA_NEXT(a, l))
+		if (a->rta_type == TCA_STATS_QUEUE)
+			memcpy(&q, RTA_DATA(a), sizeof q);
+	return (q.backlog);
+}
+
+/* Take over a qdisc, if it is one of the interface */
 static void
-link_qdisc(struct link_seen *seen, struct nlmsghdr *h)
+iface_qdisc(struct iface_answer *answer, struct nlmsghdr *h)
 {
 	struct tcmsg *tc = NLMSG_DATA(h);
-	struct rtattr *a = TCA_RTA(tc), *b;
-	struct gnet_stats_queue q;
-	int l = (int)TCA_PAYLOAD(h), m;
+	struct rtattr *a = TCA_RTA(tc);
+	int l = (int)TCA_PAYLOAD(h);
 
-	if ((unsigned)tc->tcm_ifindex != seen->index)
+	if ((unsigned)tc->tcm_ifindex != answer->index)
 		return;
 	for (; RTA_OK(a, l); a = RTA_NEXT(a, l)) {
-		/* fq paces: it keeps a packet until the time to send it.  So
-		 * its backlog does not mean that net is full */
 		if (a->rta_type == TCA_KIND && !strcmp(RTA_DATA(a), "fq"))
-			seen->paced = 1;
-		/* A root qdisc's backlog includes that of its children */
-		if (a->rta_type != TCA_STATS2 || tc->tcm_parent != TC_H_ROOT)
-			continue;
-		m = (int)RTA_PAYLOAD(a);
-		for (b = RTA_DATA(a); RTA_OK(b, m); b = RTA_NEXT(b, m)) {
-			if (b->rta_type != TCA_STATS_QUEUE)
-				continue;
-			memcpy(&q, RTA_DATA(b), sizeof q);
-			seen->backlog += q.backlog;
-		}
+			answer->stat.paced = 1;
+		if (a->rta_type == TCA_STATS2 && tc->tcm_parent == TC_H_ROOT)
+			answer->stat.backlog = iface_backlog(a);
 	}
 }
 
 /*
- * Ask the kernel one question, and read all of its answer into *seen.
- * Return 0, or -1 after an error or a time-out.
+ * Ask one question, and take over all of its answer.  Return 0, or -1 after an
+ * error or a time-out.
  */
 static int
-link_ask(int s, struct link_seen *seen, int type, int flags)
+iface_ask(int fd, const struct nlmsghdr *question, struct iface_answer *answer)
 {
-	struct {
-		struct nlmsghdr h;
-		union {
-			struct ifinfomsg ifi;
-			struct tcmsg tc;
-		} u;
-	} ask;
 	char buf[32768] __attribute__((aligned(8)));
 	struct nlmsghdr *h;
 	ssize_t n;
 
-	memset(&ask, 0, sizeof ask);
-	ask.h.nlmsg_type = (uint16_t)type;
-	ask.h.nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags);
-	if (type == RTM_GETLINK) {
-		ask.h.nlmsg_len = NLMSG_LENGTH(sizeof ask.u.ifi);
-		ask.u.ifi.ifi_index = (int)seen->index;
-	} else {
-		ask.h.nlmsg_len = NLMSG_LENGTH(sizeof ask.u.tc);
-		ask.u.tc.tcm_ifindex = (int)seen->index;
-	}
-	if (send(s, &ask, ask.h.nlmsg_len, 0) < 0)
+	if (send(fd, question, question->nlmsg_len, 0) < 0)
 		return (-1);
-	while (1) {
-		n = recv(s, buf, sizeof buf, 0);
-		if (n <= 0)
-			return (-1);
+	while ((n = recv(fd, buf, sizeof buf, 0)) > 0) {
 		for (h = (void *)buf; NLMSG_OK(h, n); h = NLMSG_NEXT(h, n)) {
 			if (h->nlmsg_type == NLMSG_ERROR)
 				return (-1);
 			if (h->nlmsg_type == NLMSG_DONE)
 				return (0);
 			if (h->nlmsg_type == RTM_NEWLINK)
-				link_stats(seen, h);
+				iface_counters(answer, h);
 			if (h->nlmsg_type == RTM_NEWQDISC)
-				link_qdisc(seen, h);
+				iface_qdisc(answer, h);
 			if (!(h->nlmsg_flags & NLM_F_MULTI))
 				return (0);
 		}
 	}
+	return (-1);
 }
 
-/*
- * Look at the interface that has this address.  Return 0, or -1 if no
- * interface has the address, or if the kernel does not answer.
- *
- *	tx_bytes	bytes sent, counted behind the qdisc
- *	backlog		bytes queued in the qdisc
- *	paced		1: the backlog may be packets that wait for their time
- *	speed		nominal, bits/s, 0: unknown
- *
- * speed and name are written only when the interface is searched: at the first
- * call, for another address, and after an error.
- */
-int
-spd_iface_read(const struct sockaddr_storage *ss, uint64_t *tx_bytes,
-    uint64_t *backlog, int *paced, uint64_t *speed, char *name, size_t len)
+/* Ask for all of the answer.  Return 0, or -1 after an error. */
+static int
+iface_ask_all(int fd, struct iface_answer *answer)
 {
-	static int s = -1;
-	static unsigned index;
-	static struct sockaddr_storage of;
-	struct timeval tv = { 0, 100000 };
-	struct link_seen seen;
+	struct {
+		struct nlmsghdr h;
+		struct ifinfomsg ifi;
+	} counters = {
+		.h.nlmsg_len = sizeof counters,
+		.h.nlmsg_type = RTM_GETLINK,
+		.h.nlmsg_flags = NLM_F_REQUEST,
+		.ifi.ifi_index = (int)answer->index
+	};
+	struct {
+		struct nlmsghdr h;
+		struct tcmsg tc;
+	} qdiscs = {
+		.h.nlmsg_len = sizeof qdiscs,
+		.h.nlmsg_type = RTM_GETQDISC,
+		.h.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP
+	};
 
-	if (memcmp(&of, ss, sizeof of)) {
-		of = *ss;
-		index = 0;
+	if (iface_ask(fd, &counters.h, answer) || !answer->counted)
+		return (-1);
+	return (iface_ask(fd, &qdiscs.h, answer));
+}
+
+/* Open a socket that waits IFACE_PATIENCE.  Return it, or -1. */
+static int
+iface_open(void)
+{
+	struct timeval tv = { 0, IFACE_PATIENCE };
+	int fd;
+
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	if (fd >= 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv);
+	return (fd);
+}
+
+/*--------------------------------------------------------------------*/
+
+void
+IFACE_Init(struct iface *i)
+{
+
+	memset(i, 0, sizeof *i);
+	i->magic = IFACE_MAGIC;
+	i->fd = -1;
+}
+
+int
+IFACE_Read(struct iface *i, const struct sockaddr_storage *address,
+    struct iface_stat *st)
+{
+	struct iface_answer answer;
+
+	iface_assert(i);
+	if (i->index == 0 || !iface_same((const void *)&i->address, address)) {
+		i->address = *address;
+		iface_find(i);
 	}
-	if (index == 0) {
-		index = link_find(ss, name, len);
-		if (index == 0)
-			return (-1);
-		*speed = link_speed(name);
-	}
-	if (s < 0) {
-		s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-		if (s < 0)
-			return (-1);
-		(void)setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv);
-	}
-	memset(&seen, 0, sizeof seen);
-	seen.index = index;
-	if (link_ask(s, &seen, RTM_GETLINK, 0) || !seen.found ||
-	    link_ask(s, &seen, RTM_GETQDISC, NLM_F_DUMP)) {
-		(void)close(s);
-		s = -1;
-		index = 0;
+	if (i->index == 0)
+		return (-1);
+	if (i->fd < 0)
+		i->fd = iface_open();
+	if (i->fd < 0)
+		return (-1);
+	memset(&answer, 0, sizeof answer);
+	answer.index = i->index;
+	if (iface_ask_all(i->fd, &answer)) {
+		IFACE_Close(i);
 		return (-1);
 	}
-	*tx_bytes = seen.tx_bytes;
-	*backlog = seen.backlog;
-	*paced = seen.paced;
+	*st = answer.stat;
 	return (0);
+}
+
+void
+IFACE_Close(struct iface *i)
+{
+
+	iface_assert(i);
+	if (i->fd >= 0)
+		(void)close(i->fd);
+	i->fd = -1;
+	i->index = 0;
 }

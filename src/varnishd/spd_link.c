@@ -60,6 +60,7 @@ enum address {				/* a better address is larger */
 	ADDRESS_OUTSIDE
 };
 
+static struct iface iface[1];		/* of net; only the keeper's */
 static struct nic nic[1];		/* locked */
 static const struct spd_tenant *last_user;	/* of net; locked */
 static int64_t shared_until;		/* ns: net has several users until
@@ -73,6 +74,7 @@ void
 spd_link_init(void)
 {
 
+	IFACE_Init(iface);
 	NIC_Init(nic, kept != NULL ? kept->rate : 0,
 	    cache_param->sandpaper_nic_rate, METER_Now());
 }
@@ -159,15 +161,15 @@ spd_link_missing(int gone, int64_t now)
 }
 
 /*
- * Begin with another interface.  T is its nominal speed (bits/s, 0: unknown),
- * or what an earlier measurement of the same interface has learned.
+ * Begin with another interface.  T is its nominal speed, or what an earlier
+ * measurement of the same interface has learned.
  */
 static void
-spd_link_changed(const char *name, uint64_t speed)
+spd_link_changed(void)
 {
-	uint64_t rate = speed;
+	uint64_t rate = iface->speed;
 
-	if (kept != NULL && kept->rate != 0 && !strcmp(kept->name, name))
+	if (kept != NULL && kept->rate != 0 && !strcmp(kept->name, iface->name))
 		rate = kept->rate;
 	spd_lock();
 	NIC_SetRate(nic, rate);
@@ -175,55 +177,54 @@ spd_link_changed(const char *name, uint64_t speed)
 	rate = NIC_Rate(nic);
 	spd_unlock();
 	VSL(SLT_Debug, NO_VXID, "Sandpaper: net is the interface %s, its rate "
-	    "is %ju bits/s", name, (uintmax_t)rate);
+	    "is %ju bits/s", iface->name, (uintmax_t)rate);
 }
 
 /* Measure net and learn T.  The keeper calls it every NIC_EPOCH; now: ns. */
 void
 spd_learn(int64_t now)
 {
-	static uint64_t speed, last_tx;
+	static uint64_t last_tx;
 	static int64_t last;
-	static char name[IF_NAMESIZE];
 	struct sockaddr_storage ss;
+	struct iface_stat st;
 	char before[IF_NAMESIZE];
-	uint64_t tx, backlog;
 	double sent_rate;
-	int known, paced, learned = 0;
+	int known, learned = 0;
 
 	spd_lock();
 	known = address != ADDRESS_NONE;
 	ss = addr;
 	spd_unlock();
-	bprintf(before, "%s", name);
-	if (!known || spd_iface_read(&ss, &tx, &backlog, &paced, &speed, name,
-	    sizeof name)) {
+	bprintf(before, "%s", iface->name);
+	if (!known || IFACE_Read(iface, &ss, &st)) {
 		last = 0;
 		spd_link_missing(known, now);
 		return;
 	}
-	if (strcmp(name, before)) {
-		spd_link_changed(name, speed);
+	if (strcmp(iface->name, before)) {
+		spd_link_changed();
 		last = 0;
 	}
 	if (last == 0 || now <= last) {
 		last = now;
-		last_tx = tx;
+		last_tx = st.tx_bytes;
 		return;
 	}
-	sent_rate = (double)(tx - last_tx) * 8e9 / (double)(now - last);
-	last_tx = tx;
+	sent_rate = (double)(st.tx_bytes - last_tx) * 8e9 /
+	    (double)(now - last);
+	last_tx = st.tx_bytes;
 	last = now;
 	spd_lock();
-	if (paced)
-		NIC_Stop(nic);	/* see link_qdisc() */
+	if (st.paced)
+		NIC_Stop(nic);
 	else
-		learned = NIC_Learn(nic, tx, backlog, now);
+		learned = NIC_Learn(nic, st.tx_bytes, st.backlog, now);
 	if (learned) {
 		spd_vsc->nic_learned++;
 		if (kept != NULL) {
 			kept->rate = NIC_Rate(nic);
-			bprintf(kept->name, "%s", name);
+			bprintf(kept->name, "%s", iface->name);
 		}
 	}
 	busy = nic->backlogged_epochs || (nic->rate > 0 &&

@@ -345,7 +345,7 @@ void __wrap_spd_cli_show_init(void);
 void __wrap_spd_cli_debug_init(void);
 void __wrap_spd_stat(void);
 void __wrap_spd_link_seen(const struct sess *);
-int __wrap_spd_iface_read(void);
+int __wrap_IFACE_Read(void);
 size_t __wrap_spd_tenant_name(const struct req *, char *);
 void __wrap_VSL(enum VSL_tag_e, vxid_t, const char *, ...);
 void __wrap_VSLb(struct vsl_log *, enum VSL_tag_e, const char *, ...);
@@ -593,7 +593,7 @@ __wrap_spd_link_seen(const struct sess *sp)
 }
 
 int
-__wrap_spd_iface_read(void)
+__wrap_IFACE_Read(void)
 {
 	return (-1);
 }
