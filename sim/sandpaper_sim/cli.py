@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import play, replay
-from .fields import Wrong, whole
 from .figure import Context, Figure, NotHere, Result
 from .figures import FIGURES
-from .files import replace
+from .files import Wrong, replace
+from .play import whole
 
 FORMATS = ("svg", "png", "pdf")
 COMMANDS = {"scenario": play, "replay": replay}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from . import releaser, report, workload
-from .fields import Wrong
 from .figure import Context, Figure, Result, table
+from .files import Wrong
 from .report import SHOWN, bars, more, shown
-from .scenario import Asker, Group, Scenario, read
+from .scenario import US, Group, Scenario, Shape, Tenant, costs, read
 from .server import MS, SECOND, Server
 from .trace import Trace
 from .workload import generator, stream
@@ -25,34 +25,41 @@ SUMMARY = "FILE: your own tenants, server and policies (TOML)"
 Drawn = Iterator[int]           # ns
 
 
-def per_core(costs: Iterator[int], cores: int) -> Drawn:
+def per_core(core: Drawn, cores: int) -> Drawn:
     """Processing times: a core's over the number of cores, if any."""
-    return (max(1, c // cores) for c in costs) if cores > 1 else costs
+    return (max(1, c // cores) for c in core) if cores > 1 else core
 
 
-def misses(s: Scenario, a: Asker, seed: int) -> Drawn:
+def misses(s: Scenario, a: Tenant, seed: int) -> Drawn:
     """A tenant's fetches; 0: a hit."""
-    assert s.fetch is not None
+    assert s.file.fetch_ms is not None
     draw = generator(seed, "scenario", a.name, "miss")
-    delays = stream(s.fetch, generator(seed, "scenario", a.name, "fetch"))
+    delays = stream(costs(s.file.fetch_ms, MS),
+                    generator(seed, "scenario", a.name, "fetch"))
     while True:
-        yield next(delays) if draw.random() < a.miss else 0
+        yield next(delays) if draw.random() < (a.miss or 0) else 0
 
 
-def ask(server: Server, tenant: int, s: Scenario, a: Asker,
+def ask(server: Server, tenant: int, s: Scenario, a: Tenant,
         seed: int) -> None:
     """A tenant's loop."""
     def rng(what: str) -> np.random.Generator:
         return generator(seed, "scenario", a.name, what)
 
-    assert a.cpu is not None
-    cpu = per_core(stream(a.cpu, rng("cpu")), s.serves.cores)
-    net = stream(a.net, rng("net")) if a.net else None
+    def drawn(of: float | Shape | None, unit: float,
+              what: str) -> Drawn | None:
+        return stream(costs(of, unit), rng(what)) if of else None
+
+    assert a.cpu_us
+    cpu = per_core(stream(costs(a.cpu_us, US), rng("cpu")), s.serves.cores)
+    net = drawn(a.link_us, US, "net")
+    if s.file.link_bits_per_s:
+        net = net or drawn(a.kbytes, 8e12 / s.file.link_bits_per_s, "net")
     if a.rate:
         workload.poisson(server, tenant, a.rate, cpu, rng("arrivals"), net)
     elif a.connections:
         workload.closed(server, tenant, a.connections, cpu, net,
-                        stream(a.think, rng("think")) if a.think else None)
+                        drawn(a.think_us, US, "think"))
 
 
 def rows_of(trace: Trace, cores: int) -> list[tuple[int, int, int, int]]:
@@ -67,16 +74,16 @@ def rows_of(trace: Trace, cores: int) -> list[tuple[int, int, int, int]]:
 
 def ask_trace(server: Server, s: Scenario, trace: Trace) -> list[Drawn]:
     """All requests of a trace, and each tenant's fetches."""
-    number = {a.name: i for i, a in enumerate(s.askers)}
+    number = {a.name: i for i, a in enumerate(s.tenants)}
     of = [number[name] for name in trace.tenants]
     workload.trace(server, [
         (at, of[tenant], *costs) for at, tenant, *costs in rows_of(
             trace, s.serves.cores)])
     return [iter(trace.of(trace.tenants.index(a.name))["fetch"].tolist())
-            for a in s.askers]
+            for a in s.tenants]
 
 
-def set_limits(server: Server, tenant: int, of: Asker | Group) -> None:
+def set_limits(server: Server, tenant: int, of: Group) -> None:
     """What it has at least and at most."""
     if of.reservation or of.limit:
         server.releaser.set_limits(tenant, of.reservation, of.limit, 0)
@@ -87,7 +94,7 @@ def start(s: Scenario, policy: str, seed: int) -> Server:
     # Requests of one tenant are released in order: so are its fetches.
     fetches: list[Drawn] = []
     server = s.serves.start(policy, lambda tenant: next(fetches[tenant]))
-    for a in s.askers:
+    for a in s.tenants:
         tenant = server.tenant(a.weight)
         set_limits(server, tenant, a)
         if s.trace is None:
@@ -95,10 +102,10 @@ def start(s: Scenario, policy: str, seed: int) -> Server:
             fetches.append(misses(s, a, seed) if a.miss else repeat(0))
     if s.trace is not None:
         fetches += ask_trace(server, s, s.trace)
-    for g in s.groups:
+    for g in s.file.groups:
         group = server.tenant(g.weight)
         set_limits(server, group, g)
-        for i, a in enumerate(s.askers):
+        for i, a in enumerate(s.tenants):
             if a.group == g.name:
                 server.releaser.set_group(i, group, 0)
     return server
@@ -111,19 +118,19 @@ def simulate(path: str, _digest: str, policy: str,
     The digest, of what the file says, is there for --keep."""
     s = read(Path(path))
     server = start(s, policy, seed)
-    begin, end = round(s.warm * SECOND), round(s.seconds * SECOND)
+    begin, end = round(s.file.warm_seconds * SECOND), round(s.seconds * SECOND)
     server.run(end + 1)
     rows = server.releaser.records()
     # GPS of one level only
-    lags = None if s.groups else report.lags(
-        server, [a.weight for a in s.askers], begin, end)
+    lags = None if s.file.groups else report.lags(
+        server, [a.weight for a in s.tenants], begin, end)
     capacity = 1 if s.serves.cores else s.serves.workers
     return {"policy": policy, "tenants": [{
         "tenant": a.name, "weight": a.weight,
         **report.tenant(rows[rows["tenant"] == i], capacity, begin, end),
         "lag_sd_ms": lags[i] / MS if lags else None,
         "waiting_at_end": server.releaser.stat(i)["waiting"],
-        } for i, a in enumerate(s.askers)]}
+        } for i, a in enumerate(s.tenants)]}
 
 
 # The command
@@ -163,6 +170,19 @@ def add_arguments(p: argparse.ArgumentParser) -> None:
                    "the option to compare several")
 
 
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A type of argparse's: a whole number between the two."""
+    allowed = f"{least} or more" if most is None else f"{least} to {most}"
+
+    def number(text: str) -> int:
+        if not (text.isdecimal() and least <= int(text)
+                and (most is None or int(text) <= most)):
+            raise argparse.ArgumentTypeError(
+                f"'{text}' is not allowed: use a whole number, {allowed}")
+        return int(text)
+    return number
+
+
 def known(names: list[str] | None) -> list[str]:
     """Policies that the library has; Wrong."""
     try:
@@ -174,16 +194,17 @@ def known(names: list[str] | None) -> list[str]:
 def figure(a: argparse.Namespace) -> Figure:
     """The scenario, as a figure; Wrong."""
     s = read(a.file)
-    names = known(a.policy) or s.policies
+    names = known(a.policy) or s.file.policies
     if a.seed is None:
-        a.seed = s.seed
+        a.seed = s.file.seed
 
     def run(c: Context) -> Result:
         found = c.map(simulate, [(str(a.file), s.digest, p, c.seed)
                                  for p in names])
         return Result(
             {"scenario": a.file.name, "workers": s.serves.workers,
-             "cores": s.serves.cores, "seconds": s.seconds, "warm_s": s.warm},
+             "cores": s.serves.cores, "seconds": s.seconds,
+             "warm_s": s.file.warm_seconds},
             found, {}, [x for r in found for x in lines_of(r)])
 
     return Figure("scenario", a.file.name, run, plot)

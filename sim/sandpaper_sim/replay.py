@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from . import report, workload
-from .fields import Wrong, whole
 from .figure import Context, Figure, Result, table
+from .files import Wrong
 from .files import replace as replace_file
 from .metrics import p99
-from .play import known
+from .play import known, whole
 from .recorded import Closed, Loop, capacity, cores_of, loop_of
 from .releaser import COST_MAX, WEIGHT_MAX, WEIGHT_ONE, Records
 from .report import SHOWN, bars, more, shown

@@ -2,20 +2,27 @@
 """A scenario of the user's own: a TOML file that says what serves, which
 policies to compare, and who asks for what, or a trace of who asked and when.
 
-sim/scenarios/customers.toml has every field, with comments. play.py runs it."""
+The types of `File`, `Group` and `Tenant` say which fields there are and what
+each may be. msgspec checks that; `check()` looks for fields that do not go
+together. sim/scenarios/customers.toml has every field, with comments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import reduce
 from hashlib import sha256
 from operator import or_
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_args, get_type_hints
+
+import msgspec
+from msgspec import Meta, field
 
 from . import releaser
-from .fields import REQUIRED, Fields, Source, is_number
+from .files import Wrong, reading
 from .releaser import (
     HOLD,
     WEIGHT_MAX,
@@ -34,38 +41,114 @@ US = 1000                       # ns
 LINKS = ("blocks", "queue", "held")
 OPTIONS = ("settle", "keep_debt", "cap", "closed", "rejoin", "limits")
 PER_CORE = 10                   # workers, as in varnishd
+# Fields of a tenant, if there is no trace
+LOOP = ("connections", "rate", "think_us", "cpu_us", "link_us", "kbytes",
+        "miss")
 
 
-@dataclass(frozen=True)
-class Group:
-    """Tenants that share as one."""
+# What a field may be; a user reads the description.
 
-    name: str
-    weight: float = 1.0
-    reservation: float = 0.0        # part of its dominant resource
-    limit: float = 0.0
+def number(least: float, most: float) -> Meta:
+    """Between the two."""
+    kind = "a whole number" if isinstance(least, int) else "a number"
+    return Meta(ge=least, le=most,
+                description=f"{kind}, {least:g} to {most:g}")
 
 
-@dataclass(frozen=True)
-class Asker:
-    """A tenant: a closed loop, an open one, or a part of a trace."""
+def one_of(names: Iterable[str]) -> Meta:
+    """One of these names."""
+    return Meta(pattern=f"^({'|'.join(names)})$",
+                description=f"one of {', '.join(names)}")
 
-    name: str
-    weight: float = 1.0
-    reservation: float = 0.0        # part of its dominant resource
-    limit: float = 0.0
-    group: str | None = None
-    connections: int | None = None
-    rate: float | None = None       # requests/s
-    cpu: Costs | None = None        # of a core
-    net: Costs | None = None
-    think: Costs | None = None
-    miss: float = 0.0
+
+def some_of(names: Iterable[str], least: int) -> Meta:
+    """A list of so many of these names, or more."""
+    return Meta(min_length=least,
+                description=f"a list of some of {', '.join(names)}")
+
+
+Text = Annotated[str, Meta(min_length=1, description="a text in quotes")]
+Part = Annotated[float, number(0.0, 1.0)]
+Above0 = Annotated[float, Meta(gt=0, le=1e15)]
+# An integer stays one, as both are in the JSON.
+Seconds = Annotated[
+    Annotated[int, Meta(ge=0, le=10**6)] |
+    Annotated[float, Meta(ge=0, le=1e6)],
+    Meta(description="a number, 0 to 1e+06")]
+
+
+class Shape(msgspec.Struct, forbid_unknown_fields=True):
+    """A distribution: exponential by its mean, or lognormal."""
+
+    mean: Above0 | None = None
+    median: Above0 | None = None
+    sigma: Above0 | None = None
+
+    def __post_init__(self) -> None:
+        given = {k for k, x in msgspec.structs.asdict(self).items() if x}
+        if given not in ({"mean"}, {"median", "sigma"}):
+            raise ValueError(given)
+
+
+Amount = Annotated[Above0 | Shape, Meta(
+    description="a number above 0, { mean = .. } (exponential), or "
+    "{ median = .., sigma = .. } (lognormal)")]
+
+
+class Group(msgspec.Struct, forbid_unknown_fields=True):
+    """A [[group]]: tenants that share as one."""
+
+    name: Text
+    weight: Annotated[float, number(
+        1 / WEIGHT_ONE, WEIGHT_MAX / WEIGHT_ONE)] = 1.0
+    reservation: Part = 0.0         # part of its dominant resource
+    limit: Part = 0.0
+
+
+class Tenant(Group, forbid_unknown_fields=True):
+    """A [[tenant]]: a closed loop, an open one, or a part of a trace."""
+
+    group: Text | None = None
+    connections: Annotated[int, number(1, 100_000)] | None = None
+    rate: Annotated[float, number(0.001, 1e7)] | None = None   # requests/s
+    think_us: Amount | None = None
+    cpu_us: Amount | None = None    # of a core
+    link_us: Amount | None = None
+    kbytes: Amount | None = None
+    miss: Part | None = None        # of the requests
+
+
+class File(msgspec.Struct, forbid_unknown_fields=True):
+    """The whole file."""
+
+    model: Annotated[str, one_of(("proxy", "threads"))] = "proxy"
+    cores: Annotated[int, number(1, 4096)] | None = None
+    workers: Annotated[int, number(1, 65535)] | None = None
+    link: Annotated[str, one_of(LINKS)] | None = None
+    link_bits_per_s: Annotated[float, number(1.0, 1e15)] | None = None
+    fetch_ms: Amount | None = None  # of all misses
+    options: Annotated[list[Annotated[str, one_of(OPTIONS)]],
+                       some_of(OPTIONS, 0)] = field(
+                           default_factory=lambda: list(OPTIONS))
+    estimator: Annotated[str, one_of(estimators())] | None = None
+    alpha: Part | None = None
+    refresh_ms: Annotated[float, number(0.0, 1e6)] = 0.0
+    policies: Annotated[list[Annotated[str, one_of(policies())]],
+                        some_of(policies(), 1)] = field(
+                            default_factory=lambda: ["mr3-rs"])
+    trace: Text | None = None
+    seed: Annotated[int, number(0, 2**63 - 1)] = 1
+    seconds: Seconds = 0.0          # 0: all of the trace
+    warm_seconds: Seconds = 0.0
+    groups: Annotated[list[Group], Meta(description="[[group]]")] = field(
+        name="group", default_factory=list)
+    tenants: Annotated[list[Tenant], Meta(description="[[tenant]]")] = field(
+        name="tenant", default_factory=list)
 
 
 @dataclass(frozen=True)
 class Serves:
-    """What serves, but for the policy. cores 0: a pool of threads."""
+    """What serves, except the policy. cores 0: a pool of threads."""
 
     workers: int
     cores: int = 0
@@ -89,199 +172,170 @@ class Serves:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What a file says."""
+    """A file, its trace, and all tenants of both."""
 
-    serves: Serves
-    policies: list[str]
-    seed: int
-    seconds: float
-    warm: float                     # s
-    bits: float | None              # of the link, 1/s
-    fetch: Costs | None             # of all misses
+    file: File
     trace: Trace | None
-    groups: list[Group]
-    askers: list[Asker]
+    tenants: list[Tenant]
+    seconds: float
     digest: str                     # of the file and its trace
 
-
-# Reading
-
-ALLOWED = ("use a number above 0, { mean = .. } (exponential), or "
-           "{ median = .., sigma = .. } (lognormal)")
-
-
-def read_costs(f: Fields, key: str, unit: float,
-               default: Any = REQUIRED) -> Costs | None:  # noqa: ANN401
-    """A number of units, each in ns, or a distribution."""
-    x = f.take(key, default)
-    if x is None:
-        return None
-    of = x if isinstance(x, dict) else {"": x}
-    if all(is_number(v) and v > 0 for v in of.values()):
-        if set(of) == {""}:
-            return Constant(max(1, round(x * unit)))
-        if set(of) == {"mean"}:
-            return Exponential(of["mean"] * unit)
-        if set(of) == {"median", "sigma"}:
-            return Lognormal(of["median"] * unit, of["sigma"])
-    f.fail(key, f"{x!r} is not allowed: {ALLOWED}")
+    @property
+    def serves(self) -> Serves:
+        """What the file says of it."""
+        f, alpha = self.file, self.file.alpha
+        if alpha is None:
+            alpha = 0.9 if f.estimator == "ewma" else 0.99
+        cores = f.cores or 0
+        return Serves(
+            f.workers or min(PER_CORE * cores, 65535), cores,
+            f.link or "held",
+            Estimator(f.estimator, alpha) if f.estimator else None,
+            reduce(or_, (getattr(releaser, o.upper()) for o in f.options), 0),
+            round(f.refresh_ms * MS))
 
 
-def read_link(f: Fields, bits: float | None) -> Costs | None:
-    """What a request needs of the link: time, or bytes at so many bits/s."""
-    net = read_costs(f, "link_us", US, None)
-    if bits is None:
-        return net
-    size = read_costs(f, "kbytes", 8e12 / bits, None)
-    if net and size:
-        f.fail("kbytes", "use either link_us or kbytes, not both")
-    return net or size
+def costs(x: float | Shape, unit: float) -> Costs:
+    """Costs in ns. unit: ns."""
+    if not isinstance(x, Shape):
+        return Constant(max(1, round(x * unit)))
+    if x.mean:
+        return Exponential(x.mean * unit)
+    assert x.median and x.sigma
+    return Lognormal(x.median * unit, x.sigma)
 
 
-def read_loop(f: Fields, s: Scenario) -> dict[str, Any]:
-    """How a tenant asks, and for what."""
-    connections = f.number("connections", 1, 100_000, None)
-    rate = f.number("rate", 0.001, 1e7, None)
-    if (connections is None) == (rate is None):
-        f.fail("connections", "use either connections (a closed loop) or "
+# What is wrong with a file
+
+def allowed(kind: Any) -> str:  # noqa: ANN401
+    """The description of a type."""
+    found = [m.description for m in getattr(kind, "__metadata__", ())]
+    found += map(allowed, get_args(kind))
+    return next(filter(None, found), "")
+
+
+def in_words(error: str, data: dict[str, Any]) -> str:
+    """An error of msgspec's: the field, its value, what is allowed.
+
+    msgspec ends it with the path, as `$.tenant[0].cpu_us.mean`."""
+    steps = re.findall(r"\w+", error.partition("`$")[2])
+    kind: type[msgspec.Struct] = File
+    where = ""
+    if len(steps) > 1 and steps[0] in ("tenant", "group"):
+        table, i, *steps = steps
+        kind = Tenant if table == "tenant" else Group
+        where, data = f"{table} {int(i) + 1}: ", data[table][int(i)]
+    names = kind.__struct_encode_fields__
+    if not isinstance(data, dict):
+        return f"{where}{data!r} is not allowed: use [[{table}]]"
+    if not steps:
+        unknown = [k for k in data if k not in names]
+        return where + (
+            f"{unknown[0]}: is not known: use one of {', '.join(names)}"
+            if unknown else "name: is missing: add it")
+    kinds = get_type_hints(kind, include_extras=True)
+    of = dict(zip(names, kind.__struct_fields__, strict=True))[steps[0]]
+    return (f"{where}{steps[0]}: {data[steps[0]]!r} is not allowed: use "
+            f"{allowed(kinds[of])}")
+
+
+def misused(f: File) -> Iterator[str]:
+    """Fields outside of the [[tenant]]s that do not go together."""
+    if f.model == "proxy" and not f.cores:
+        yield "cores: is missing: add it"
+    if f.model == "threads" and not f.workers:
+        yield "workers: is missing: add it"
+    for key in ("cores", "link", "link_bits_per_s", "fetch_ms"):
+        if f.model == "threads" and getattr(f, key) is not None:
+            yield f'{key}: works only with model = "proxy": remove it'
+    if not f.trace and not f.seconds:
+        yield "seconds: is missing: add it"
+    if not f.trace and not f.tenants:
+        yield "tenant: is missing: add [[tenant]]"
+    names = [f"{kind} {x.name!r}" for kind, of in (
+        ("group", f.groups), ("tenant", f.tenants)) for x in of]
+    for name in names:
+        if names.count(name) > 1:
+            yield f"{name}: is there twice: use another name"
+
+
+def misused_loop(t: Tenant, f: File) -> Iterator[str]:
+    """Fields of a [[tenant]] that do not go together."""
+    given = {k for k in LOOP if getattr(t, k) is not None}
+    if f.trace:
+        for key in given:
+            yield f"{key}: does not work with a trace: remove it"
+        return
+    if ("connections" in given) == ("rate" in given):
+        yield ("connections: use either connections (a closed loop) or "
                "rate (requests per second, an open loop)")
-    think = read_costs(f, "think_us", US, None)
-    if think and rate:
-        f.fail("think_us", "works only with connections: remove it, or "
-               "remove rate")
-    return {"connections": connections, "rate": rate, "think": think,
-            "cpu": read_costs(f, "cpu_us", US),
-            "net": read_link(f, s.bits) if s.serves.cores else None,
-            "miss": f.number("miss", 0.0, 1.0, 0.0) if s.fetch else 0.0}
+    if "cpu_us" not in given:
+        yield "cpu_us: is missing: add it"
+    if {"link_us", "kbytes"} <= given:
+        yield "kbytes: use either link_us or kbytes, not both"
+    for key, needs, there in (
+            ("think_us", "connections", t.connections),
+            ("link_us", 'model = "proxy"', f.cores),
+            ("kbytes", "link_bits_per_s", f.link_bits_per_s),
+            ("miss", "fetch_ms", f.fetch_ms)):
+        if key in given and not there:
+            yield f"{key}: works only with {needs}: add that, or remove it"
 
 
-def read_part(f: Fields) -> dict[str, float]:
-    """What a tenant or a group has of what there is."""
-    found = {"weight": float(f.number(
-        "weight", 1 / WEIGHT_ONE, float(WEIGHT_MAX // WEIGHT_ONE), 1.0))}
-    for key in ("reservation", "limit"):
-        found[key] = f.number(key, 0.0, 1.0, 0.0)
-    return found
+def misused_name(t: Tenant, f: File, trace: Trace | None) -> Iterator[str]:
+    """Names in a [[tenant]] that are nowhere else."""
+    if t.group and t.group not in [g.name for g in f.groups]:
+        yield f"group: {t.group!r} is not known: add it as a [[group]]"
+    if trace and t.name not in trace.tenants:
+        yield (f"name: {t.name!r} is not in the trace: use one of "
+               f"{', '.join(trace.tenants[:10])}"
+               f"{', ..' if len(trace.tenants) > 10 else ''}")
 
 
-def read_group(f: Fields, s: Scenario) -> Group:
-    """A [[group]]."""
-    name = f.text("name")
-    if any(g.name == name for g in s.groups):
-        f.fail("name", f"{name!r} is there already: use another name")
-    found = read_part(f)
-    f.end()
-    return Group(name, **found)
+def check(f: File, trace: Trace | None) -> Iterator[str]:
+    """All that is wrong with a file as a whole."""
+    yield from misused(f)
+    for i, t in enumerate(f.tenants, 1):
+        for text in (*misused_loop(t, f), *misused_name(t, f, trace)):
+            yield f"tenant {i}: {text}"
 
 
-def read_asker(f: Fields, s: Scenario) -> Asker:
-    """A [[tenant]]."""
-    name = f.text("name")
-    if any(a.name == name for a in s.askers):
-        f.fail("name", f"{name!r} is there already: use another name")
-    if s.trace and name not in s.trace.tenants:
-        f.fail("name", f"{name!r} is not in the trace: use one of "
-               f"{', '.join(s.trace.tenants[:10])}"
-               f"{', ..' if len(s.trace.tenants) > 10 else ''}")
-    found = read_part(f)
-    group = f.choice("group", [g.name for g in s.groups], None)
-    loop = {} if s.trace else read_loop(f, s)
-    f.end()
-    return Asker(name, group=group, **found, **loop)
+def parse(path: Path, text: str) -> File:
+    """The fields of a TOML file; Wrong."""
+    try:
+        data = tomllib.loads(text)
+        return msgspec.convert(data, File)
+    except tomllib.TOMLDecodeError as e:
+        raise Wrong(f"{path}: {e}") from None
+    except msgspec.ValidationError as e:
+        raise Wrong(f"{path}: {in_words(str(e), data)}") from None
 
 
-def blocks(source: Source, key: str) -> list[Fields]:
-    """All [[key]]s."""
-    found = source.data.get(key, [])
-    if not isinstance(found, list) or \
-            not all(isinstance(b, dict) for b in found):
-        Fields(source, {}).fail(key, "is not a list of tables: write "
-                                     f"[[{key}]]")
-    return [Fields(source, block, key, i) for i, block in enumerate(found)]
-
-
-def read_askers(source: Source, s: Scenario) -> Scenario:
-    """With all [[tenant]]s, and those of the trace that it does not name."""
-    for f in blocks(source, "group"):
-        s = replace(s, groups=[*s.groups, read_group(f, s)])
-    for f in blocks(source, "tenant"):
-        s = replace(s, askers=[*s.askers, read_asker(f, s)])
-    if s.trace:
-        named = {a.name for a in s.askers}
-        s = replace(s, askers=s.askers + [
-            Asker(name) for name in s.trace.tenants if name not in named])
-    if not s.askers:
-        Fields(source, {}).fail("tenant", "is missing: add [[tenant]]")
-    return s
-
-
-def read_estimator(f: Fields) -> Estimator | None:
-    """None: the policy's own, or Sandpaper's."""
-    name = f.choice("estimator", estimators(), None)
-    alpha = f.number("alpha", 0.0, 1.0, 0.9 if name == "ewma" else 0.99)
-    return Estimator(name, alpha) if name else None
-
-
-def read_serves(f: Fields) -> Serves:
-    """What serves."""
-    proxied = f.choice("model", ["proxy", "threads"], "proxy") == "proxy"
-    cores = f.number("cores", 1, 4096) if proxied else 0
-    chosen = f.choices("options", list(OPTIONS), list(OPTIONS))
-    return Serves(
-        f.number("workers", 1, 65535,
-                 min(PER_CORE * cores, 65535) if proxied else REQUIRED),
-        cores, f.choice("link", list(LINKS), "held") if proxied else "blocks",
-        read_estimator(f),
-        reduce(or_, (getattr(releaser, o.upper()) for o in chosen), 0),
-        round(f.number("refresh_ms", 0.0, 1e6, 0.0) * MS))
-
-
-def read_policies(f: Fields) -> list[str]:
-    """Some of the library's."""
-    known = list(policies())
-    names = f.choices("policies", known, ["mr3-rs"])
-    if not names:
-        f.fail("policies", "[] is not allowed: use some of "
-               f"{', '.join(known)}")
-    return names
-
-
-def read_time(f: Fields, trace: Trace | None) -> tuple[float, float]:
-    """How long, and how much of it does not count, s.
-
-    A trace's, if it is not said: one second more."""
-    if trace is None:
-        seconds = f.number("seconds", 0.001, 1e6)
-    else:
-        at = trace.rows["arrival"]
-        seconds = f.number("seconds", 0.001, 1e6,
-                           float(at[-1] - at[0]) / SECOND + 1)
-    warm = f.number("warm_seconds", 0.0, 1e6, 0.0)
-    if warm >= seconds:
-        f.fail("warm_seconds", f"{warm} is not allowed: use a number below "
-               f"{seconds:g}")
-    return seconds, warm
+def lasts(f: File, trace: Trace | None) -> float:
+    """Seconds; of a trace one more than it has, if the file says none."""
+    if f.seconds or not trace:
+        return f.seconds
+    at = trace.rows["arrival"]
+    return float(at[-1] - at[0]) / SECOND + 1
 
 
 def read(path: Path) -> Scenario:
     """The whole file, and its trace; Wrong."""
-    source = Source(path)
-    f = Fields(source, {k: v for k, v in source.data.items()
-                        if k not in ("group", "tenant")})
-    serves = read_serves(f)
-    names = read_policies(f)
-    bits = fetch = None
-    if serves.cores:
-        bits = f.number("link_bits_per_s", 1.0, 1e15, None)
-        fetch = read_costs(f, "fetch_ms", MS, None)
-    file = f.text("trace", None)
-    trace = read_trace(path.parent / file) if file else None
-    digest = sha256(source.text.encode())
+    with reading(path):
+        text = path.read_text("utf-8")
+    f = parse(path, text)
+    trace = read_trace(path.parent / f.trace) if f.trace else None
+    for wrong in check(f, trace):
+        raise Wrong(f"{path}: {wrong}")
+    seconds = lasts(f, trace)
+    if f.warm_seconds >= seconds:
+        raise Wrong(f"{path}: warm_seconds: {f.warm_seconds} is not allowed: "
+                    f"use a number below {seconds:g}")
+    named = {t.name for t in f.tenants}
+    others = [Tenant(name) for name in trace.tenants if name not in named] \
+        if trace else []
+    digest = sha256(text.encode())
     if trace:
         digest.update(trace.rows.tobytes())
-    seconds, warm = read_time(f, trace)
-    seed = f.number("seed", 0, 2**63, 1)
-    f.end()
-    return read_askers(source, Scenario(
-        serves, names, seed, seconds, warm, bits, fetch, trace, [], [],
-        digest.hexdigest()))
+    return Scenario(f, trace, [*f.tenants, *others], seconds,
+                    digest.hexdigest())

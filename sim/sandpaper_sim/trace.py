@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .fields import Wrong
+from .files import Wrong, reading
 from .releaser import COST_MAX, Records
 from .server import SECOND
 
@@ -115,12 +115,8 @@ def read_csv(path: Path) -> Trace:
     """The whole file; Wrong."""
     number = Numbers()
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with reading(path), path.open(newline="", encoding="utf-8") as file:
             rows = as_rows(read_rows(path, file, number))
-    except OSError as e:
-        raise Wrong(f"{path}: {e.strerror}") from None
-    except UnicodeDecodeError:
-        raise Wrong(f"{path}: is not UTF-8: convert it") from None
     except csv.Error as e:
         raise Wrong(f"{path}: {e}") from None
     if not len(rows):

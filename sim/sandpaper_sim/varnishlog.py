@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .fields import Wrong
+from .files import Wrong, reading
 from .releaser import COST_MAX, Records
 from .trace import (
     ARRIVAL_MAX,
@@ -149,11 +149,9 @@ def one_at_a_time(rows: Records) -> Records:
 
 def read_log(path: Path) -> Trace:
     """The whole file; Wrong."""
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return Reader(path).read(file)
-    except OSError as e:
-        raise Wrong(f"{path}: {e.strerror}") from None
+    with reading(path), path.open(encoding="utf-8",
+                                  errors="replace") as file:
+        return Reader(path).read(file)
 
 
 def read(path: Path) -> Trace:

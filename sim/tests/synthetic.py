@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -61,17 +62,17 @@ def write(scenario: Path, policy: str, log: Path, *,
           logged: float = 1.0) -> Scenario:
     """Runs it. logged: part of the CPU time that the log has."""
     s = read(scenario)
-    server = play.start(s, policy, s.seed)
+    server = play.start(s, policy, s.file.seed)
     server.run(round(s.seconds * SECOND) + 1)
     rows = server.releaser.records()
     done: list[tuple[int, list[str]]] = []
-    for i, a in enumerate(s.askers):
+    for i, a in enumerate(s.tenants):
         mine = rows[rows["tenant"] == i]
         mine = mine[np.lexsort((mine["start"], mine["arrival"]))]
         first = (i + 1) * 10_000_000
         of = connections(mine, first) if a.connections else \
             range(first, first + len(mine))
-        delays = play.misses(s, a, s.seed) if a.miss else iter(lambda: 0, 1)
+        delays = play.misses(s, a, s.file.seed) if a.miss else repeat(0)
         for k, (row, c) in enumerate(zip(mine, of, strict=True)):
             cpu = int(row["cpu"] * max(s.serves.cores, 1) * logged)
             done.append((int(row["end"]), record(

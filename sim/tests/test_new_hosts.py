@@ -96,7 +96,8 @@ def test_the_bound_by_hand() -> None:
 def test_the_table_of_doc_security() -> None:
     text = PAGE.read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in line.strip("|").split("|")]
-            for line in text.splitlines() if re.match(r"\| \d+ \| \d+ \|", line)]
+            for line in text.splitlines()
+            if re.match(r"\| \d+ \| \d+ \|", line)]
     assert [int(row[0]) for row in rows] == [8, 10, 60, 300, 600, 3600]
     for row in rows:
         s = int(row[0])
@@ -173,7 +174,7 @@ def test_a_proven_tenant_has_its_part(attack: Attack) -> None:
 
 @pytest.mark.parametrize("pace", [0, new_hosts.PACE])
 def test_400_clients_and_404(pace: int) -> None:
-    """A tenant proven for a minute keeps 0.85 with the rule, and not without."""
+    """A tenant proven for a minute keeps 0.85, and not without the rule."""
     windows = ((8, 12),)
     alone = new_hosts.simulate("group", 0, 0, 1, windows)
     whole = alone["windows"][0]["requests_per_s"]

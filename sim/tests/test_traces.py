@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sandpaper_sim.fields import Wrong
+from sandpaper_sim.files import Wrong
 from sandpaper_sim.trace import REQUEST, Trace, read_csv, write_csv
 from sandpaper_sim.varnishlog import read_log
 from sandpaper_sim.workload import generator
