@@ -24,6 +24,33 @@ CONSTANTS = (
     "REL_WEIGHT_ONE", "REL_WEIGHT_MAX", "REL_SCALE_ONE", "REL_PART_ONE",
     "REL_COST_MAX", "ACC_DEAR", "REL_FLOWS", "REL_FLOWS_MAX", "NIC_BACKLOG",
     "NEW_WINDOW", "NEW_PROOF", "NEW_FEW", "NEW_AGE", "NEW_EVERY", "NEW_IDLE")
+# Calls of the library that need no glue.
+CALLS = """
+struct rel_tenant_stat {
+    unsigned waiting, running;
+    int64_t estimate[2];
+    int64_t account, charged;
+    ...;
+};
+unsigned REL_Policies(void);
+const char *REL_PolicyName(unsigned);
+const char *REL_PolicySummary(unsigned);
+const char *REL_PolicyEstimator(unsigned, uint32_t *alpha);
+int REL_PolicyByName(const char *);
+int REL_SetPolicy(struct rel *, unsigned policy, int64_t now);
+void REL_SetRound(struct rel *, int64_t ns);
+void REL_SetFlows(struct rel *, unsigned alpha);
+void REL_SetWeight(struct rel *, struct rel_tenant *, uint32_t weight);
+void REL_SetLimits(struct rel *, struct rel_tenant *, uint32_t reservation,
+    uint32_t limit, int64_t now);
+void REL_SetGroup(struct rel *, struct rel_tenant *,
+    struct rel_tenant *group, int64_t now);
+void REL_TenantStat(const struct rel *, const struct rel_tenant *,
+    struct rel_tenant_stat *);
+int REL_Synchronised(const struct rel *);
+unsigned EST_Kinds(void);
+const char *EST_Name(unsigned);
+"""
 # The headers of src/tenants say releaser/..
 FOLDERS = [TOP / "src" / "releaser", TOP / "src" / "perfctr",
            TOP / "src" / "tenants", TOP / "src"]
@@ -50,7 +77,7 @@ def build(archive: Path, into: Path) -> Path:
     if is_fresh(module, sources):
         return module
     ffi = cffi.FFI()
-    ffi.cdef(declarations(HERE / "glue.h") +
+    ffi.cdef(declarations(HERE / "glue.h") + CALLS +
              "".join(f"#define {name} ...\n" for name in CONSTANTS))
     ffi.set_source(
         MODULE, '#include "account.h"\n#include "glue.h"\n'

@@ -3,7 +3,7 @@
  *
  * The simulator's host of the releaser: see glue.h.
  *
- * Requests live in chunks that never move, since the releaser links them.
+ * Tenants and requests never move, since the releaser links them.
  */
 
 #include <assert.h>
@@ -19,8 +19,7 @@
 struct tenant {
 	struct rel_tenant	*rel;
 	struct account		account;
-	struct acc_key		*keys;		/* a class has one */
-	unsigned		classes;
+	struct acc_key		key;
 	int			begun;		/* the releaser has an estimate */
 	struct newhost		host;
 	int			good;		/* its answers are evidence */
@@ -34,12 +33,8 @@ struct request {
 	int32_t			slot;		/* a node's has fewer bits */
 	int32_t			number;
 	int32_t			tenant;
-	uint32_t		class;
 	int32_t			next_free;
 };
-
-#define CHUNK_BITS	10
-#define CHUNK		(1 << CHUNK_BITS)
 
 struct sim {
 	struct sim_answer	answer;
@@ -51,30 +46,13 @@ struct sim {
 	int32_t			ntenants;
 	struct newhosts		newhosts;
 	struct tenant		*new_group;	/* NULL: no Host is new */
-	struct request		**chunks;
-	int32_t			nchunks;
+	struct request		**requests;
+	int32_t			nrequests;
 	int32_t			free;		/* first, or -1 */
 	int			keep;
 	struct sim_record	*records;
 	int64_t			nrecords, room;
 };
-
-int
-sim_policy(unsigned u, struct sim_policy *p)
-{
-	if (u >= REL_Policies())
-		return (0);
-	p->name = REL_PolicyName(u);
-	p->summary = REL_PolicySummary(u);
-	p->estimator = REL_PolicyEstimator(u, &p->alpha);
-	return (1);
-}
-
-const char *
-sim_estimator(unsigned u)
-{
-	return (u < EST_Kinds() ? EST_Name(u) : NULL);
-}
 
 /*--------------------------------------------------------------------*/
 
@@ -104,8 +82,8 @@ sim_new(const char *policy, unsigned slots, unsigned options,
 static struct request *
 request_of(const struct sim *s, int32_t q)
 {
-	assert(q >= 0 && q >> CHUNK_BITS < s->nchunks);
-	return (&s->chunks[q >> CHUNK_BITS][q & (CHUNK - 1)]);
+	assert(q >= 0 && q < s->nrequests);
+	return (s->requests[q]);
 }
 
 static void
@@ -117,40 +95,27 @@ abandon(struct sim *s, struct request *q)
 		REL_Complete(s->rel, &q->node, -1, 0, 0);
 }
 
-static void
-free_tenant(struct tenant *t)
-{
-	free(t->rel);
-	free(t->keys);
-	free(t);
-}
-
 void
 sim_free(struct sim *s)
 {
 	int32_t i;
 
-	for (i = 0; i < s->nchunks * CHUNK; i++)
-		abandon(s, request_of(s, i));
+	for (i = 0; i < s->nrequests; i++) {
+		abandon(s, s->requests[i]);
+		free(s->requests[i]);
+	}
 	for (i = 0; i < s->ntenants; i++)
 		REL_SetGroup(s->rel, s->tenants[i]->rel, NULL, 0);
 	for (i = 0; i < s->ntenants; i++) {
 		REL_TenantFini(s->rel, s->tenants[i]->rel);
-		free_tenant(s->tenants[i]);
+		free(s->tenants[i]->rel);
+		free(s->tenants[i]);
 	}
-	for (i = 0; i < s->nchunks; i++)
-		free(s->chunks[i]);
 	free(s->tenants);
-	free(s->chunks);
+	free(s->requests);
 	free(s->records);
 	REL_Destroy(&s->rel);
 	free(s);
-}
-
-void
-sim_round(struct sim *s, int64_t ns)
-{
-	REL_SetRound(s->rel, ns);
 }
 
 void
@@ -159,30 +124,16 @@ sim_by_request(struct sim *s)
 	s->by_request = 1;
 }
 
-void
-sim_flows(struct sim *s, unsigned alpha)
-{
-	REL_SetFlows(s->rel, alpha);
-}
-
-int
-sim_set_policy(struct sim *s, const char *policy, int64_t now)
-{
-	int p = REL_PolicyByName(policy);
-
-	return (p < 0 ? -1 : REL_SetPolicy(s->rel, (unsigned)p, now));
-}
-
 struct sim_answer *
 sim_answer(struct sim *s)
 {
 	return (&s->answer);
 }
 
-int
-sim_synchronised(const struct sim *s)
+struct rel *
+sim_rel(struct sim *s)
 {
-	return (REL_Synchronised(s->rel));
+	return (s->rel);
 }
 
 /*--------------------------------------------------------------------
@@ -196,59 +147,34 @@ tenant_of(const struct sim *s, int32_t t)
 	return (s->tenants[t]);
 }
 
-static struct tenant *
-new_tenant(unsigned classes)
+int32_t
+sim_tenant(struct sim *s, uint32_t weight)
 {
 	size_t size = (REL_TenantSize() + 63) & ~(size_t)63;
-	struct tenant *t = calloc(1, sizeof *t);
-
-	if (t == NULL)
-		return (NULL);
-	t->classes = classes;
-	t->keys = calloc(classes, sizeof *t->keys);
-	t->rel = aligned_alloc(64, size);
-	if (t->keys != NULL && t->rel != NULL)
-		return (t);
-	free_tenant(t);
-	return (NULL);
-}
-
-int32_t
-sim_tenant(struct sim *s, uint32_t weight, unsigned classes)
-{
 	struct tenant **all, *t;
+	void *mem;
 
 	all = realloc(s->tenants, ((size_t)s->ntenants + 1) * sizeof *all);
 	if (all == NULL)
 		return (-1);
 	s->tenants = all;
-	t = new_tenant(classes);
-	if (t == NULL)
+	t = calloc(1, sizeof *t);
+	mem = aligned_alloc(64, size);
+	if (t == NULL || mem == NULL) {
+		free(t);
+		free(mem);
 		return (-1);
-	t->rel = REL_TenantInit(s->rel, t->rel, weight);
+	}
+	t->rel = REL_TenantInit(s->rel, mem, weight);
 	t->number = s->ntenants;
 	all[s->ntenants] = t;
 	return (s->ntenants++);
 }
 
-void
-sim_weight(struct sim *s, int32_t t, uint32_t weight)
+struct rel_tenant *
+sim_rel_tenant(struct sim *s, int32_t t)
 {
-	REL_SetWeight(s->rel, tenant_of(s, t)->rel, weight);
-}
-
-void
-sim_limits(struct sim *s, int32_t t, uint32_t reservation, uint32_t limit,
-    int64_t now)
-{
-	REL_SetLimits(s->rel, tenant_of(s, t)->rel, reservation, limit, now);
-}
-
-void
-sim_group(struct sim *s, int32_t t, int32_t group, int64_t now)
-{
-	REL_SetGroup(s->rel, tenant_of(s, t)->rel,
-	    group < 0 ? NULL : tenant_of(s, group)->rel, now);
+	return (tenant_of(s, t)->rel);
 }
 
 void
@@ -261,40 +187,18 @@ sim_charge(struct sim *s, int32_t t, int64_t cost, int64_t now)
 	REL_Charge(s->rel, x->rel, cost, now);
 }
 
-void
-sim_stat(const struct sim *s, int32_t t, struct sim_stat *st)
-{
-	struct rel_tenant_stat r;
-
-	REL_TenantStat(s->rel, tenant_of(s, t)->rel, &r);
-	st->waiting = r.waiting;
-	st->running = r.running;
-	st->estimate_cpu = r.estimate[REL_CPU];
-	st->estimate_net = r.estimate[REL_NET];
-	st->account = r.account;
-	st->charged = r.charged;
-}
-
-/* Does the estimate depend on which request is the first? */
-static int
-varies(const struct sim *s, const struct tenant *t)
-{
-	return (s->oracle || t->classes > 1);
-}
-
-/* What the next request costs: as `q`, which is the first to go */
+/* Estimate the next request.  The oracle has the cost of `q`, the first. */
 static void
 estimate(struct sim *s, struct tenant *t, const struct request *q)
 {
-	struct acc_key *key = &t->keys[q->class];
 	int64_t ns[REL__RESOURCES];
 	unsigned r;
 
 	for (r = 0; r < REL__RESOURCES; r++) {
 		if (s->oracle)
-			EST_Sample(s->costs.estimator, &key->est[r],
+			EST_Sample(s->costs.estimator, &t->key.est[r],
 			    q->cost[r], s->costs.alpha);
-		ns[r] = ACC_Value(&s->costs, key, r);
+		ns[r] = ACC_Value(&s->costs, &t->key, r);
 	}
 	if (!s->by_request)
 		ACC_Next(&t->account, ns);
@@ -302,13 +206,13 @@ estimate(struct sim *s, struct tenant *t, const struct request *q)
 	t->begun = 1;
 }
 
-/* Another request may be the first */
+/* The oracle has to know which request is the first */
 static void
 estimate_first(struct sim *s, struct tenant *t)
 {
 	const struct rel_node *n = REL_TenantFirst(t->rel);
 
-	if (n != NULL && varies(s, t))
+	if (n != NULL && s->oracle)
 		estimate(s, t, LIST_OF(n, const struct request, node));
 }
 
@@ -324,13 +228,6 @@ sim_new_hosts(struct sim *s, int32_t group, int64_t now)
 	NEW_Init(&s->newhosts, now);
 }
 
-static void
-join(struct sim *s, const struct tenant *t, const struct tenant *group,
-    int64_t now)
-{
-	REL_SetGroup(s->rel, t->rel, group == NULL ? NULL : group->rel, now);
-}
-
 void
 sim_host(struct sim *s, int32_t tenant, int good, int64_t now)
 {
@@ -340,7 +237,7 @@ sim_host(struct sim *s, int32_t tenant, int good, int64_t now)
 	if (s->new_group == NULL)
 		return;
 	NEW_Begin(&s->newhosts, &t->host, now);
-	join(s, t, s->new_group, now);
+	REL_SetGroup(s->rel, t->rel, s->new_group->rel, now);
 }
 
 int
@@ -352,10 +249,10 @@ sim_another_host(struct sim *s, int32_t tenant, int good, int64_t now)
 		return (0);
 	if (s->new_group != NULL)
 		NEW_End(&s->newhosts, &t->host);
-	join(s, t, NULL, now);
+	REL_SetGroup(s->rel, t->rel, NULL, now);
 	REL_TenantFini(s->rel, t->rel);
 	t->rel = REL_TenantInit(s->rel, t->rel, REL_WEIGHT_ONE);
-	memset(t->keys, 0, t->classes * sizeof *t->keys);
+	memset(&t->key, 0, sizeof t->key);
 	memset(&t->account, 0, sizeof t->account);
 	t->begun = 0;
 	sim_host(s, tenant, good, now);
@@ -372,17 +269,9 @@ sim_new_next(struct sim *s, int64_t now)
 	if (h == NULL)
 		return (-1);
 	t = LIST_OF(h, struct tenant, host);
-	join(s, t, NEW_Is(h) ? s->new_group : NULL, now);
+	REL_SetGroup(s->rel, t->rel, NEW_Is(h) ? s->new_group->rel : NULL,
+	    now);
 	return (t->number);
-}
-
-void
-sim_new_stat(const struct sim *s, struct sim_new_stat *st)
-{
-	st->hosts = s->newhosts.nnew;
-	st->evident = s->newhosts.nevident;
-	st->proven = s->newhosts.nproven;
-	st->crowded = (uint32_t)NEW_Crowded(&s->newhosts);
 }
 
 int
@@ -398,43 +287,38 @@ sim_new_is(const struct sim *s, int32_t tenant)
 static int
 more_requests(struct sim *s)
 {
-	struct request **chunks, *chunk;
-	int32_t i;
+	struct request **all, *q;
 
-	chunks = realloc(s->chunks, ((size_t)s->nchunks + 1) * sizeof *chunks);
-	if (chunks == NULL)
+	all = realloc(s->requests, ((size_t)s->nrequests + 1) * sizeof *all);
+	if (all == NULL)
 		return (-1);
-	s->chunks = chunks;
-	chunk = calloc(CHUNK, sizeof *chunk);
-	if (chunk == NULL)
+	s->requests = all;
+	q = calloc(1, sizeof *q);
+	if (q == NULL)
 		return (-1);
-	chunks[s->nchunks] = chunk;
-	for (i = CHUNK - 1; i >= 0; i--) {
-		chunk[i].number = s->nchunks * CHUNK + i;
-		chunk[i].next_free = s->free;
-		s->free = chunk[i].number;
-	}
-	s->nchunks++;
+	q->number = s->nrequests;
+	q->next_free = s->free;
+	s->free = q->number;
+	all[s->nrequests++] = q;
 	return (0);
 }
 
 int32_t
-sim_enqueue(struct sim *s, int32_t tenant, unsigned class, int64_t cpu,
-    int64_t net, int64_t now)
+sim_enqueue(struct sim *s, int32_t tenant, int64_t cpu, int64_t net,
+    int64_t now)
 {
 	struct tenant *t = tenant_of(s, tenant);
 	struct request *q;
 
-	assert(class < t->classes && cpu >= 0 && net >= 0);
+	assert(cpu >= 0 && net >= 0);
 	if (s->free < 0 && more_requests(s))
 		return (-1);
 	q = request_of(s, s->free);
 	s->free = q->next_free;
 	q->tenant = tenant;
-	q->class = class;
 	q->cost[REL_CPU] = cpu;
 	q->cost[REL_NET] = net;
-	if (!t->begun || (varies(s, t) && REL_TenantWaiting(t->rel) == 0))
+	if (!t->begun || (s->oracle && REL_TenantWaiting(t->rel) == 0))
 		estimate(s, t, q);
 	REL_Enqueue(s->rel, t->rel, &q->node, now);
 	return (q->number);
@@ -541,7 +425,7 @@ settle(struct sim *s, struct tenant *t, struct request *q, uint32_t scale,
 	if (scale == 0) {
 		scale = REL_SCALE_ONE;
 		if (!s->oracle)
-			cpu = ACC_Value(&s->costs, &t->keys[q->class], REL_CPU);
+			cpu = ACC_Value(&s->costs, &t->key, REL_CPU);
 	}
 	cost = ACC_Settle(&t->account, cpu, q->cost[REL_NET]);
 	REL_Complete(s->rel, &q->node, cost, ACC_Scale(&t->account, scale),
@@ -551,13 +435,11 @@ settle(struct sim *s, struct tenant *t, struct request *q, uint32_t scale,
 static void
 learn(struct sim *s, struct tenant *t, const struct request *q, int measured)
 {
-	struct acc_key *key = &t->keys[q->class];
-
 	if (s->oracle)
 		return;
 	if (measured)
-		ACC_Sample(&s->costs, key, REL_CPU, q->cost[REL_CPU]);
-	ACC_Sample(&s->costs, key, REL_NET, q->cost[REL_NET]);
+		ACC_Sample(&s->costs, &t->key, REL_CPU, q->cost[REL_CPU]);
+	ACC_Sample(&s->costs, &t->key, REL_NET, q->cost[REL_NET]);
 }
 
 void
@@ -575,7 +457,7 @@ sim_complete(struct sim *s, int32_t request, uint32_t scale, int64_t now)
 	if (s->new_group != NULL)
 		NEW_Answer(&s->newhosts, &t->host, t->good, now);
 	learn(s, t, q, scale != 0);
-	if (varies(s, t))
+	if (s->oracle)
 		estimate_first(s, t);
 	else
 		estimate(s, t, q);
@@ -606,8 +488,8 @@ sim_open(const struct sim *s, struct sim_record *rows, int64_t room)
 	int64_t n = 0;
 	int32_t i;
 
-	for (i = 0; i < s->nchunks * CHUNK; i++) {
-		q = request_of(s, i);
+	for (i = 0; i < s->nrequests; i++) {
+		q = s->requests[i];
 		if (q->node.state == REL_IDLE)
 			continue;
 		if (n < room)

@@ -6,9 +6,8 @@
  * varnishd's gate has, and decides nothing: who goes next is the policy's.
  *
  * Costs and estimates are those of perfctr/account.c, as in varnishd.
- * A tenant's requests are of one or more classes (2DFQ's APIs), each with an
- * estimator for each resource.  With several, the releaser has the estimate for
- * the tenant's first waiting request.  With "oracle" it has that one's cost.
+ * With the estimator "oracle" the releaser has the cost of the tenant's first
+ * waiting request.
  *
  * All times and costs are ns.  Lines with # are not for cffi.
  */
@@ -25,25 +24,6 @@ struct sim_record {
 	int32_t			tenant, slot;
 };
 
-struct sim_policy {
-	const char		*name;
-	const char		*summary;
-	const char		*estimator;	/* NULL: none of its own */
-	uint32_t		alpha;		/* Q16 */
-};
-
-struct sim_stat {
-	uint32_t		waiting, running;
-	int64_t			estimate_cpu, estimate_net;	/* ns */
-	int64_t			account;	/* virtual ns */
-	int64_t			charged;	/* ns */
-};
-
-struct sim_new_stat {
-	uint32_t		hosts, evident, proven;
-	uint32_t		crowded;	/* NEW_Crowded() */
-};
-
 /* Of the request that sim_dequeue() returned last */
 struct sim_answer {
 	int32_t			tenant;
@@ -52,33 +32,25 @@ struct sim_answer {
 	int64_t			when;		/* ns, of SIM_NOT_YET */
 };
 
+struct rel;
+struct rel_tenant;
 struct sim;
-
-int sim_policy(unsigned, struct sim_policy *);	/* 0: there is none */
-const char *sim_estimator(unsigned);		/* NULL past the last */
 
 /* Asserts that policy and estimator exist.  NULL: no memory.  keep: records
  * are kept */
 struct sim *sim_new(const char *policy, unsigned slots, unsigned options,
     const char *estimator, uint32_t alpha, int keep);
 void sim_free(struct sim *);
-void sim_round(struct sim *, int64_t ns);	/* REL_SetRound() */
 /* Charge a request's own larger cost (the paper's Figure 8, line 10).  Without
  * this call, what it adds to the larger sum of its tenant, as varnishd does */
 void sim_by_request(struct sim *);
-void sim_flows(struct sim *, unsigned alpha);	/* REL_SetFlows() */
-int sim_set_policy(struct sim *, const char *policy, int64_t now);
-int sim_synchronised(const struct sim *);
 struct sim_answer *sim_answer(struct sim *);
+/* For the library's own calls: see _build.py */
+struct rel *sim_rel(struct sim *);
+struct rel_tenant *sim_rel_tenant(struct sim *, int32_t tenant);
 
 /* Weight 1024 is 1.0; the tenant's number, from 0; -1: no memory */
-int32_t sim_tenant(struct sim *, uint32_t weight, unsigned classes);
-void sim_weight(struct sim *, int32_t tenant, uint32_t weight);
-/* REL_SetLimits(): parts of 65536 */
-void sim_limits(struct sim *, int32_t tenant, uint32_t reservation,
-    uint32_t limit, int64_t now);
-/* REL_SetGroup(); group -1: none */
-void sim_group(struct sim *, int32_t tenant, int32_t group, int64_t now);
+int32_t sim_tenant(struct sim *, uint32_t weight);
 /* Hosts that no map names begin in the group; without this call, as tenants */
 void sim_new_hosts(struct sim *, int32_t group, int64_t now);
 /* The tenant is a Host that no map names; good: all its answers are evidence */
@@ -87,14 +59,12 @@ void sim_host(struct sim *, int32_t tenant, int good, int64_t now);
 int sim_another_host(struct sim *, int32_t tenant, int good, int64_t now);
 /* NEW_Next(): a tenant that is proven now, or new again; -1: none */
 int32_t sim_new_next(struct sim *, int64_t now);
-void sim_new_stat(const struct sim *, struct sim_new_stat *);
 int sim_new_is(const struct sim *, int32_t tenant);	/* NEW_Is() */
-void sim_stat(const struct sim *, int32_t tenant, struct sim_stat *);
 void sim_charge(struct sim *, int32_t tenant, int64_t cost, int64_t now);
 
 /* The request's number, which is free again when it is done; -1: no memory */
-int32_t sim_enqueue(struct sim *, int32_t tenant, unsigned class,
-    int64_t cpu, int64_t net, int64_t now);
+int32_t sim_enqueue(struct sim *, int32_t tenant, int64_t cpu, int64_t net,
+    int64_t now);
 /* A request's number, or */
 enum {
 	SIM_EMPTY = -1,

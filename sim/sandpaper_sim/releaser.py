@@ -71,22 +71,19 @@ def _text(c: Any) -> str:  # noqa: ANN401
 
 def estimators() -> list[str]:
     """The names of all."""
-    names, n = [], 0
-    while (c := lib.sim_estimator(n)) != ffi.NULL:
-        names.append(_text(c))
-        n += 1
-    return names
+    return [_text(lib.EST_Name(n)) for n in range(lib.EST_Kinds())]
 
 
 def policies() -> dict[str, Policy]:
     """All, by name."""
-    row = ffi.new("struct sim_policy *")
+    alpha = ffi.new("uint32_t *")
     found: dict[str, Policy] = {}
-    while lib.sim_policy(len(found), row):
-        own = None
-        if row.estimator != ffi.NULL:
-            own = Estimator(_text(row.estimator), row.alpha / 65536)
-        p = Policy(_text(row.name), _text(row.summary), own)
+    for n in range(lib.REL_Policies()):
+        own = lib.REL_PolicyEstimator(n, alpha)
+        p = Policy(_text(lib.REL_PolicyName(n)),
+                   _text(lib.REL_PolicySummary(n)),
+                   Estimator(_text(own), alpha[0] / 65536)
+                   if own != ffi.NULL else None)
         found[p.name] = p
     return found
 
@@ -129,26 +126,30 @@ class Releaser:
         if sim == ffi.NULL:
             raise MemoryError
         self.sim = ffi.gc(sim, lib.sim_free)
+        self._rel = lib.sim_rel(sim)
         if paper:
             lib.sim_by_request(sim)
         else:
-            lib.sim_round(sim, ROUND)
+            self.set_round(ROUND)
         self.answer = lib.sim_answer(sim)
         self.tenants = 0
 
-    def tenant(self, weight: float = 1.0, classes: int = 1) -> int:
-        """A new one; `classes` kinds of requests have estimates apart."""
+    def tenant(self, weight: float = 1.0) -> int:
+        """A new one."""
         w = round(weight * WEIGHT_ONE)
         if not 1 <= w <= WEIGHT_MAX:
             raise ValueError(f"weight {weight} is not allowed: use 1/1024 to "
                              "1024")
         self.tenants += 1
-        return _number(lib.sim_tenant(self.sim, w, classes))
+        return _number(lib.sim_tenant(self.sim, w))
 
-    def enqueue(self, tenant: int, cpu: int, net: int, now: int,
-                kind: int = 0) -> int:
+    def _tenant(self, tenant: int) -> Any:  # noqa: ANN401
+        """The library's."""
+        return lib.sim_rel_tenant(self.sim, tenant)
+
+    def enqueue(self, tenant: int, cpu: int, net: int, now: int) -> int:
         """The request's number. cpu, net: what it will cost, ns."""
-        return _number(lib.sim_enqueue(self.sim, tenant, kind, cpu, net, now))
+        return _number(lib.sim_enqueue(self.sim, tenant, cpu, net, now))
 
     def dequeue(self, slot: int, now: int, closed: int = 0) -> int:
         """A request's number, EMPTY, NO_SLOT or NOT_YET.
@@ -179,12 +180,13 @@ class Releaser:
     def set_policy(self, name: str, now: int) -> None:
         """Another one from now on."""
         policy(name)
-        lib.sim_set_policy(self.sim, name.encode(), now)
+        lib.REL_SetPolicy(self._rel, lib.REL_PolicyByName(name.encode()), now)
         self.policy = name
 
     def set_weight(self, tenant: int, weight: float) -> None:
         """Another one from now on."""
-        lib.sim_weight(self.sim, tenant, round(weight * WEIGHT_ONE))
+        lib.REL_SetWeight(self._rel, self._tenant(tenant),
+                          round(weight * WEIGHT_ONE))
 
     def set_limits(self, tenant: int, reservation: float, limit: float,
                    now: int) -> None:
@@ -194,14 +196,16 @@ class Releaser:
         for part in (reservation, limit):
             if not 0 <= part <= 1:
                 raise ValueError(f"part {part} is not allowed: use 0 to 1")
-        lib.sim_limits(self.sim, tenant, round(reservation * PART_ONE),
-                       round(limit * PART_ONE), now)
+        lib.REL_SetLimits(self._rel, self._tenant(tenant),
+                          round(reservation * PART_ONE),
+                          round(limit * PART_ONE), now)
 
     def set_group(self, tenant: int, group: int, now: int) -> None:
-        """REL_SetGroup(): the tenant is a member of the group.
+        """REL_SetGroup(): the tenant is a member of the group; -1: of none.
 
         A group is a tenant that never asks for anything itself."""
-        lib.sim_group(self.sim, tenant, group, now)
+        lib.REL_SetGroup(self._rel, self._tenant(tenant), ffi.NULL
+                         if group < 0 else self._tenant(group), now)
 
     def adopt(self, group: int, now: int) -> None:
         """Hosts that no map names begin as members of this group."""
@@ -227,29 +231,30 @@ class Releaser:
         """It is a member of (new)."""
         return bool(lib.sim_new_is(self.sim, tenant))
 
-    def new_stat(self) -> dict[str, int]:
-        """Hosts that are new, have evidence, are proven; is there a crowd?"""
-        return _fields("struct sim_new_stat", lib.sim_new_stat, self.sim)
-
     def set_round(self, ns: int) -> None:
         """REL_SetRound(): how much service a round of mr3-rs gives."""
-        lib.sim_round(self.sim, ns)
+        lib.REL_SetRound(self._rel, ns)
 
     def set_flows(self, alpha: int) -> None:
         """REL_SetFlows(): how many virtual flows a tenant of mr3-vf has."""
         if not 1 <= alpha <= FLOWS_MAX:
             raise ValueError(f"alpha {alpha} is not allowed: use 1 to "
                              f"{FLOWS_MAX} virtual flows")
-        lib.sim_flows(self.sim, alpha)
+        lib.REL_SetFlows(self._rel, alpha)
 
     def stat(self, tenant: int) -> dict[str, int]:
         """Its counts, estimates and account, ns."""
-        return _fields("struct sim_stat", lib.sim_stat, self.sim, tenant)
+        st = ffi.new("struct rel_tenant_stat *")
+        lib.REL_TenantStat(self._rel, self._tenant(tenant), st)
+        return {"waiting": st.waiting, "running": st.running,
+                "estimate_cpu": st.estimate[CPU],
+                "estimate_net": st.estimate[NET],
+                "account": st.account, "charged": st.charged}
 
     @property
     def synchronised(self) -> bool:
         """The policy has end-to-end synchronisation."""
-        return bool(lib.sim_synchronised(self.sim))
+        return bool(lib.REL_Synchronised(self._rel))
 
     def records(self) -> Records:
         """A copy of the requests that are done, in order of completion."""
@@ -274,13 +279,6 @@ class Releaser:
 def is_good(status: int) -> bool:
     """NEW_Good(): is such an answer evidence?"""
     return 200 <= status < 400
-
-
-def _fields(struct: str, call: Any, *args: Any) -> dict[str, int]:  # noqa: ANN401
-    """What a call fills in as its last argument."""
-    st = ffi.new(f"{struct} *")
-    call(*args, st)
-    return {name: getattr(st, name) for name, _ in ffi.typeof(struct).fields}
 
 
 def _number(n: int) -> int:

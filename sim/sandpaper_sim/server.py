@@ -84,11 +84,10 @@ class Server:
             self._ticking = Timer(env, self._tick)
             self._ticking.start(refresh)
 
-    def tenant(self, weight: float = 1.0, classes: int = 1,
-               done: Callable[[], None] = nothing) -> int:
-        """A new one; done() is called when one of its requests is."""
-        self.done.append(done)
-        return self.releaser.tenant(weight, classes)
+    def tenant(self, weight: float = 1.0) -> int:
+        """A new one; its done() is called when one of its requests is."""
+        self.done.append(nothing)
+        return self.releaser.tenant(weight)
 
     def at(self, time: int, what: Callable[[], None]) -> None:
         """Call it at this time, ns."""
@@ -98,10 +97,9 @@ class Server:
         """Up to this time, ns."""
         self.env.run(until)
 
-    def submit(self, tenant: int, cpu: int, net: int = 0,
-               kind: int = 0) -> None:
+    def submit(self, tenant: int, cpu: int, net: int = 0) -> None:
         """A request has arrived. cpu, net: what it will cost, ns."""
-        self.releaser.enqueue(tenant, cpu, net, self.env.now, kind)
+        self.releaser.enqueue(tenant, cpu, net, self.env.now)
         self._wake()
 
     def _wake(self) -> None:
