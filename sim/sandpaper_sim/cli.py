@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import play, replay
-from .figure import Context, Figure, NotHere, Result
+from .figure import Context, Figure, Result
 from .figures import FIGURES
 from .files import Wrong, replace
 from .play import whole
@@ -126,8 +126,6 @@ def run(a: argparse.Namespace) -> None:
         context = Context(a.name, 1 if a.seed is None else a.seed, a.jobs,
                           a.quick, a.keep, a.scheduler)
         result = figure.run(context)
-    except NotHere as e:
-        fail(f"{a.name}: {e}")
     except Wrong as e:
         fail(str(e))
     data = as_json(figure, context, result)

@@ -9,51 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .files import replace
+from tqdm import tqdm
+
+from .files import Wrong, replace
 
 Found = dict[str, Any]          # what a task returns, fit for JSON
+Canvas = Any                    # a figure of matplotlib's
 QUIET = 3.0                     # s without a word of progress
-LINES = 15.0                    # s from line to line, if not on a terminal
-
-
-class NotHere(Exception):
-    """What a figure needs is not there, in one line."""
-
-
-class Progress:
-    """Says on stderr how much is done and how long the rest will take."""
-
-    def __init__(self, name: str, tasks: int) -> None:
-        self.name, self.tasks, self.done = name, tasks, 0
-        self.begun = time.monotonic()
-        self.said = self.begun + QUIET - LINES
-        self.tty = sys.stderr.isatty()
-        self.wrote = False
-
-    def step(self) -> None:
-        """One more is done."""
-        self.done += 1
-        now = time.monotonic()
-        spent = now - self.begun
-        if spent < QUIET or not (self.tty or now - self.said >= LINES):
-            return
-        self.said, self.wrote = now, True
-        left = spent / self.done * (self.tasks - self.done)
-        print(f"{self.name}: {self.done} of {self.tasks}, "
-              f"about {left:.0f} s left", file=sys.stderr, flush=True,
-              end="\r" if self.tty else "\n")
-
-    def end(self) -> None:
-        """All are."""
-        if self.tty and self.wrote:
-            print(" " * 60, end="\r", file=sys.stderr, flush=True)
+LINES = 15.0                    # s from word to word, if not on a terminal
+PROGRESS = "{desc}: {n_fmt} of {total_fmt}, about {remaining} left"
 
 
 class Kept:
@@ -96,52 +67,52 @@ class Context:
         kept = Kept(self.keep) if self.keep else None
         found = [kept.load(kept.file(what, t)) if kept else None
                  for t in tasks]
-        left = [i for i, f in enumerate(found) if f is None]
-        progress = Progress(self.name, len(left))
-        for i, f in self._each(what, tasks, left):
+        left = {i: t for i, t in enumerate(tasks) if found[i] is None}
+        for i, f in tqdm(self._each(what, left), self.name, len(left),
+                         leave=False, delay=QUIET, bar_format=PROGRESS,
+                         mininterval=0.1 if sys.stderr.isatty() else LINES):
             # As from a file: the same, kept or not.
             found[i] = json.loads(json.dumps(f))
             if kept:
                 kept.store(kept.file(what, tasks[i]), f)
-            progress.step()
-        progress.end()
         return [f for f in found if f is not None]
 
-    def _each(self, what: Callable[..., Found], tasks: list[Sequence[Any]],
-              left: list[int]) -> Iterator[tuple[int, Found]]:
-        if self.scheduler:
-            yield from self._far(what, tasks, left)
+    def _each(self, what: Callable[..., Found],
+              tasks: dict[int, Sequence[Any]]) -> Iterator[tuple[int, Found]]:
+        """Numbers of tasks and what was found, as they are done."""
+        if self.jobs == 1 and not self.scheduler:
+            yield from ((i, what(*task)) for i, task in tasks.items())
             return
-        if self.jobs == 1:
-            yield from ((i, what(*tasks[i])) for i in left)
-            return
-        pool = ProcessPoolExecutor(self.jobs)
-        try:
-            futures = {pool.submit(what, *tasks[i]): i for i in left}
-            for f in as_completed(futures):
-                yield futures[f], f.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        with self._executor() as pool:
+            futures = {pool.submit(what, *task): i
+                       for i, task in tasks.items()}
+            try:
+                for f in as_completed(futures):
+                    yield futures[f], f.result()
+            finally:
+                for f in futures:
+                    f.cancel()
 
-    def _far(self, what: Callable[..., Found], tasks: list[Sequence[Any]],
-             left: list[int]) -> Iterator[tuple[int, Found]]:
-        """On the machines of a Dask scheduler, which have this package."""
+    @contextmanager
+    def _executor(self) -> Iterator[Executor]:
+        """Processes, or a Dask scheduler's machines with this package."""
+        if not self.scheduler:
+            with ProcessPoolExecutor(self.jobs) as pool:
+                yield pool
+            return
         try:
             from distributed import Client
-            from distributed import as_completed as completed
         except ImportError:
-            raise NotHere("--scheduler needs Dask: run build/venv/bin/pip "
-                          "install -e 'sim[cluster]'") from None
+            raise Wrong(f"{self.name}: --scheduler needs Dask: run "
+                        "build/venv/bin/pip install -e 'sim[cluster]'"
+                        ) from None
         try:
             client = Client(self.scheduler, timeout=10)
         except (OSError, ValueError) as e:
-            raise NotHere(f"--scheduler {self.scheduler} does not answer: "
-                          f"{e}") from None
+            raise Wrong(f"{self.name}: --scheduler {self.scheduler} does not "
+                        f"answer: {e}") from None
         with client:
-            futures = {client.submit(what, *tasks[i], pure=False): i
-                       for i in left}
-            for f in completed(futures):
-                yield futures[f], f.result()
+            yield client.get_executor(pure=False)
 
 
 @dataclass
@@ -154,9 +125,6 @@ class Result:
     table: list[str] = field(default_factory=list)
 
 
-Plot = Callable[[Any, dict[str, Any]], None]
-
-
 @dataclass(frozen=True)
 class Figure:
     """run: a Result. plot(figure, json): on a matplotlib figure."""
@@ -164,7 +132,7 @@ class Figure:
     name: str
     summary: str
     run: Callable[[Context], Result]
-    plot: Plot
+    plot: Callable[[Canvas, Found], None]
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
