@@ -135,6 +135,12 @@ class Figure:
     plot: Callable[[Canvas, Found], None]
 
 
+def where(rows: Iterable[Found], **fields: object) -> list[Found]:
+    """Those that have these values."""
+    return [r for r in rows
+            if all(r.get(k) == value for k, value in fields.items())]
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     """Lines of columns; numbers to the right."""
     def text(x: object) -> str:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the papers measure, after the fact, from what was recorded.
 
-2DFQ, section 6: service lag, its standard deviation, service rate, 99th
-percentile of latency, Gini index. Sandpaper, section 5.3 and 6.3: relative
+2DFQ, section 6: service, of which follows the lag behind GPS, 99th percentile
+of latency, Gini index. Sandpaper, section 5.3 and 6.3: relative
 fairness bound, empirical bound."""
 
 from __future__ import annotations
@@ -67,21 +67,6 @@ def every(begin: int, end: int, step: int) -> Ints:
     return np.arange(begin, end + 1, step, dtype=np.int64)
 
 
-def lag(got: Ints, fair: Floats) -> Floats:
-    """Service lag, ns of service: above 0, behind GPS (2DFQ, section 6)."""
-    return fair - got
-
-
-def deviation(x: Floats) -> float:
-    """The standard deviation, in the unit of x."""
-    return float(np.std(x))
-
-
-def rates(got: Ints, step: int) -> Floats:
-    """Service rate in each interval of `step` ns: threads' worth."""
-    return np.diff(got, axis=0) / step
-
-
 def latency(rows: Records, tenant: int, after: int = 0) -> Ints:
     """From arrival to end, of a tenant's requests that arrived since, ns."""
     mine = rows[(rows["tenant"] == tenant) & (rows["arrival"] >= after)]
@@ -137,6 +122,13 @@ def empirical_bound(a: Floats, b: Floats) -> float:
     have to be backlogged during it."""
     d = a - b
     return float(d.max() - d.min())
+
+
+def bounds_upto(at: Ints, a: Floats, b: Floats, times: Ints) -> Floats:
+    """empirical_bound() of [0, t] for each of `times`. at: of a and b."""
+    d = a - b
+    bound = np.maximum.accumulate(d) - np.minimum.accumulate(d)
+    return bound[np.searchsorted(at, times, side="right") - 1]
 
 
 def fairness_bound(workers: int, largest: float) -> float:

@@ -15,8 +15,8 @@ from . import releaser, report, workload
 from .figure import Context, Figure, Result, table
 from .files import Wrong
 from .report import SHOWN, bars, more, shown
-from .scenario import US, Group, Scenario, Shape, Tenant, costs, read
-from .server import MS, SECOND, Server
+from .scenario import Group, Scenario, Shape, Tenant, costs, read
+from .server import MS, SECOND, US, Server
 from .trace import Trace
 from .workload import generator, stream
 

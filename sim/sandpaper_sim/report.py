@@ -11,10 +11,8 @@ from .metrics import (
     Floats,
     Ints,
     arrivals,
-    deviation,
     dominant_service,
     every,
-    lag,
     p99,
     services,
     spells,
@@ -81,8 +79,8 @@ def lags(server: Server, weights: list[float], begin: int,
     threads = 1 if isinstance(server, Proxy) else server.releaser.slots
     fair = Gps(threads, weights).served(
         came["arrival"], came["tenant"], came[NAMES[resource]], at)
-    behind = lag(served(server, n, resource, at), fair)
-    return [deviation(behind[:, i]) for i in range(n)]
+    lag = fair - served(server, n, resource, at)
+    return [float(np.std(lag[:, i])) for i in range(n)]
 
 
 def served(server: Server, tenants: int, resource: int,

@@ -37,7 +37,6 @@ from .trace import Trace
 from .varnishlog import read as read_trace
 from .workload import Constant, Costs, Exponential, Lognormal
 
-US = 1000                       # ns
 LINKS = ("blocks", "queue", "held")
 OPTIONS = ("settle", "keep_debt", "cap", "closed", "rejoin", "limits")
 PER_CORE = 10                   # workers, as in varnishd

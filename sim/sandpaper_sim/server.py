@@ -26,6 +26,7 @@ from .releaser import CPU, NET, NEVER, NOT_YET, Releaser
 
 LAST = NORMAL + 1               # after all else of this instant
 
+US = 1000                       # ns
 MS = 1_000_000                  # ns
 SECOND = 1_000_000_000          # ns
 DRAIN = 98                      # percent of what the link can do: the same

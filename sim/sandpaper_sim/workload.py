@@ -89,22 +89,6 @@ class Exponential:
         return _costs(rng.exponential(self.mean, n))
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """Each request is of one of these, all as likely."""
-
-    of: Sequence[Costs]
-
-    def draw(self, rng: np.random.Generator, n: int) -> Ints:
-        """See Costs."""
-        which = rng.integers(len(self.of), size=n)
-        x = np.empty(n, np.int64)
-        for i in np.unique(which):
-            at = which == i
-            x[at] = self.of[i].draw(rng, int(at.sum()))
-        return x
-
-
 def stream(costs: Costs, rng: np.random.Generator) -> Iterator[int]:
     """Without end."""
     while True:

@@ -10,14 +10,13 @@ from sandpaper_sim.server import (
     DRAIN,
     MS,
     SECOND,
+    US,
     Proxy,
     Server,
     pool,
     proxy,
 )
 from sandpaper_sim.workload import Constant, closed, generator, stream, trace
-
-US = 1000                       # ns
 
 
 def ask(server: Server, connections: int, cpu: int, net: int = 0) -> int:

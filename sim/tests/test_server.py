@@ -11,7 +11,7 @@ import pytest
 
 from sandpaper_sim import metrics, theory
 from sandpaper_sim.releaser import CPU, KNOWN, NET, Estimator, Records
-from sandpaper_sim.server import MS, SECOND, Proxy, pool, proxy
+from sandpaper_sim.server import MS, SECOND, US, Proxy, pool, proxy
 from sandpaper_sim.workload import (
     Constant,
     Costs,
@@ -23,8 +23,6 @@ from sandpaper_sim.workload import (
     stream,
     trace,
 )
-
-US = 1000                       # ns
 
 
 def open_loop(server: Proxy, rate: float, costs: Costs) -> Records:

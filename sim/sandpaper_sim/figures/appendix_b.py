@@ -7,13 +7,14 @@ expected, and their number is Poisson distributed: its variance is its mean.
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from ..figure import Context, Figure, Result, table
 from ..server import MS, SECOND, proxy
-from ..workload import Constant, Exponential, generator, poisson, stream
+from ..workload import Exponential, generator, poisson, stream
 
 CORES, WORKERS = 8, 80          # W = 10 C
 CPU = 2_500                     # ns of processing time: half of the CPU
@@ -46,7 +47,7 @@ def simulate(rate: int, latency: int, miss: float, seed: int,
     server = proxy("mr3-rs", WORKERS, CORES, fetch=fetch, keep=False,
                    paper=True)
     poisson(server, server.tenant(), rate,
-            stream(Constant(CPU), generator(seed)),
+            repeat(CPU),
             generator(seed, *name, "arrivals"))
     begin, end = 10 * latency * MS, (10 + lasts) * latency * MS
     server.run(end)

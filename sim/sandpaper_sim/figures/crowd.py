@@ -34,6 +34,7 @@ UNIT = 1000                     # ns of a thread
 LEAST, MEDIAN, MOST = 250, 2**14, 5_000_000     # units
 SIGMA = 2.0
 FIXED = tuple(2**e for e in range(8, 21, 2))    # units, t1 to t7
+NAMES = [f"t{i}" for i in range(1, len(FIXED) + 1)]
 
 
 @dataclass(frozen=True)

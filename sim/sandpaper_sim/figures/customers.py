@@ -16,7 +16,7 @@ from ..metrics import (
     fairness_bound,
 )
 from ..releaser import CPU, NET, SANDPAPER, Estimator
-from ..server import SECOND, Proxy, proxy
+from ..server import SECOND, US, Proxy, proxy
 from ..workload import (
     Constant,
     Costs,
@@ -27,12 +27,12 @@ from ..workload import (
     stream,
 )
 
-US = 1000                       # ns
 CORES = 12
 # Processing times on CPU and link, us, and the standard deviation.
 TABLE1 = {"C1": (39.88, 1.96, 22.08, 0.001), "C2": (13.60, 0.88, 81.25, 0.01),
           "C3": (28.10, 1.19, 92.18, 0.001), "C4": (22.81, 0.99, 36.40, 0.001)}
-PAIRS = tuple(combinations(TABLE1, 2))
+Pair = list[str]
+PAIRS: list[Pair] = [list(pair) for pair in combinations(TABLE1, 2)]
 SIGMA = 1.0                     # of the logarithm, "lognormal"
 
 
@@ -64,7 +64,7 @@ def dominant(customer: str) -> int:
     return CPU if cpu > net else NET
 
 
-def serve(pair: tuple[str, str], workers: int, *, policy: str = "mr3-rs",
+def serve(pair: Pair, workers: int, *, policy: str = "mr3-rs",
           costs: str = "constant", estimator: Estimator = SANDPAPER,
           options: int, seed: int, until: int, flows: int = 0) -> Proxy:
     """More connections than workers, each customer. flows: mr3-vf's alpha."""
@@ -79,7 +79,7 @@ def serve(pair: tuple[str, str], workers: int, *, policy: str = "mr3-rs",
     return server
 
 
-def both(server: Proxy, pair: tuple[str, str]) -> tuple[Ints, Floats, Floats]:
+def both(server: Proxy, pair: Pair) -> tuple[Ints, Floats, Floats]:
     """Times, ns, and dominant service of both up to then, ns."""
     at = changes(server)
     a, b = (dominant_service(server, i, dominant(c), at)
@@ -87,7 +87,7 @@ def both(server: Proxy, pair: tuple[str, str]) -> tuple[Ints, Floats, Floats]:
     return at, a, b
 
 
-def bounds(server: Proxy, pair: tuple[str, str], until: int,
+def bounds(server: Proxy, pair: Pair, until: int,
            ) -> dict[str, float]:
     """Empirical bound and relative fairness bound, us; requests a second.
 

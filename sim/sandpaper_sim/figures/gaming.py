@@ -21,12 +21,13 @@ with others, or the luck of the draw would be reported as a gain."""
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 from scipy.optimize import differential_evolution
 
-from ..figure import Context, Figure, Result, table
+from ..figure import Context, Figure, Result, table, where
 from ..metrics import Floats, services, spells
 from ..releaser import (
     ALL,
@@ -41,10 +42,9 @@ from ..releaser import (
     policies,
 )
 from ..sampling import Sampled
-from ..server import MS, Environment, ThreadPool
-from ..workload import Constant, closed, generator, stream
+from ..server import MS, US, Environment, ThreadPool
+from ..workload import closed, generator
 
-US = 1000                       # ns
 WORKERS = 10
 QUANTUM_MAX = 4 * MS            # U
 LONG = 8                        # times as much service
@@ -187,7 +187,7 @@ def gains(rule: Rule, play: Play, draws: int, *times: int) -> list[float]:
     server = ThreadPool(Environment(0), releaser(rule, draws))
     player(server, server.tenant(), play)
     closed(server, server.tenant(), 3 * WORKERS,
-           stream(Constant(play.honest_ns), generator(0)))
+           repeat(play.honest_ns))
     return [gain(server, n * play.service) for n in times]
 
 
@@ -267,10 +267,10 @@ def run(c: Context) -> Result:
                               for r in range(restarts(n, c.quick))])
     played = c.map(confirm, [(s["rule"], s["play"], c.quick)
                              for s in searches])
-    found = [max((p for p in played if p["rule"] == n),
-                 key=lambda p: p["gain"]) for n in names]
+    found = [max(where(played, rule=n), key=lambda p: p["gain"])
+             for n in names]
     for f in found:
-        f["tried"] = sum(s["tried"] for s in searches if s["rule"] == f["rule"])
+        f["tried"] = sum(s["tried"] for s in where(searches, rule=f["rule"]))
     return Result(
         {"workers": WORKERS, "service": "40 ((W+1)M + U)", "long": LONG,
          "sample": SAMPLE, "restarts": RESTARTS}, found,

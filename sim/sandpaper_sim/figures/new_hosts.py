@@ -9,14 +9,15 @@ Host a client, since only Hosts that last can be proven."""
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
-from ..figure import Context, Figure, Result, table
+from ..figure import Context, Figure, Result, table, where
 from ..newhosts import Invented, Inventors, Keeper, most_proven, seconds, site
 from ..server import MS, SECOND, ThreadPool, pool
-from ..workload import Constant, Exponential, closed, generator, stream
+from ..workload import Exponential, closed, generator, stream
 
 THREADS = 4
 COST = 2 * MS                   # mean, of a thread: 2000 requests/s in all
@@ -45,8 +46,8 @@ def attack(server: ThreadPool, rule: str, pace: int, status: int, begin: int,
         return
     unknown = server.tenant()
     server.at(begin, lambda: closed(
-        server, unknown, CLIENTS, cpu, think=stream(
-            Constant(pace), generator(0)) if pace else None))
+        server, unknown, CLIENTS, cpu,
+        think=repeat(pace) if pace else None))
 
 
 def rates(server: ThreadPool, tenant: int, begin: int,
@@ -120,16 +121,14 @@ def run(c: Context) -> Result:
             w["p99_times"] = w["p99_ms"] / whole["p99_ms"]
     bound = [1 + most_proven(b, 1, crowd=True) for _, b in windows]
     holds = all(w["keeps"] >= KEEPS and w["p99_times"] <= 4
-                for f in found for w in f["windows"]
-                if f["rule"] == "group" and f["status"] == 404
-                and f["tenant"] == "shop")
-    in_bound = all(n <= b for f in found if f["tenant"] == "shop"
+                for f in where(found, tenant="shop", rule="group", status=404)
+                for w in f["windows"])
+    in_bound = all(n <= b for f in where(found, tenant="shop")
                    for n, b in zip(f["invented_that_are_proven"], bound,
                                    strict=True))
     becomes = all(f["proven_s"] is not None and
                   f["windows"][-1]["keeps"] >= KEEPS
-                  for f in found if f["tenant"] == "newcomer"
-                  and f["status"] == 404)
+                  for f in where(found, tenant="newcomer", status=404))
     verdict = {"proven_keeps_with_404": holds, "within_bound": in_bound,
                "newcomer_with_404": becomes}
     rows = [(f["tenant"], f["rule"],
@@ -153,12 +152,11 @@ def run(c: Context) -> Result:
 def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
     """See Figure."""
     axes = figure.subplots()
-    for f in data["results"]:
-        if f["tenant"] == "shop":
-            axes.plot([w["at_s"] for w in f["windows"]],
-                      [w["keeps"] for w in f["windows"]], "o-",
-                      label=f"{f['rule']}, {f['status']}, "
-                      f"{'paced' if f['pace_ms'] else 'closed'}")
+    for f in where(data["results"], tenant="shop"):
+        axes.plot([w["at_s"] for w in f["windows"]],
+                  [w["keeps"] for w in f["windows"]], "o-",
+                  label=f"{f['rule']}, {f['status']}, "
+                  f"{'paced' if f['pace_ms'] else 'closed'}")
     axes.set(xscale="log", xlabel="attack (s)",
              ylabel="part of its throughput alone")
     axes.legend(fontsize="x-small")

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..figure import Context, Figure, Result, table
+from ..figure import Context, Figure, Result, table, where
+from ..metrics import bounds_upto
 from ..releaser import ALL, KNOWN, PAPER, SANDPAPER
-from ..server import MS, SECOND
-from .customers import CORES, PAIRS, US, both, bounds, serve
+from ..server import MS, SECOND, US
+from .customers import CORES, PAIRS, Pair, both, bounds, serve
 
 WORKERS = (12, 16, 20, 30, 40, 60, 80, 100, 120)
 VARIANTS = {"known": ("constant", KNOWN, PAPER),
@@ -26,8 +27,6 @@ UNTIL = 500 * MS
 DRIFT_WORKERS, DRIFT_UNTIL, DRIFT_STEPS = 20, 4 * SECOND, 8
 DRIFT = {"settled": ALL, "not settled": PAPER}
 
-Pair = tuple[str, str]
-
 
 def point(pair: Pair, variant: str, workers: int, seed: int,
           until: int) -> dict[str, Any]:
@@ -35,7 +34,7 @@ def point(pair: Pair, variant: str, workers: int, seed: int,
     costs, estimator, options = VARIANTS[variant]
     server = serve(pair, workers, costs=costs, estimator=estimator,
                    options=options, seed=seed, until=until)
-    return {"pair": list(pair), "variant": variant, "workers": workers,
+    return {"pair": pair, "variant": variant, "workers": workers,
             **bounds(server, pair, until)}
 
 
@@ -43,15 +42,12 @@ def drift(pair: Pair, variant: str, seed: int, until: int) -> dict[str, Any]:
     """The empirical bound of [0, t], for some t."""
     server = serve(pair, DRIFT_WORKERS, costs="lognormal",
                    options=DRIFT[variant], seed=seed, until=until)
-    at, a, b = both(server, pair)
-    d = a - b
-    bound = np.maximum.accumulate(d) - np.minimum.accumulate(d)
     step = until // DRIFT_STEPS
-    upto = np.searchsorted(
-        at, np.arange(step, until + 1, step), side="right") - 1
-    return {"pair": list(pair), "variant": variant, "workers": DRIFT_WORKERS,
-            "t_s": (np.arange(1, DRIFT_STEPS + 1) * step / SECOND).tolist(),
-            "bound_us": (bound[upto] / US).round(1).tolist()}
+    times = np.arange(step, until + 1, step)
+    bound = bounds_upto(*both(server, pair), times)
+    return {"pair": pair, "variant": variant, "workers": DRIFT_WORKERS,
+            "t_s": (times / SECOND).tolist(),
+            "bound_us": (bound / US).round(1).tolist()}
 
 
 def run(c: Context) -> Result:
@@ -65,14 +61,13 @@ def run(c: Context) -> Result:
                            for p in PAIRS for v in DRIFT])
     lines = []
     for v in VARIANTS:
-        mine = [r for r in points if r["variant"] == v]
+        mine = [where(points, variant=v, pair=p) for p in PAIRS]
         lines += [f"{v}: empirical bound (us) by W, and its largest part "
                   "of the RFB", *table(
             ("pair", *map(str, workers), "of RFB"),
-            [(" ".join(p), *(round(r["bound_us"]) for r in mine
-                             if r["pair"] == list(p)),
-              max(r["bound_us"] / r["rfb_us"] for r in mine
-                  if r["pair"] == list(p))) for p in PAIRS])]
+            [(" ".join(p), *(round(r["bound_us"]) for r in of),
+              max(r["bound_us"] / r["rfb_us"] for r in of))
+             for p, of in zip(PAIRS, mine, strict=True)])]
     lines += [f"lognormal, W = {DRIFT_WORKERS}: the bound (us) up to t (s)",
               *table(("pair", "", *map(str, drifts[0]["t_s"])),
                      [(" ".join(r["pair"]), r["variant"],
@@ -91,8 +86,7 @@ def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
     axes = figure.subplots(2, 2).flat
     for ax, v in zip(axes, VARIANTS, strict=False):
         for i, p in enumerate(PAIRS):
-            mine = [r for r in data["results"] if "rfb_us" in r and
-                    r["variant"] == v and tuple(r["pair"]) == p]
+            mine = where(data["results"], variant=v, pair=p)
             w = [r["workers"] for r in mine]
             ax.plot(w, [r["bound_us"] for r in mine], f"C{i}-",
                     label=" ".join(p))
@@ -102,7 +96,7 @@ def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
     ax = list(figure.axes)[3]
     for r in data["results"]:
         if "t_s" in r:
-            i = PAIRS.index(tuple(r["pair"]))
+            i = PAIRS.index(r["pair"])
             ax.plot(r["t_s"], r["bound_us"],
                     f"C{i}" + ("-" if r["variant"] == "settled" else "--"))
     ax.set(title="lognormal; dashed: not settled", yscale="log",

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..figure import Context, Figure, Result, table
+from ..figure import Context, Figure, Result, table, where
 from ..releaser import KNOWN, PAPER
 from ..server import MS
-from .customers import CORES, PAIRS, bounds, serve
+from .customers import CORES, PAIRS, Pair, bounds, serve
 
 WORKERS = (2, 4, 6, 8, 10, 12, 16, 20, 30)
 FLOWS = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -19,22 +19,19 @@ ENOUGH = 120                    # workers, of VF
 SATURATED = 0.995               # of the largest throughput
 UNTIL = 500 * MS
 
-Pair = tuple[str, str]
-
 
 def point(pair: Pair, policy: str, workers: int, flows: int, seed: int,
           until: int) -> dict[str, Any]:
     """One simulation."""
     server = serve(pair, workers, policy=policy, flows=flows,
                    estimator=KNOWN, options=PAPER, seed=seed, until=until)
-    return {"pair": list(pair), "policy": policy, "workers": workers,
+    return {"pair": pair, "policy": policy, "workers": workers,
             "flows": flows, **bounds(server, pair, until)}
 
 
 def verdict(mine: list[dict[str, Any]]) -> dict[str, Any]:
     """RS where it saturates, and the best VF at a bound no smaller."""
-    rs = [r for r in mine if r["policy"] == "mr3-rs"]
-    vf = [r for r in mine if r["policy"] == "mr3-vf"]
+    rs, vf = where(mine, policy="mr3-rs"), where(mine, policy="mr3-vf")
     most = max(r["requests_per_s"] for r in rs)
     at = next(r for r in rs if r["requests_per_s"] >= SATURATED * most)
     return {"pair": mine[0]["pair"], "workers": at["workers"],
@@ -53,18 +50,16 @@ def run(c: Context) -> Result:
     found = c.map(point, [(p, *v, c.seed, until) for p in PAIRS for v in (
         *(("mr3-rs", w, 0) for w in WORKERS),
         *(("mr3-vf", ENOUGH, a) for a in FLOWS))])
-    verdicts = [verdict([r for r in found if r["pair"] == list(p)])
-                for p in PAIRS]
+    verdicts = [verdict(where(found, pair=p)) for p in PAIRS]
     lines = []
     for policy, key, name in (("mr3-rs", "workers", "W"),
                               ("mr3-vf", "flows", "alpha")):
-        mine = [r for r in found if r["policy"] == policy]
+        mine = where(found, policy=policy)
         steps = dict.fromkeys(r[key] for r in mine)
         lines += [f"{policy}: requests/s, and the empirical bound (us)",
                   *table((f"pair, by {name}", *map(str, steps)),
                          [(" ".join(p) + what, *(
-                             round(r[k]) for r in mine
-                             if r["pair"] == list(p)))
+                             round(r[k]) for r in where(mine, pair=p)))
                           for p in PAIRS for what, k in (
                               ("  1/s", "requests_per_s"),
                               ("   us", "bound_us"))])]
@@ -88,8 +83,7 @@ def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
     figure.set_size_inches(9, 6)
     for ax, p in zip(figure.subplots(2, 3).flat, PAIRS, strict=True):
         for policy, style in (("mr3-rs", "o-"), ("mr3-vf", "s--")):
-            mine = [r for r in data["results"] if r["policy"] == policy and
-                    tuple(r["pair"]) == p]
+            mine = where(data["results"], policy=policy, pair=p)
             ax.plot([r["bound_us"] for r in mine],
                     [r["requests_per_s"] for r in mine], style, label=policy)
         ax.set(title=" ".join(p), xlabel="empirical bound (us)",

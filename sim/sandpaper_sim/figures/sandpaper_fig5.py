@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .. import gantt
 from ..figure import Context, Figure, Result
 from ..metrics import received
 from ..releaser import CPU, KNOWN, NET
-from ..server import Cores, Proxy, proxy
+from ..server import US, Cores, Proxy, proxy
 
-US = 1000                       # ns
 CORES, WORKERS, REQUESTS = 2, 20, 4
 SHOWN = 12                      # us
 DEMANDS = {"P": (2, 1), "Q": (1, 2)}    # us: CPU, link
@@ -41,7 +42,6 @@ def serve(policy: str) -> Proxy:
 
 def core_time(server: Proxy) -> float:
     """What the cores have done, us."""
-    import numpy as np
     now = np.array([server.cores.advance()])
     rows = np.array([s[1:3] for s in server.spells(CPU)])
     ns = received(rows[:, 0], np.minimum(rows[:, 1], now), now)[0]

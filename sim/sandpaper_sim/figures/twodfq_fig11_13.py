@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..figure import Context, Figure, Result, table
+from ..figure import Context, Figure, Result, table, where
 from ..metrics import latency, p99, spread
 from ..releaser import MOVING, PESSIMISTIC, Estimator
 from ..server import MS, REFRESH, SECOND
@@ -107,11 +107,9 @@ def experiment(number: int, variant: str, seed: int, warm_s: int,
 def speedups(found: list[dict[str, Any]], of: str, key: str,
              ) -> list[list[float]]:
     """p99 of a variant over 2dfqe's, of each of t1 to t7."""
-    ours = {r[key]: r["p99_ms"] for r in found if r["variant"] == "2dfqe"}
+    ours = {r[key]: r["p99_ms"] for r in where(found, variant="2dfqe")}
     out: list[list[float]] = [[] for _ in range(FIXED)]
-    for r in found:
-        if r["variant"] != of:
-            continue
+    for r in where(found, variant=of):
         for i, (a, b) in enumerate(zip(r["p99_ms"], ours[r[key]],
                                        strict=True)):
             if a is not None and b is not None:
@@ -129,7 +127,7 @@ def tables(mine: list[dict[str, Any]], key: str,
         by = [spread(x) if x else None for x in speedups(mine, of, key)]
         data[of] = by
         lines += table(
-            (f"{of} / 2dfqe", *(f"t{i}" for i in range(1, FIXED + 1))),
+            (f"{of} / 2dfqe", *crowd.NAMES),
             [(k, *(round(x[k], 2) if x else "-" for x in by))
              for k in ("min", "q1", "median", "q3", "max")])
     return lines, data
@@ -149,12 +147,11 @@ def run(c: Context) -> Result:
                                 for n in range(count)
                                 for v in RANDOM_VARIANTS])
     lines = ["p99 latency (ms), one request at a time, the first seed", *table(
-        ("unpredictable", "", *(f"t{i}" for i in range(1, FIXED + 1))),
+        ("unpredictable", "", *crowd.NAMES),
         [(f"{r['unpredictable']:.0%}", r["variant"],
-          *(x and round(x, 1) for x in r["p99_ms"])) for r in found
-         if r["seed"] == c.seed])]
-    most = [r for r in found if r["unpredictable"] == PARTS[-1]]
-    text, at_66 = tables(most, "seed")
+          *(x and round(x, 1) for x in r["p99_ms"]))
+         for r in where(found, seed=c.seed)])]
+    text, at_66 = tables(where(found, unpredictable=PARTS[-1]), "seed")
     lines += [f"66 % unpredictable, {seeds} seeds: p99 is so many times "
               "2dfqe's", *text]
     text, at_random = tables(random, "experiment")
@@ -175,26 +172,25 @@ def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
     figure.set_size_inches(8, 7)
     (by_part, at_66), (wfq, wf2q) = figure.subplots(2, 2)
     x = np.arange(FIXED)
+    random = [r for r in data["results"] if "experiment" in r]
+    found = [r for r in data["results"] if "seed" in r]
+    most = where(found, unpredictable=PARTS[-1])
     for k, v in enumerate(VARIANTS):
         for part, style in zip(PARTS, (":", "--", "-"), strict=True):
-            r = next(r for r in data["results"] if r["variant"] == v and
-                     r.get("unpredictable") == part and "seed" in r)
+            r = where(found, variant=v, unpredictable=part)[0]
             by_part.plot(x, [y or np.nan for y in r["p99_ms"]], f"C{k}{style}",
                          label=v if part == PARTS[-1] else None)
     by_part.set(yscale="log", ylabel="p99 (ms): 0, 33, 66 %")
     by_part.legend(fontsize="small")
-    most = [r for r in data["results"] if r.get("unpredictable") == PARTS[-1]
-            and "seed" in r]
-    random = [r for r in data["results"] if "experiment" in r]
-    for ax, found, of, key in ((at_66, most, "wfqe", "seed"),
+    for ax, mine, of, key in ((at_66, most, "wfqe", "seed"),
                                (wfq, random, "wfqe", "experiment"),
                                (wf2q, random, "wf2qe", "experiment")):
-        ax.boxplot(speedups(found, of, key), positions=x, whis=(0, 100))
+        ax.boxplot(speedups(mine, of, key), positions=x, whis=(0, 100))
         ax.axhline(1, color="black", linewidth=0.5)
         ax.set(yscale="log", ylabel=f"{of} / 2dfqe" + (
             ", 66 %" if key == "seed" else ", random"))
     for ax in figure.axes:
-        ax.set_xticks(x, [f"t{i}" for i in range(1, FIXED + 1)])
+        ax.set_xticks(x, crowd.NAMES)
 
 
 FIGURE = Figure("2dfq-fig11-13", "tenants that cannot be predicted", run,

@@ -11,8 +11,10 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-from ..figure import Context, Figure, Result, table
-from ..metrics import deviation, every, rates, service, spells
+import numpy as np
+
+from ..figure import Context, Figure, Result, table, where
+from ..metrics import every, service, spells
 from ..releaser import KNOWN
 from ..server import MS, SECOND, ThreadPool, pool
 from ..workload import Normal, closed, generator, stream
@@ -48,13 +50,13 @@ def lag_of_small(policy: str, expensive: int, seed: int,
     lag = (FAIR * at - service(rows, 0, at)) / FAIR / SECOND
     found: dict[str, Any] = {
         "policy": policy, "expensive": expensive, "seed": seed,
-        "lag_sd_s": deviation(lag), "lag_min_s": float(lag.min()),
+        "lag_sd_s": float(np.std(lag)), "lag_min_s": float(lag.min()),
         "lag_max_s": float(lag.max())}
     if series:
         at = every(WARM, WARM + SHOWN, RATE_STEP)
         found["lag_s"] = lag[::10].round(6).tolist()
-        found["rate_units_per_s"] = (rates(
-            service(rows, 0, at), RATE_STEP) * 1000).round(3).tolist()
+        found["rate_units_per_s"] = (np.diff(service(
+            rows, 0, at)) / RATE_STEP * 1000).round(3).tolist()
     return found
 
 
@@ -67,10 +69,10 @@ def run(c: Context) -> Result:
         (p, 50, s, s == c.seed) for s in seeds for p in POLICIES]
     tasks += [(p, n, c.seed) for n in grid if n != 50 for p in POLICIES]
     found = c.map(lag_of_small, tasks)
-    at_50 = {p: median(r["lag_sd_s"] for r in found if r["policy"] == p and
-                       r["expensive"] == 50) for p in POLICIES}
-    rows = [(n, *(next(r["lag_sd_s"] for r in found if r["policy"] == p and
-                       r["expensive"] == n) for p in POLICIES)) for n in grid]
+    at_50 = {p: median(r["lag_sd_s"] for r in where(
+        found, policy=p, expensive=50)) for p in POLICIES}
+    rows = [(n, *(where(found, policy=p, expensive=n)[0]["lag_sd_s"]
+                  for p in POLICIES)) for n in grid]
     ratios = {p: at_50[p] / at_50["2dfq"] for p in ("wfq", "wf2q")}
     return Result(
         {"tenants": TENANTS, "threads": THREADS, "seeds": len(seeds),
@@ -92,8 +94,7 @@ def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
     figure.set_size_inches(7, 8)
     found, seed = data["results"], data["seed"]
     for policy in POLICIES:
-        mine = [r for r in found
-                if r["policy"] == policy and r["seed"] == seed]
+        mine = where(found, policy=policy, seed=seed)
         one = next(r for r in mine if "lag_s" in r)
         x = [i / 10 for i in range(len(one["lag_s"]))]
         rate.plot(x[1:], one["rate_units_per_s"], label=policy)

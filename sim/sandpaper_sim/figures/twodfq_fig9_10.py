@@ -94,7 +94,7 @@ def lines(case: tuple[str, float], found: list[dict[str, Any]]) -> list[str]:
         *table(("policy", "1st", "2nd", "3rd", "4th", "1st / 2dfq's", "Gini"),
                [(r["policy"], *(q := quarters(r)), q[0] / ours,
                  float(np.mean(r["gini"]))) for r in found]),
-        *table(("policy", *(f"t{i}" for i in range(1, 8))),
+        *table(("policy", *crowd.NAMES),
                [(r["policy"], *(q[3] - q[1] for q in r["fixed_lag_s"]))
                 for r in found])]
 
@@ -131,7 +131,7 @@ def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
     lag.set(xlabel="time (s)", ylabel="t1's service lag (s)")
     gi.set(xlabel="time (s)", ylabel="Gini index, 100 ms")
     cdf.set(xscale="log", xlabel="sd of the lag (s)", ylabel="tenants, part")
-    fixed.set_xticks(range(7), [f"t{i}" for i in range(1, 8)])
+    fixed.set_xticks(range(7), crowd.NAMES)
     fixed.set_yscale("symlog", linthresh=0.01)
     fixed.set_ylabel("lag (s), 1 % to 99 %")
     lag.legend()

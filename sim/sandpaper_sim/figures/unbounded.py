@@ -10,17 +10,17 @@ Serving a round takes CPU 2.5 and link 3.5; so of t, P has got 2/2.5 and Q
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from ..figure import Context, Figure, Result, table
-from ..metrics import changes, dominant_service, fairness_bound
+from ..metrics import bounds_upto, changes, dominant_service, fairness_bound
 from ..releaser import CPU, KNOWN, NET, PAPER
-from ..server import MS, SECOND, proxy
-from ..workload import Constant, closed, generator, stream
+from ..server import MS, SECOND, US, proxy
+from ..workload import closed
 
-US = 1000                       # ns
 CORES, WORKERS = 12, 24
 DEMANDS = {"P": (200, 150), "Q": (50, 200)}     # us: CPU, link
 # Policy, and whether there is a queue before the link.
@@ -36,19 +36,16 @@ def simulate(policy: str, queue: bool, until: int) -> dict[str, Any]:
                    options=PAPER, paper=True)
     for cpu, net in DEMANDS.values():
         closed(server, server.tenant(), until // (100 * US),
-               stream(Constant(cpu * US), generator(0)),
-               stream(Constant(net * US), generator(0)))
+               repeat(cpu * US), repeat(net * US))
     server.run(until)
     at = changes(server)
-    d = dominant_service(server, 0, CPU, at) - \
-        dominant_service(server, 1, NET, at)
-    bound = np.maximum.accumulate(d) - np.minimum.accumulate(d)
     step = until // STEPS
     times = np.arange(step, until + 1, step)
-    upto = np.searchsorted(at, times, side="right") - 1
+    bound = bounds_upto(at, dominant_service(server, 0, CPU, at),
+                        dominant_service(server, 1, NET, at), times)
     return {"policy": policy, "queue": queue,
             "t_s": (times / SECOND).tolist(),
-            "bound_us": (bound[upto] / US).round(1).tolist()}
+            "bound_us": (bound / US).round(1).tolist()}
 
 
 def run(c: Context) -> Result:
