@@ -142,8 +142,10 @@ def where(rows: Iterable[Found], **fields: object) -> list[Found]:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Lines of columns; numbers to the right."""
+    """Lines of columns; numbers to the right. None is shown as -."""
     def text(x: object) -> str:
+        if x is None:
+            return "-"
         return f"{x:.4g}" if isinstance(x, float) else str(x)
     cells = [[text(x) for x in row] for row in rows]
     wide = [max(map(len, column))

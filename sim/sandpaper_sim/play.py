@@ -14,8 +14,8 @@ import numpy as np
 from . import releaser, report, workload
 from .figure import Context, Figure, Result, table
 from .files import Wrong
-from .report import SHOWN, bars, more, shown
-from .scenario import Group, Scenario, Shape, Tenant, costs, read
+from .report import SHOWN, bars, more
+from .scenario import Scenario, Shape, Tenant, costs, read
 from .server import MS, SECOND, US, Server
 from .trace import Trace
 from .workload import generator, stream
@@ -83,28 +83,20 @@ def ask_trace(server: Server, s: Scenario, trace: Trace) -> list[Drawn]:
             for a in s.tenants]
 
 
-def set_limits(server: Server, tenant: int, of: Group) -> None:
-    """What it has at least and at most."""
-    if of.reservation or of.limit:
-        server.releaser.set_limits(tenant, of.reservation, of.limit, 0)
-
-
 def start(s: Scenario, policy: str, seed: int) -> Server:
     """What serves, and all who ask."""
     # Requests of one tenant are released in order: so are its fetches.
     fetches: list[Drawn] = []
     server = s.serves.start(policy, lambda tenant: next(fetches[tenant]))
     for a in s.tenants:
-        tenant = server.tenant(a.weight)
-        set_limits(server, tenant, a)
+        tenant = server.tenant(a.weight, a.reservation, a.limit)
         if s.trace is None:
             ask(server, tenant, s, a, seed)
             fetches.append(misses(s, a, seed) if a.miss else repeat(0))
     if s.trace is not None:
         fetches += ask_trace(server, s, s.trace)
     for g in s.file.groups:
-        group = server.tenant(g.weight)
-        set_limits(server, group, g)
+        group = server.tenant(g.weight, g.reservation, g.limit)
         for i, a in enumerate(s.tenants):
             if a.group == g.name:
                 server.releaser.set_group(i, group, 0)
@@ -147,7 +139,7 @@ def lines_of(r: dict[str, Any]) -> list[str]:
     most = sorted(r["tenants"], key=lambda t: -t["share"])
     return [r["policy"], *table(
         ("tenant", *COLUMNS.values()),
-        [(t["tenant"], *(shown(t[c]) for c in COLUMNS))
+        [(t["tenant"], *(t[c] for c in COLUMNS))
          for t in most[:SHOWN]]), *more(most)]
 
 

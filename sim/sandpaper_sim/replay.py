@@ -25,7 +25,7 @@ from .metrics import p99
 from .play import known, whole
 from .recorded import Closed, Loop, capacity, cores_of, loop_of
 from .releaser import COST_MAX, WEIGHT_MAX, WEIGHT_ONE, Records
-from .report import SHOWN, bars, more, shown
+from .report import SHOWN, bars, more
 from .scenario import LINKS, PER_CORE, Serves
 from .server import SECOND, Server
 from .trace import Trace, write_csv
@@ -94,11 +94,9 @@ def start(trace: Trace, rows: Records, plan: Plan, policy: str,
     server = plan.serves.start(policy, lambda i: next(fetches[i]))
     for i, name in enumerate(trace.tenants):
         mine = rows[rows["tenant"] == i]
-        server.tenant(plan.weights.get(name, 1.0))
-        limits = [of.get(name, 0.0) for of in (
-            plan.reservations, plan.limits)]
-        if any(limits):
-            server.releaser.set_limits(i, *limits, 0)
+        server.tenant(plan.weights.get(name, 1.0),
+                      plan.reservations.get(name, 0.0),
+                      plan.limits.get(name, 0.0))
         # Requests of one tenant are released in order: so are its fetches.
         fetches.append(cycle(mine["fetch"].tolist()))
         loops.append(loop(name, mine, plan, end))
@@ -162,7 +160,7 @@ def lines_of(r: dict[str, Any]) -> list[str]:
                            else ""), *table(
         ("tenant", "weight", "loop", *head),
         [(t["tenant"], t["weight"], t["loop"],
-          *(shown(t[w][c]) for c in COLUMNS for w in whats))
+          *(t[w][c] for c in COLUMNS for w in whats))
          for t in most[:SHOWN]]), *more(most)]
 
 

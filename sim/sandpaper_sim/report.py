@@ -94,11 +94,6 @@ def served(server: Server, tenants: int, resource: int,
 
 # For a user's own files
 
-def shown(x: object) -> object:
-    """In a table."""
-    return "-" if x is None else x
-
-
 def more(tenants: list[Any]) -> list[str]:
     """What follows a table that does not have all."""
     n = len(tenants) - SHOWN

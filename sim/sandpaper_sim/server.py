@@ -85,10 +85,14 @@ class Server:
             self._ticking = Timer(env, self._tick)
             self._ticking.start(refresh)
 
-    def tenant(self, weight: float = 1.0) -> int:
+    def tenant(self, weight: float = 1.0, reservation: float = 0.0,
+               limit: float = 0.0) -> int:
         """A new one; its done() is called when one of its requests is."""
         self.done.append(nothing)
-        return self.releaser.tenant(weight)
+        tenant = self.releaser.tenant(weight)
+        if reservation or limit:
+            self.releaser.set_limits(tenant, reservation, limit, self.env.now)
+        return tenant
 
     def at(self, time: int, what: Callable[[], None]) -> None:
         """Call it at this time, ns."""

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import Phase, example, find, given, settings, target
 from hypothesis import strategies as st
 
-from sandpaper_sim.figures.gaming import RULES, Play, gains
+from sandpaper_sim.figures.gaming import RULES, Play, Sampled, gains
 from sandpaper_sim.metrics import arrivals, received, services, spells
 from sandpaper_sim.releaser import (
     ALL,
@@ -33,7 +33,6 @@ from sandpaper_sim.releaser import (
     Releaser,
     policies,
 )
-from sandpaper_sim.sampling import Sampled
 from sandpaper_sim.server import MS, Environment, ThreadPool
 from sandpaper_sim.workload import closed, generator, poisson, stream
 

@@ -32,16 +32,17 @@ from ..metrics import Floats, services, spells
 from ..releaser import (
     ALL,
     CAP,
+    DEAR,
     KEEP_DEBT,
     KNOWN,
     PAPER,
     REJOIN,
+    SCALE_ONE,
     SETTLE,
     Estimator,
     Releaser,
     policies,
 )
-from ..sampling import Sampled
 from ..server import MS, US, Environment, ThreadPool
 from ..workload import closed, generator
 
@@ -68,6 +69,50 @@ class Rule:
     sample: float = 1.0         # p
     divided: bool = True        # by p
     round_ns: int = 0           # REL_SetRound()
+
+
+class Sampled(Releaser):
+    """A host that measures only a part of the requests, drawn at random, as
+    varnishd does where measuring is dear (design of mr3-rs: "sampled with
+    probability p").
+
+    A request above four times its charge is always measured, with weight 1.
+    Another one is measured with probability p. What is settled of it then is
+    divided by p, so that on average all is. p 1: all are measured. divided
+    False: what is drawn has weight 1, too.
+
+    `variance`, ns^2, by tenant: of all that its draws added to its account,
+    or took off it; (c - k)^2 (1/p - 1) a request, if it is divided."""
+
+    def __init__(self, name: str, slots: int, p: float,
+                 rng: np.random.Generator, *, divided: bool = True,
+                 **options: Any) -> None:  # noqa: ANN401
+        super().__init__(name, slots, **options)
+        if not 0 < p <= 1:
+            raise ValueError(f"p {p} is not allowed: use above 0, at most 1")
+        self.variance: dict[int, float] = {}
+        self._p = p
+        self._scale = round(SCALE_ONE / p) if divided else SCALE_ONE
+        self._draw = rng.random
+        self._always: dict[int, bool] = {}      # a request
+
+    def dequeue(self, slot: int, now: int, closed: int = 0) -> int:
+        """See Releaser."""
+        request = super().dequeue(slot, now, closed)
+        if request >= 0:
+            a = self.answer
+            c = max(a.cpu, a.net)
+            self._always[request] = c > DEAR * a.charge
+            if not self._always[request]:
+                self.variance[a.tenant] = self.variance.get(a.tenant, 0) + \
+                    (c - a.charge)**2 * (1 / self._p - 1)
+        return request
+
+    def complete(self, request: int, now: int, scale: int = SCALE_ONE) -> None:
+        """See Releaser."""
+        if not self._always[request]:
+            scale = self._scale if self._draw() < self._p else 0
+        super().complete(request, now, scale)
 
 
 NO_ACCOUNTS = "fifo", "round-robin"

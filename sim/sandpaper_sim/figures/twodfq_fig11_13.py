@@ -128,7 +128,7 @@ def tables(mine: list[dict[str, Any]], key: str,
         data[of] = by
         lines += table(
             (f"{of} / 2dfqe", *crowd.NAMES),
-            [(k, *(round(x[k], 2) if x else "-" for x in by))
+            [(k, *(round(x[k], 2) if x else None for x in by))
              for k in ("min", "q1", "median", "q3", "max")])
     return lines, data
 
