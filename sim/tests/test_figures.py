@@ -3,42 +3,45 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sandpaper_sim import cli
+from sandpaper_sim.figure import table
 from sandpaper_sim.figures import crowd, twodfq_fig9_10, twodfq_fig11_13
 
+Run = Callable[..., dict]
 
-def figure(name: str, folder: Path, *more: str) -> dict:
-    file = folder / "a.json"
-    cli.main([name, "--jobs", "1", "--json", str(file),
-              "--plot", str(folder / "a.svg"), *more])
-    assert (folder / "a.svg").read_text().startswith("<?xml")
-    data = json.loads(file.read_text())
-    assert list(data) == ["figure", "seed", "quick", "parameters", "results",
-                          "paper"]
-    return data
+
+@pytest.fixture
+def figure(run: Run, tmp_path: Path) -> Run:
+    """Call it with a name and options: its JSON. It draws its plot, too."""
+    def of(name: str, *options: str) -> dict:
+        data = run(name, "--plot", str(tmp_path / "a.svg"), *options)
+        assert (tmp_path / "a.svg").read_text().startswith("<?xml")
+        assert list(data) == ["figure", "seed", "quick", "parameters",
+                              "results", "paper"]
+        return data
+    return of
 
 
 @pytest.mark.parametrize("name", ["2dfq-fig5", "2dfq-fig6"])
-def test_schedules_of_2dfq(name: str, tmp_path: Path) -> None:
-    data = figure(name, tmp_path)
+def test_schedules_of_2dfq(name: str, figure: Run) -> None:
+    data = figure(name)
     assert all(r["same"] for r in data["results"])
     assert {r["policy"]: r["threads"] for r in data["results"]} == \
         data["paper"]["threads"]
 
 
-def test_schedule_of_sandpaper(tmp_path: Path) -> None:
-    mr3, rs = figure("sandpaper-fig5", tmp_path)["results"]
+def test_schedule_of_sandpaper(figure: Run) -> None:
+    mr3, rs = figure("sandpaper-fig5")["results"]
     assert mr3["same"]
     assert (mr3["core_us"], rs["core_us"]) == (18, 24)
 
 
-def test_small_tenants_beside_large_ones(tmp_path: Path) -> None:
-    data = figure("2dfq-fig8", tmp_path, "--quick")
+def test_small_tenants_beside_large_ones(figure: Run) -> None:
+    data = figure("2dfq-fig8", "--quick")
     ratios = data["parameters"]["times_2dfq_at_50"]
     assert ratios["wfq"] >= 10
     assert ratios["wf2q"] >= 3.5
@@ -48,8 +51,8 @@ def test_small_tenants_beside_large_ones(tmp_path: Path) -> None:
     assert none["wfq"] < 0.003 and none["2dfq"] < 0.003
 
 
-def test_bounds(tmp_path: Path) -> None:
-    data = figure("sandpaper-fig10", tmp_path, "--quick")
+def test_bounds(figure: Run) -> None:
+    data = figure("sandpaper-fig10", "--quick")
     points = [r for r in data["results"] if "rfb_us" in r]
     assert len(points) == 6 * 3 * 3
     assert all(r["bound_us"] < r["rfb_us"] for r in points)
@@ -66,16 +69,15 @@ def test_bounds(tmp_path: Path) -> None:
             assert r["bound_us"][-1] < 3 * r["bound_us"][0]
 
 
-def test_without_synchronisation_or_with_virtual_flows(
-        tmp_path: Path) -> None:
-    data = figure("sandpaper-fig11", tmp_path, "--quick")
+def test_without_synchronisation_or_with_virtual_flows(figure: Run) -> None:
+    data = figure("sandpaper-fig11", "--quick")
     for v in data["parameters"]["verdicts"]:
         assert v["rs_requests_per_s"] >= 0.995 * v["vf_requests_per_s"]
         assert v["rs_requests_per_s"] > v["vf_as_fair_requests_per_s"]
 
 
-def test_unbounded(tmp_path: Path) -> None:
-    data = figure("unbounded", tmp_path, "--quick")
+def test_unbounded(figure: Run) -> None:
+    data = figure("unbounded", "--quick")
     by = {(r["policy"], r["queue"]): r for r in data["results"]}
     assert len(by) == 4
     slope = data["parameters"]["slope"]
@@ -87,21 +89,21 @@ def test_unbounded(tmp_path: Path) -> None:
         assert max(by[case]["bound_us"]) < data["parameters"]["rfb_us"]
 
 
-def test_extra_workers(tmp_path: Path) -> None:
-    for r in figure("appendix-b", tmp_path, "--quick")["results"]:
+def test_extra_workers(figure: Run) -> None:
+    for r in figure("appendix-b", "--quick")["results"]:
         assert abs(r["mean"] - r["expected"]) < 3 * r["standard_error"]
 
 
-def test_gaming(tmp_path: Path) -> None:
+def test_gaming(figure: Run) -> None:
     gain = {r["rule"]: r["gain"]
-            for r in figure("gaming", tmp_path, "--quick")["results"]}
+            for r in figure("gaming", "--quick")["results"]}
     assert gain.pop("mr3-rs") <= 1.05
     assert len(gain) == 3 and min(gain.values()) > 1.05
 
 
-def test_what_was_found_is_kept(tmp_path: Path) -> None:
+def test_what_was_found_is_kept(figure: Run, tmp_path: Path) -> None:
     def unbounded(*more: str) -> dict:
-        return figure("unbounded", tmp_path, "--quick", *more)
+        return figure("unbounded", "--quick", *more)
     kept = "--keep", str(tmp_path / "kept")
     first = unbounded(*kept)
     files = sorted((tmp_path / "kept").iterdir())
@@ -113,14 +115,14 @@ def test_what_was_found_is_kept(tmp_path: Path) -> None:
     assert sorted((tmp_path / "kept").iterdir()) == files
 
 
-def test_on_a_cluster(tmp_path: Path) -> None:
+def test_on_a_cluster(figure: Run) -> None:
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
             n_workers=1, threads_per_worker=1, processes=False,
             dashboard_address=None) as cluster:
-        far = figure("unbounded", tmp_path, "--quick", "--scheduler",
+        far = figure("unbounded", "--quick", "--scheduler",
                      cluster.scheduler_address)
-    assert far == figure("unbounded", tmp_path, "--quick")
+    assert far == figure("unbounded", "--quick")
 
 
 def test_cheap_and_dear_tenants() -> None:
@@ -149,3 +151,8 @@ def test_random_experiments_are_in_the_paper_s_ranges() -> None:
         assert most - (most - least) / 10 < max(x) <= most
     found = twodfq_fig11_13.experiment(0, "2dfqe", 1, 1, 1)
     assert len(found["p99_ms"]) == len(crowd.FIXED)
+
+
+def test_a_table() -> None:
+    assert table(("name", "x"), [("a", 1.23456), ("longer", None)]) == [
+        "name        x", "a       1.235", "longer      -"]

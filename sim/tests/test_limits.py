@@ -109,13 +109,6 @@ def test_what_a_tenant_is_charged_for() -> None:
     assert charged == [100 * (300 + 200) * US, 100 * (300 + 100) * US]
 
 
-def test_parts() -> None:
-    releaser = Releaser("fifo", 1)
-    tenant = releaser.tenant()
-    with pytest.raises(ValueError, match="part 1.5 is not allowed: use 0 to"):
-        releaser.set_limits(tenant, 0, 1.5, 0)
-
-
 def test_what_is_known_of_a_request_behind_a_limit() -> None:
     """The estimate is that of the first that waits, when it is released."""
     releaser = Releaser("mr3-rs", 1, estimator=KNOWN)

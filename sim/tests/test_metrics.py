@@ -50,7 +50,3 @@ def test_empirical_bound_is_over_all_intervals() -> None:
     b = np.array([0., 0, 6, 6])
     # a - b: 0, 4, -2, 2; from the second time to the third it is 6.
     assert metrics.empirical_bound(a, b) == 6
-
-
-def test_fairness_bound() -> None:
-    assert metrics.fairness_bound(20, 3.0) == 2 * 20 * 3 + 2 * 3

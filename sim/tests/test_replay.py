@@ -4,15 +4,16 @@ has to give the same shares, under others those of the scenario under these."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import synthetic
 
-from sandpaper_sim import cli, play
+from sandpaper_sim import play
 from sandpaper_sim.recorded import loop_of
 from sandpaper_sim.releaser import Records
 from sandpaper_sim.server import pool
@@ -48,6 +49,7 @@ name = "api"
 rate = 400
 cpu_us = { median = 400, sigma = 0.5 }
 """
+Run = Callable[..., Any]
 NEAR = 0.02                     # of what a replay has to say
 
 
@@ -60,15 +62,20 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def replay(folder: Path, *argv: str) -> dict:
-    out = folder / "out.json"
-    cli.main(["replay", str(folder / "day.log"), "--jobs", "1",
-              "--json", str(out), *argv])
-    return json.loads(out.read_text())
+@pytest.fixture
+def replay(run: Run) -> Run:
+    """Call it with a log's folder and options: the JSON of the replay."""
+    return lambda folder, *argv: run("replay", str(folder / "day.log"), *argv)
 
 
 def tenants(data: dict) -> dict[str, dict]:
     return {t["tenant"]: t for t in data["results"][0]["tenants"]}
+
+
+def assert_predicted(got: dict[str, dict], ran: dict[str, float],
+                     what: str = "share") -> None:
+    assert {name: t["predicted"][what] for name, t in got.items()} == {
+        name: pytest.approx(ran[name], rel=NEAR) for name in got}
 
 
 @cache
@@ -85,12 +92,11 @@ def shares(folder: Path, policy: str, text: str = SCENARIO,
 
 
 @pytest.mark.parametrize("policy", ["mr3-rs", "fifo", "2dfqe"])
-def test_what_a_policy_would_have_done(day: Path, policy: str) -> None:
+def test_what_a_policy_would_have_done(
+        day: Path, policy: str, replay: Run) -> None:
     got = tenants(replay(day, "--policy", policy))
     ran = shares(day, policy)
-    for name, t in got.items():
-        assert t["predicted"]["share"] == pytest.approx(
-            ran[name], rel=NEAR), name
+    assert_predicted(got, ran)
     if policy == "fifo":            # that it was not so all along
         assert ran["shop"] > 1.1 * got["shop"]["recorded"]["share"]
 
@@ -99,25 +105,23 @@ def test_what_a_policy_would_have_done(day: Path, policy: str) -> None:
 # of eight seconds has a standard deviation of 2 % from seed to seed.
 @pytest.mark.parametrize(("weight", "seconds"), [(0.25, 40), (3, 8)])
 def test_what_a_weight_would_have_done(
-        tmp_path: Path, weight: float, seconds: int) -> None:
+        tmp_path: Path, weight: float, seconds: int, replay: Run) -> None:
     text = SCENARIO.replace("seconds = 8", f"seconds = {seconds}")
     (tmp_path / "s.toml").write_text(text)
     synthetic.write(tmp_path / "s.toml", "mr3-rs", tmp_path / "day.log")
     got = tenants(replay(tmp_path, "--weight", f"shop={weight}"))
     ran = shares(tmp_path, "mr3-rs", text.replace(
         "weight = 1", f"weight = {weight}"))
-    for name, t in got.items():
-        assert t["predicted"]["share"] == pytest.approx(
-            ran[name], rel=NEAR), name
+    assert_predicted(got, ran)
     assert abs(ran["shop"] / got["shop"]["recorded"]["share"] - 1) > 0.2
 
 
-def test_what_a_limit_would_have_done(day: Path) -> None:
+def test_what_a_limit_would_have_done(day: Path, replay: Run) -> None:
     got = tenants(replay(day, "--limit", "shop=0.1"))
     assert got["shop"]["predicted"]["share"] == pytest.approx(0.1, rel=NEAR)
 
 
-def test_a_busy_link(tmp_path: Path) -> None:
+def test_a_busy_link(tmp_path: Path, replay: Run) -> None:
     """Two that need the link most, and one that leaves it to them."""
     text = "cores = 2\nseconds = 5\nlink_bits_per_s = 1e9\n"
     for name, n, more in (
@@ -133,13 +137,11 @@ def test_a_busy_link(tmp_path: Path) -> None:
         'name = "image"', 'name = "image"\nweight = 3'))
     assert [t["predicted"]["dominant"] for t in got.values()] == [
         {"image": "link", "film": "link", "cgi": "cpu"}[n] for n in got]
-    for name, t in got.items():
-        assert t["predicted"]["share"] == pytest.approx(
-            ran[name], rel=NEAR), name
+    assert_predicted(got, ran)
     assert ran["image"] > 1.4 * got["image"]["recorded"]["share"]
 
 
-def test_as_recorded(day: Path) -> None:
+def test_as_recorded(day: Path, replay: Run) -> None:
     """The log's own shares, and waits, are what the scenario had."""
     data = replay(day)
     got, ran = tenants(data), shares(day, "mr3-rs")
@@ -153,7 +155,7 @@ def test_as_recorded(day: Path) -> None:
     assert data["parameters"]["capacity"] == [pytest.approx(1, abs=0.02), 1]
 
 
-def test_a_server_that_has_other_work(day: Path) -> None:
+def test_a_server_that_has_other_work(day: Path, replay: Run) -> None:
     """The log has four fifths of the CPU time: that is the capacity, and with
     it as many requests are predicted."""
     out = day / "busy"
@@ -161,12 +163,12 @@ def test_a_server_that_has_other_work(day: Path) -> None:
     synthetic.write(day / "s.toml", "mr3-rs", out / "day.log", logged=0.8)
     got = replay(out, "--policy", "fifo", "--cores", "2")
     assert got["parameters"]["capacity"] == [pytest.approx(0.8, abs=0.02), 1]
-    for name, share in shares(day, "fifo", what="cpu_share").items():
-        assert tenants(got)[name]["predicted"]["cpu_share"] == pytest.approx(
-            0.8 * share, rel=NEAR)
+    assert_predicted(tenants(got), {
+        name: 0.8 * share for name, share in shares(
+            day, "fifo", what="cpu_share").items()}, "cpu_share")
 
 
-def test_what_is_said_of_loops(day: Path) -> None:
+def test_what_is_said_of_loops(day: Path, replay: Run) -> None:
     """As an open loop shop gets no more than it asked for."""
     got = tenants(replay(day, "--policy", "fifo", "--open", "shop",
                          "--closed", "api=80"))
@@ -185,21 +187,19 @@ def named(trace: Trace) -> list[tuple]:
         trace.rows["tenant"], trace.rows[same].tolist(), strict=True)]
 
 
-def test_the_trace_of_a_log(day: Path) -> None:
+def test_the_trace_of_a_log(day: Path, replay: Run, run: Run) -> None:
     """It is the same without connections; as it is, an open loop."""
     replay(day, "--trace", str(day / "day.csv"))
     log, trace = read_log(day / "day.log"), read_csv(day / "day.csv")
     assert named(trace) == named(log)
-    out = day / "out.json"
-    cli.main(["replay", str(day / "day.csv"), "--jobs", "1", "--json",
-              str(out), "--cores", "2", "--closed", "shop=40"])
-    data = json.loads(out.read_text())
+    data = run("replay", str(day / "day.csv"), "--cores", "2", "--closed",
+               "shop=40")
     assert {n: t["loop"] for n, t in tenants(data).items()} == {
         "shop": "closed", "video": "open", "api": "open"}
     assert "recorded" not in data["results"][0]["tenants"][0]
 
 
-def test_connections_come_and_go(tmp_path: Path) -> None:
+def test_connections_come_and_go(tmp_path: Path, replay: Run) -> None:
     """One from 0 on, one from 10 to 20 s: of 1 ms, then a pause of 1 ms."""
     lines = []
     for c, begin, end in ((1, 0, 30_000), (2, 10_000, 20_000)):
@@ -274,24 +274,17 @@ def test_without_keep_alive_it_is_open() -> None:
     (["--warm", "60"], "--warm 60 is not allowed: use 0 to less "),
     (["--link", "x"], "invalid choice: 'x' (choose from ")])
 def test_bad_arguments(argv: list[str], says: str, day: Path,
-                       capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as e:
-        replay(day, *argv)
-    assert e.value.code == 2
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1
-    assert says in err
+                       refused: Run) -> None:
+    refused(says, "replay", str(day / "day.log"), *argv)
 
 
-def test_bad_files(tmp_path: Path,
-                   capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("name", "says"), [
+    ("t.csv", "t.csv:3: cpu_s: '-1' is not allowed: "),
+    ("day.log", "day.log: has no request: record"),
+    ("no.log", "no.log: No such file")])
+def test_bad_files(name: str, says: str, tmp_path: Path,
+                   refused: Run) -> None:
     (tmp_path / "t.csv").write_text("arrival_s,tenant,cpu_s,link_s\n"
                                     "0,a,1,0\n1,a,-1,0\n")
     (tmp_path / "day.log").write_text("")
-    for name, says in (("t.csv", "t.csv:3: cpu_s: '-1' is not allowed: "),
-                       ("day.log", "day.log: has no request: record"),
-                       ("no.log", "no.log: No such file")):
-        with pytest.raises(SystemExit) as e:
-            cli.main(["replay", str(tmp_path / name)])
-        assert e.value.code == 2
-        assert says in capsys.readouterr().err
+    refused(says, "replay", str(tmp_path / name))

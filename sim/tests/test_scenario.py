@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sandpaper_sim import cli, scenario, theory
+from sandpaper_sim import play, scenario, theory
 
+Run = Callable[..., Any]
+Refused = Callable[..., Any]
 GOOD = """\
 model = "threads"
 workers = 2
@@ -41,20 +44,35 @@ cpu_us = 1000
 """
 
 
-def run(folder: Path, text: str, *more: str) -> dict:
-    (folder / "s.toml").write_text(text)
-    out = folder / "out.json"
-    cli.main(["scenario", str(folder / "s.toml"), "--jobs", "1",
-              "--json", str(out), *more])
-    return json.loads(out.read_text())
+@pytest.fixture
+def scenario_of(run: Run, tmp_path: Path) -> Run:
+    """Call it with a text and options: the JSON of that scenario."""
+    def of(text: str, *options: str) -> dict:
+        (tmp_path / "s.toml").write_text(text)
+        return run("scenario", str(tmp_path / "s.toml"), *options)
+    return of
 
 
-def tenants(folder: Path, text: str, *more: str) -> list[dict]:
-    return run(folder, text, *more)["results"][0]["tenants"]
+@pytest.fixture
+def tenants(scenario_of: Run) -> Callable[[str], list[dict]]:
+    """Call it with a text: tenants of that scenario, under one policy."""
+    return lambda text: scenario_of(text)["results"][0]["tenants"]
 
 
-def test_loops(tmp_path: Path) -> None:
-    data = run(tmp_path, GOOD, "--plot", str(tmp_path / "a.svg"))
+def asking(settings: str, cpu_us: str, **more: str) -> str:
+    """Some settings, and tenants with 30 connections each."""
+    return settings + "".join(
+        f'[[tenant]]\nname = "{name}"\nconnections = 30\ncpu_us = {cpu_us}\n'
+        f"{fields}\n" for name, fields in more.items())
+
+
+def assert_shares(found: list[dict], *shares: float) -> None:
+    assert [t["share"] for t in found] == [
+        pytest.approx(x, rel=0.03) for x in shares]
+
+
+def test_loops(scenario_of: Run, tmp_path: Path) -> None:
+    data = scenario_of(GOOD, "--plot", str(tmp_path / "a.svg"))
     assert data["figure"] == "scenario"
     a, b = data["results"][0]["tenants"]
     assert 80 <= b["requests_per_s"] <= 120
@@ -62,14 +80,14 @@ def test_loops(tmp_path: Path) -> None:
     assert a["share"] == pytest.approx(1 - b["share"], abs=0.005)
 
 
-def test_the_command_says_seed_and_policy(tmp_path: Path) -> None:
-    data = run(tmp_path, "seed = 7\n" + GOOD, "--policy", "fifo",
+def test_the_command_says_seed_and_policy(scenario_of: Run) -> None:
+    data = scenario_of("seed = 7\n" + GOOD, "--policy", "fifo",
                "--policy", "2dfq")
     assert data["seed"] == 7
     assert [r["policy"] for r in data["results"]] == ["fifo", "2dfq"]
-    again = run(tmp_path, GOOD, "--policy", "fifo", "--seed", "7")
+    again = scenario_of(GOOD, "--policy", "fifo", "--seed", "7")
     assert again["results"] == data["results"][:1]
-    other = run(tmp_path, GOOD, "--policy", "fifo", "--seed", "8")
+    other = scenario_of(GOOD, "--policy", "fifo", "--seed", "8")
     assert other["results"] != data["results"][:1]
 
 
@@ -88,7 +106,6 @@ def test_wait_of_mmc(tmp_path: Path) -> None:
                  "cpu_us = { mean = 2000 }\n")
     file = tmp_path / "s.toml"
     file.write_text(text)
-    from sandpaper_sim import play
     server = play.start(scenario.read(file), "fifo", 1)
     server.run(60 * 10**9)
     rows = server.releaser.records()
@@ -96,60 +113,61 @@ def test_wait_of_mmc(tmp_path: Path) -> None:
         theory.mmc_wait(0.8, 2.0, 2), rel=0.05)
 
 
-def test_shares_by_weight(tmp_path: Path) -> None:
+ONE_CORE = "cores = 1\nseconds = 2\nwarm_seconds = 0.5\n"
+
+
+def test_shares_by_weight(tenants: Run) -> None:
     """Three tenants that always wait, at one core: 1 to 2 to 5."""
-    text = "cores = 1\nseconds = 2\nwarm_seconds = 0.5\n"
-    for weight in (1, 2, 5):
-        text += (f'[[tenant]]\nname = "w{weight}"\nweight = {weight}\n'
-                 "connections = 30\ncpu_us = { mean = 200 }\n")
-    found = tenants(tmp_path, text)
-    assert [t["share"] for t in found] == [
-        pytest.approx(w / 8, rel=0.03) for w in (1, 2, 5)]
+    found = tenants(asking(ONE_CORE, "{ mean = 200 }", a="weight = 1",
+                           b="weight = 2", c="weight = 5"))
+    assert_shares(found, 1 / 8, 2 / 8, 5 / 8)
     # A lag of some requests' length.
     assert all(0 < t["lag_sd_ms"] < 5 for t in found)
 
 
-def test_a_limit_and_a_reservation(tmp_path: Path) -> None:
-    text = "cores = 1\nseconds = 2\nwarm_seconds = 0.5\n"
-    for name, more in (("a", "limit = 0.1"), ("b", "reservation = 0.6"),
-                       ("c", "")):
-        text += (f'[[tenant]]\nname = "{name}"\n{more}\n'
-                 "connections = 30\ncpu_us = 200\n")
-    assert [t["share"] for t in tenants(tmp_path, text)] == [
-        pytest.approx(x, rel=0.03) for x in (0.1, 0.6, 0.3)]
+def test_a_limit_and_a_reservation(tenants: Run) -> None:
+    assert_shares(tenants(asking(
+        ONE_CORE, "200", a="limit = 0.1", b="reservation = 0.6", c="")),
+        0.1, 0.6, 0.3)
 
 
-def test_groups(tmp_path: Path) -> None:
+def test_groups(tenants: Run) -> None:
     """One of twice the weight, with two members of whom one has a limit."""
-    text = ('cores = 1\nseconds = 2\nwarm_seconds = 0.5\n'
-            '[[group]]\nname = "r"\nweight = 2\n')
-    for name, more in (("a", 'group = "r"\nlimit = 0.2'),
-                       ("b", 'group = "r"'), ("c", "")):
-        text += (f'[[tenant]]\nname = "{name}"\n{more}\n'
-                 "connections = 30\ncpu_us = 200\n")
-    assert [t["share"] for t in tenants(tmp_path, text)] == [
-        pytest.approx(x, rel=0.03) for x in (0.2, 0.4667, 0.3333)]
+    assert_shares(tenants(asking(
+        ONE_CORE + '[[group]]\nname = "r"\nweight = 2\n', "200",
+        a='group = "r"\nlimit = 0.2', b='group = "r"', c="")),
+        0.2, 0.4667, 0.3333)
 
 
-def test_cpu_time_is_a_core_s(tmp_path: Path) -> None:
+def test_cpu_time_is_a_core_s(tenants: Run) -> None:
     """4 connections on 2 cores, 1 ms each: 2000/s; 125 kB at 1 Gbit/s: as
     many responses as the link sends in a second, 1000."""
-    a, = tenants(tmp_path, PROXY)
+    a, = tenants(PROXY)
     assert a["requests_per_s"] == pytest.approx(2000, rel=0.005)
     assert a["dominant"] == "cpu"
-    a, = tenants(tmp_path, PROXY + "kbytes = 125\n")
+    a, = tenants(PROXY + "kbytes = 125\n")
     assert a["requests_per_s"] == pytest.approx(1000, rel=0.005)
     assert (a["dominant"], a["share"]) == (
         "link", pytest.approx(1, rel=0.005))
 
 
-def test_misses_fetch(tmp_path: Path) -> None:
+def test_misses_fetch(tenants: Run) -> None:
     """With one connection: 1 ms, and 10 ms more for half of them."""
-    a, = tenants(tmp_path, PROXY.replace("connections = 4", """\
+    a, = tenants(PROXY.replace("connections = 4", """\
 connections = 1
 miss = 0.5""").replace("seconds = 1", "seconds = 20"))
     assert a["requests_per_s"] == pytest.approx(1000 / 6, rel=0.03)
     assert a["latency_p99_ms"] == pytest.approx(11)
+
+
+@pytest.fixture
+def bad_file(refused: Refused, tmp_path: Path) -> Refused:
+    """Call it with what is said of a text: the file is refused, by name."""
+    def check(says: str, text: str) -> None:
+        file = tmp_path / "s.toml"
+        file.write_text(text)
+        assert f"{file}: " in refused(says, "scenario", str(file))
+    return check
 
 
 FIRST = '[[tenant]]\nname = "a"'
@@ -210,46 +228,29 @@ BLOCKS = GOOD[GOOD.index("\n[[tenant]]"):]
     (BLOCKS, "\ntenant = 3\n", "tenant: 3 is not allowed: use [[tenant]]"),
     (BLOCKS, "\ntenant = [3]\n", "3 is not allowed: use [[tenant]]"),
     (BLOCKS, "", "tenant: is missing")])
-def test_bad_scenarios(old: str, new: str, says: str, tmp_path: Path,
-                       capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_scenarios(old: str, new: str, says: str,
+                       bad_file: Refused) -> None:
     assert GOOD.count(old) == 1
-    refused(tmp_path, GOOD.replace(old, new), says, capsys)
+    bad_file(says, GOOD.replace(old, new))
 
 
 @pytest.mark.parametrize(("more", "says"), [
     ("link_us = 3\nkbytes = 3", "kbytes: use either link_us or kbytes"),
     ("miss = 2", "miss: 2 is not allowed: use a number, 0 to 1\n")])
-def test_bad_proxies(more: str, says: str, tmp_path: Path,
-                     capsys: pytest.CaptureFixture[str]) -> None:
-    refused(tmp_path, PROXY + more, f"tenant 1: {says}", capsys)
+def test_bad_proxies(more: str, says: str, bad_file: Refused) -> None:
+    bad_file(f"tenant 1: {says}", PROXY + more)
 
 
-def refused(folder: Path, text: str, says: str,
-            capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as e:
-        run(folder, text)
-    assert e.value.code == 2
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1
-    assert f"{folder}/s.toml: " in err
-    assert says in err
-
-
-def test_what_is_not_there(tmp_path: Path,
-                           capsys: pytest.CaptureFixture[str]) -> None:
-    for argv, says in (
-            (["scenario"], "are required: FILE"),
-            (["scenario", str(tmp_path / "no")], "No such file"),
-            (["scenario", str(tmp_path)], "Is a directory")):
-        with pytest.raises(SystemExit) as e:
-            cli.main(argv)
-        assert e.value.code == 2
-        assert says in capsys.readouterr().err
+@pytest.mark.parametrize(("argv", "says"), [
+    ([], "are required: FILE"), (["no"], "No such file"),
+    (["."], "Is a directory"),
+    (["s.toml", "--policy", "best"],
+     "policy 'best' is not known: use one of mr3-rs, ")])
+def test_bad_arguments(argv: list[str], says: str, tmp_path: Path,
+                       refused: Refused) -> None:
     (tmp_path / "s.toml").write_text(GOOD)
-    with pytest.raises(SystemExit):
-        cli.main(["scenario", str(tmp_path / "s.toml"), "--policy", "best"])
-    assert "policy 'best' is not known: use one of mr3-rs, " in \
-        capsys.readouterr().err
+    refused(says, "scenario", *(str(tmp_path / a) for a in argv[:1]),
+            *argv[1:])
 
 
 TRACED = ('model = "threads"\nworkers = 1\npolicies = ["fifo"]\n'
@@ -258,9 +259,9 @@ TRACE = ("arrival_s,tenant,cpu_s,link_s\n"
          "5,a,2e-6,0.1\n5.000001,a,0.0000015,0\n\n5.000002,b,0.000003,0\n")
 
 
-def test_trace(tmp_path: Path) -> None:
+def test_trace(tmp_path: Path, tenants: Run) -> None:
     (tmp_path / "t.csv").write_text(TRACE)
-    b, a = tenants(tmp_path, TRACED + '[[tenant]]\nname = "b"\nweight = 2\n')
+    b, a = tenants(TRACED + '[[tenant]]\nname = "b"\nweight = 2\n')
     assert (b["tenant"], b["weight"], a["tenant"]) == ("b", 2, "a")
     # a: 0 to 2 and 2 to 3.5 us; b came at 2, is served from 3.5 to 6.5.
     assert a["latency_p50_ms"] == pytest.approx((2 + 2.5) / 2 / 1000)
@@ -268,12 +269,12 @@ def test_trace(tmp_path: Path) -> None:
     assert b["wait_p99_ms"] == pytest.approx(1.5 / 1000)
 
 
-def test_a_trace_s_fetches(tmp_path: Path) -> None:
+def test_a_trace_s_fetches(tmp_path: Path, scenario_of: Run) -> None:
     """Each request of a tenant has its own, whatever is between."""
     (tmp_path / "t.csv").write_text(
         "tenant,arrival_s,cpu_s,fetch_s,link_s\n"
         "b,0,1e-3,0,0\na,0,1e-3,0.02,0\na,0.1,1e-3,0,0\na,0.2,1e-3,0.05,0\n")
-    data = run(tmp_path, 'cores = 1\ntrace = "t.csv"\n')
+    data = scenario_of('cores = 1\ntrace = "t.csv"\n')
     b, a = data["results"][0]["tenants"]
     assert b["latency_p99_ms"] <= 2
     # The first one shared half of its CPU time with b's.
@@ -281,8 +282,7 @@ def test_a_trace_s_fetches(tmp_path: Path) -> None:
     assert a["latency_p99_ms"] == pytest.approx(51, abs=0.1)
 
 
-def test_a_trace_lacks_a_tenant(tmp_path: Path,
-                                capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_trace_lacks_a_tenant(tmp_path: Path, bad_file: Refused) -> None:
     (tmp_path / "t.csv").write_text(TRACE)
-    refused(tmp_path, TRACED + '[[tenant]]\nname = "c"\n',
-            "tenant 1: name: 'c' is not in the trace: use one of a, b", capsys)
+    bad_file("tenant 1: name: 'c' is not in the trace: use one of a, b",
+             TRACED + '[[tenant]]\nname = "c"\n')
