@@ -3,29 +3,26 @@
 
 An Ansible inventory names them.  Each has one ssh connection, shared by all
 that runs there, and what is on this machine (the checkout, its builds) is at
-the same paths on the others, where bench/ansible puts it.  A program that
-stays is held by a beat from here (hold.py) and guarded there (reaper.py), so
-that it ends when we do, or the connection, whatever the reason; so it is with
-what errands.py did there.
+the same paths on the others, where bench/ansible puts it.  The guard of a
+program (guard.py) runs on the program's machine.  It ends the program when the
+ssh session ends, or errands.py there, which misses us after a while.
 """
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import json
 import os
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .errands import Errands, Gone
-from .reaper import Reaper
+from .reaper import GUARD, Reaper, guarded, held, held_folder
 from .testbed import (
     BENCH,
     BURST_BYTES,
@@ -36,10 +33,9 @@ from .testbed import (
     TestbedError,
     cpu_model,
     parse_cores,
-    run_folder,
 )
 
-HERE = Path(__file__).resolve().parent
+ERRANDS = Path(__file__).resolve().with_name("errands.py")
 ROLES = ("client", "proxy", "origin")
 PROXY_PORTS = (8080, 8090)
 ORIGIN_PORT, DRIP_PORT = 8081, 8082
@@ -180,32 +176,29 @@ class Hosts(Testbed):
 
     def up(self) -> None:
         """Connect, make the run's folder everywhere, check what is there."""
-        self._near, self._top = run_folder(), run_folder()
-        self.reaper.folder(self._near)
-        self.reaper.folder(self._top)
         for role in ROLES:
             self._connect(role)
         for role in ROLES:
             self._check_tcp(role)
-            self.check(role, HERE / "errands.py")
-            self.check(role, HERE / "reaper.py")
+            self.check(role, ERRANDS)
+            self.check(role, GUARD)
         self.check("origin", BENCH / "origin.py")
         self.check(LOG, BENCH / "syslog.py")
         self._check_rate()
         if self._shape:
-            tc, device = self.find("proxy", "tc", "iproute2"), self.interface
-            self._need("proxy", [
-                tc, "qdisc", "add", "dev", device, "root", "tbf", "rate",
-                f"{self.rate_bps:.0f}bit", "burst", str(BURST_BYTES),
-                "latency", LATENCY],
-                undo=[tc, "qdisc", "del", "dev", device, "root"])
+            tc = [self.find("proxy", "tc", "iproute2"), "qdisc"]
+            root = ["dev", self.interface, "root"]
+            self._hold("proxy", held(
+                shlex.join([*tc, "add", *root, "tbf", "rate",
+                            f"{self.rate_bps:.0f}bit", "burst",
+                            str(BURST_BYTES), "latency", LATENCY]),
+                shlex.join([*tc, "del", *root])))
 
     def _connect(self, role: str) -> None:
         """Open the connection; make the run's folder there."""
-        host, log = self._host(role), self._near / f"{role}.log"
+        host, log = self._host(role), self._log(role)
         errands = Errands([*self._ssh(role, "-M"), shlex.join(
-            ["python3", str(HERE / "errands.py")])], log)
-        atexit.register(errands.close)
+            ["python3", str(ERRANDS)])], log)
         failure = errands.failure()
         if failure is not None:
             said = last_line(log.read_text())
@@ -214,9 +207,16 @@ class Hosts(Testbed):
                                 "work without a password")
             raise HostError(f"{host}: {said}: {self._remedy}")
         self._errands[role] = errands
-        self._need(role, ["mkdir", "-p", str(self._top)],
-                   undo=["rm", "-rf", str(self._top)])
-        self._need(role, ["chmod", "755", str(self._top)])
+        self._hold(role, held_folder(self.reaper.top))
+
+    def _hold(self, role: str, command: list[str]) -> None:
+        """Run a program of held() there."""
+        failure = self.reaper.hold(self._guarded(role, command))
+        if failure:
+            raise HostError(f"{self._host(role)}: {last_line(failure)}")
+
+    def _log(self, role: str) -> Path:
+        return self.reaper.top / f"{self._host(role).role}.log"
 
     def _check_tcp(self, role: str) -> None:
         name = "tcp_congestion_control"
@@ -252,24 +252,20 @@ class Hosts(Testbed):
 
     def _ssh(self, role: str, *options: str) -> list[str]:
         host = self._host(role)
-        return [*SSH, "-S", str(self._near / f"{host.role}.ssh"), *options,
-                *host.destination()]
+        return [*SSH, "-S", str(self.reaper.top / f"{host.role}.ssh"),
+                *options, *host.destination()]
 
-    def inside(self, role: str, command: list[str]) -> list[str]:
+    def _guarded(self, role: str, command: list[str]) -> list[str]:
         """Return the command as it runs, guarded, on the machine `role`."""
-        if command[0] == sys.executable:
-            command = ["python3", *command[1:]]
-        guarded = ["python3", str(HERE / "reaper.py"),
-                   str(self.reaper.nice), *command]
-        return [sys.executable, str(HERE / "hold.py"), *self._ssh(role),
-                shlex.join(guarded)]
+        beside = self._errands[self._host(role).role].pid
+        return [*self._ssh(role), shlex.join(guarded(
+            command, self.reaper.nice, beside, "python3"))]
 
     def command(self, role: str, command: list[str]) -> list[str]:
-        """Return the command as it runs on the cores of `role`, too."""
-        cores = self._cores(role)
-        if cores:
-            command = ["taskset", "-c", ",".join(map(str, cores)), *command]
-        return self.inside(role, command)
+        """Return the command of a program: there, guarded, on its cores."""
+        if command[0] == sys.executable:
+            command = ["python3", *command[1:]]
+        return self._guarded(role, self._on_cores(role, command))
 
     def _cores(self, role: str) -> list[int]:
         """Return the cores of a role, none if it may run anywhere."""
@@ -278,32 +274,29 @@ class Hosts(Testbed):
         return self._beside if role == LOG else self._host(role).cores()
 
     def ask(
-        self, role: str, command: Sequence[str], data: bytes = b"",
-        undo: Sequence[str] = (),
+        self, role: str, command: Sequence[str], data: bytes = b""
     ) -> subprocess.CompletedProcess[str]:
         """Run a command there that soon ends, with `data` on its stdin."""
         host = self._host(role)
         try:
-            return self._errands[host.role].run(command, data, undo)
+            return self._errands[host.role].run(command, data)
         except Gone:
-            said = last_line((self._near / f"{host.role}.log").read_text())
+            said = last_line(self._log(role).read_text())
             raise HostError(
                 f"{host} does not answer any more: {said}") from None
 
     def _need(
-        self, role: str, command: Sequence[str], data: bytes = b"",
-        undo: Sequence[str] = (),
+        self, role: str, command: Sequence[str], data: bytes = b""
     ) -> str:
         """Run a command that should not fail; return what it printed."""
-        done = self.ask(role, command, data, undo)
+        done = self.ask(role, command, data)
         if done.returncode != 0:
             raise HostError(f"{self._host(role)}: {last_line(done.stderr)}")
         return done.stdout
 
     def folder(self, role: str) -> Path:
         """Make a folder for a program of `role`: there, and its log's here."""
-        folder = Path(tempfile.mkdtemp(dir=self._top))
-        folder.chmod(0o755)
+        folder = self.reaper.folder()
         self._need(role, ["mkdir", "-p", str(folder)])
         return folder
 

@@ -16,12 +16,11 @@ import platform
 import shutil
 import socket
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .reaper import Reaper
+from .reaper import Reaper, guarded, held
 
 BENCH = Path(__file__).resolve().parent.parent
 BUILD = BENCH.parent / "build" / "bench"
@@ -63,6 +62,16 @@ def run(*command: str) -> None:
                            f"{one_line(done.stderr)}")
 
 
+def make_namespaces(reaper: Reaper, names: Sequence[str]) -> None:
+    """Make network namespaces with loopback; the reaper removes them."""
+    failure = reaper.hold(held(
+        " && ".join(f"ip netns add {name} && ip -n {name} link set lo up"
+                    for name in names),
+        "; ".join(f"ip netns del {name}" for name in names)))
+    if failure:
+        raise TestbedError(f"ip netns add: {one_line(failure)}")
+
+
 def may_make_namespaces() -> bool:
     """May this process make network namespaces and shape their links?"""
     for line in Path("/proc/self/status").read_text().splitlines():
@@ -97,18 +106,6 @@ def free_port() -> int:
         s.bind(("127.0.0.1", 0))
         port: int = s.getsockname()[1]
         return port
-
-
-def run_folder() -> Path:
-    """Make a folder for varnishd's files, in memory where possible."""
-    memory = Path("/dev/shm")
-    try:
-        usable = (os.access(memory, os.W_OK)
-                  and not os.statvfs(memory).f_flag & os.ST_NOEXEC)
-    except OSError:
-        usable = False
-    return Path(tempfile.mkdtemp(prefix=f"sandpaper-bench-{os.getpid()}-",
-                                 dir=memory if usable else None))
 
 
 def cpu_model(cpuinfo: str) -> str:
@@ -207,11 +204,10 @@ class Testbed:
         self.proxies = tuple(
             Proxy(f"proxy{i}", f"10.77.{i}.2", 8080, f"10.77.{i + 100}.1",
                   8081, 8082) for i in range(PROXIES))
-        for role in ("client", "origin", *(p.role for p in self.proxies)):
-            name = self._name(role)
-            self.reaper.netns(name)
-            run("ip", "netns", "add", name)
-            run("ip", "-n", name, "link", "set", "lo", "up")
+        names = [self._name(role) for role in (
+            "client", "origin", *(p.role for p in self.proxies))]
+        make_namespaces(self.reaper, names)
+        for name in names:
             run("ip", "netns", "exec", name, "sysctl", "-qw",
                 "net.ipv4.tcp_congestion_control="
                 + self.congestion_control,
@@ -251,12 +247,8 @@ class Testbed:
         return command
 
     def folder(self, role: str) -> Path:
-        """Make a folder for a program of `role`, which the reaper removes."""
-        with self.reaper.calm():
-            folder = run_folder()
-            self.reaper.folder(folder)
-        folder.chmod(0o755)
-        return folder
+        """Make a folder for a program of `role`."""
+        return self.reaper.folder()
 
     def ask(
         self, role: str, command: Sequence[str]
@@ -327,9 +319,13 @@ class Testbed:
         return set(self.proxy_cores + self.load_cores)
 
     def command(self, role: str, command: list[str]) -> list[str]:
-        """Return the command as it runs on the cores of `role`, too."""
+        """Return the command of a program: guarded, and on its cores."""
+        return guarded(self.inside(role, self._on_cores(role, command)),
+                       self.reaper.nice)
+
+    def _on_cores(self, role: str, command: list[str]) -> list[str]:
         cores = ",".join(map(str, self._cores(role)))
-        return self.inside(role, ["taskset", "-c", cores, *command])
+        return ["taskset", "-c", cores, *command] if cores else command
 
     def _cores(self, role: str) -> list[int]:
         return (self.proxy_cores if role.startswith("proxy")

@@ -14,8 +14,14 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(TOP / "bench"))
 
-from sandpaper_bench.reaper import Reaper  # noqa: E402
-from sandpaper_bench.testbed import may_make_namespaces, run  # noqa: E402
+from sandpaper_bench.reaper import Reaper, guarded  # noqa: E402
+from sandpaper_bench.testbed import (  # noqa: E402
+    make_namespaces,
+    may_make_namespaces,
+    run,
+)
+
+__all__ = ["ROOT", "TIMEOUT", "Namespaces", "run"]
 
 ROOT = os.environ.get("VARNISH_ROOT", "")
 TIMEOUT = 60  # seconds
@@ -35,17 +41,13 @@ class Namespaces(unittest.TestCase):
     def namespaces(self, *names: str) -> list[str]:
         """Make namespaces with loopback; return what they are called."""
         made = [f"{self.folder.name}-{name}" for name in names]
-        for name in made:
-            self.reaper.netns(name)
-            run("ip", "netns", "add", name)
-            run("ip", "-n", name, "link", "set", "lo", "up")
+        make_namespaces(self.reaper, made)
         return made
 
     def start(self, where: str, *command: str) -> subprocess.Popen[str]:
         """Start a command in a namespace; it ends with the test."""
-        process = self.reaper.popen(["ip", "netns", "exec", where, *command])
-        self.addCleanup(self.reaper.end, process)
-        return process
+        return self.reaper.popen(guarded(
+            ["ip", "netns", "exec", where, *command]))
 
     def varnishd(self, where: str, vcl: str, *options: str) -> None:
         """Start it in a namespace; return when it answers."""

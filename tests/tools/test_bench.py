@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The testbed's own parts: estimates, turns, load generator, origin, reaper."""
+"""The testbed's own parts: estimates, turns, load generator, origin."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ from sandpaper_bench.nginx import MODULES, PROGRAM, configuration
 from sandpaper_bench.pairs import control
 from sandpaper_bench.publishers import PUBLISHERS
 from sandpaper_bench.quick import introduction
-from sandpaper_bench.reaper import Reaper, start_time
+from sandpaper_bench.reaper import Reaper
 from sandpaper_bench.testbed import (
     Proxy,
     Testbed,
@@ -920,59 +920,6 @@ class Loadgen(unittest.TestCase):
             done = self.run_loadgen("127.0.0.1:1", group)
             self.assertEqual(done.returncode, 2, group)
             self.assertIn(what, done.stderr)
-
-
-KILLED = """
-import os, signal
-from pathlib import Path
-from sandpaper_bench.reaper import Reaper
-reaper = Reaper()
-folder = Path("{folder}")
-folder.mkdir()
-reaper.folder(folder)
-child = reaper.popen(["sleep", "1000"])
-print(child.pid, flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-class Reaping(unittest.TestCase):
-    """What an experiment started ends with it, even when it is killed."""
-
-    def test_killed_experiment_leaves_nothing(self) -> None:
-        folder = build_loadgen().parent / "test-reaper"
-        done = subprocess.run(  # ends when the reaper, too, closes stdout
-            [sys.executable, "-c", KILLED.format(folder=folder)],
-            cwd=BENCH, text=True, capture_output=True, timeout=TIMEOUT,
-            check=False)
-        self.assertEqual(done.returncode, -9, done.stderr)
-        self.assertIsNone(start_time(int(done.stdout)))
-        self.assertFalse(folder.exists())
-
-    def test_a_worker_that_hangs_leaves_with_its_manager(self) -> None:
-        reaper = Reaper()
-        self.addCleanup(reaper.close)
-        process = reaper.popen([
-            "sh", "-c", "sh -c 'trap \"\" TERM; echo $$; read x </dev/zero' & "
-            "wait"])
-        assert process.stdout is not None
-        worker = int(process.stdout.readline())
-        self.assertIsNotNone(start_time(worker))
-        reaper.end(process)
-        self.assertIsNone(start_time(worker))
-
-    def test_a_worker_outlives_its_manager_until_the_end(self) -> None:
-        reaper = Reaper()
-        self.addCleanup(reaper.close)
-        process = reaper.popen([
-            "sh", "-c", "sh -c 'echo $$; read x </dev/zero' & read x"])
-        assert process.stdout is not None
-        worker = int(process.stdout.readline())
-        process.kill()
-        process.wait()
-        self.assertIsNotNone(start_time(worker))
-        reaper.end(process)
-        self.assertIsNone(start_time(worker))
 
 
 if __name__ == "__main__":

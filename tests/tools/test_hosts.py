@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,8 +26,13 @@ sys.path.insert(0, str(BENCH))
 
 from sandpaper_bench.hosts import inventory, last_line, members
 from sandpaper_bench.load import build_loadgen
-from sandpaper_bench.reaper import Reaper, start_time
-from sandpaper_bench.testbed import TestbedError, may_make_namespaces, run
+from sandpaper_bench.reaper import Reaper, guarded
+from sandpaper_bench.testbed import (
+    TestbedError,
+    make_namespaces,
+    may_make_namespaces,
+    run,
+)
 
 ROOT = os.environ.get("VARNISH_ROOT", "")
 TIMEOUT = 60  # seconds, for what should take a few
@@ -71,10 +77,9 @@ ansible_ssh_common_args='-F none -o StrictHostKeyChecking=no \
 """
 
 SILENT = """
-import sys
-from sandpaper_bench import reaper
-reaper.SILENCE = 0.5
-sys.exit(reaper.guard(0, ["sleep", "1000"]))
+from sandpaper_bench import errands
+errands.SILENCE = 1
+errands.serve()
 """
 
 
@@ -99,47 +104,16 @@ def eventually(done: Callable[[], bool], seconds: float = TIMEOUT) -> bool:
     return True
 
 
-class Guard(unittest.TestCase):
-    """A program elsewhere ends with the beat of its connection."""
+class FarEnd(unittest.TestCase):
+    """What runs errands on another machine."""
 
-    def guarded(self, *command: str) -> subprocess.Popen[str]:
+    def test_it_ends_without_a_beat(self) -> None:
         process = subprocess.Popen(
-            [sys.executable, *command], cwd=BENCH, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, text=True)
-        assert process.stdin is not None and process.stdout is not None
-        self.addCleanup(process.wait)
+            [sys.executable, "-c", SILENT], cwd=BENCH,
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        assert process.stdin is not None
         self.addCleanup(process.stdin.close)
-        self.addCleanup(process.stdout.close)
-        return process
-
-    def guard(self, *command: str) -> subprocess.Popen[str]:
-        return self.guarded("sandpaper_bench/reaper.py", "0", *command)
-
-    def test_it_ends_as_its_program_does(self) -> None:
-        self.assertEqual(self.guard("sh", "-c", "exit 3").wait(TIMEOUT), 3)
-
-    def test_the_program_ends_when_the_connection_closes(self) -> None:
-        process = self.guard("sh", "-c", "echo $$; exec sleep 1000")
-        assert process.stdin is not None and process.stdout is not None
-        pid = int(process.stdout.readline())
-        self.assertIsNotNone(start_time(pid))
-        process.stdin.close()
-        process.wait(TIMEOUT)
-        self.assertIsNone(start_time(pid))
-
-    def test_the_program_ends_when_the_connection_is_silent(self) -> None:
-        self.assertEqual(self.guarded("-c", SILENT).wait(TIMEOUT), -15 % 256)
-
-    def test_whoever_is_killed_lets_go(self) -> None:
-        shell = self.guarded("-c", (
-            "import subprocess, sys; subprocess.run(["
-            "sys.executable, 'sandpaper_bench/hold.py', sys.executable, "
-            "'sandpaper_bench/reaper.py', '0', "
-            "'sh', '-c', 'echo $$; exec sleep 1000'])"))
-        assert shell.stdout is not None
-        pid = int(shell.stdout.readline())
-        shell.kill()
-        self.assertTrue(eventually(lambda: start_time(pid) is None))
+        self.assertEqual(process.wait(TIMEOUT), -signal.SIGALRM)
 
 
 @unittest.skipIf(shutil.which("ansible-inventory") is None,
@@ -194,12 +168,13 @@ class Machines(unittest.TestCase):
         build_loadgen()
         cls.reaper = Reaper()
         cls.addClassCleanup(cls.reaper.close)
-        cls.folder = Path(tempfile.mkdtemp(prefix="sandpaper-hosts-"))
-        cls.reaper.folder(cls.folder)
+        cls.folder = cls.reaper.folder()
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
             str(cls.folder / "key"))
-        for name in HOSTS:
-            cls.make(name)
+        make_namespaces(cls.reaper, [cls.name(host) for host in HOSTS])
+        for host in HOSTS:
+            run("ip", "netns", "exec", cls.name(host), "sysctl", "-qw",
+                "net.ipv4.tcp_congestion_control=reno")
         for (a, b), net in LINKS.items():
             cls.link(a, f"{net}.1", b, f"{net}.2")
         for name in HOSTS:
@@ -211,15 +186,6 @@ class Machines(unittest.TestCase):
     @classmethod
     def name(cls, host: str) -> str:
         return f"spt{os.getpid()}-{host}"
-
-    @classmethod
-    def make(cls, host: str) -> None:
-        name = cls.name(host)
-        cls.reaper.netns(name)
-        run("ip", "netns", "add", name)
-        run("ip", "-n", name, "link", "set", "lo", "up")
-        run("ip", "netns", "exec", name, "sysctl", "-qw",
-            "net.ipv4.tcp_congestion_control=reno")
 
     @classmethod
     def link(cls, a: str, a_ip: str, b: str, b_ip: str) -> None:
@@ -236,11 +202,10 @@ class Machines(unittest.TestCase):
         config = cls.folder / name
         config.write_text(SSHD.format(
             folder=cls.folder, name=name, port=port))
-        process = cls.reaper.popen(
-            ["ip", "netns", "exec", cls.name(host), *OWN_RUN, *before, str(
-                shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")),
-             "-D", "-e", "-f", str(config)], log=cls.folder / f"{name}.log")
-        cls.addClassCleanup(cls.reaper.end, process)
+        cls.reaper.popen(guarded([
+            "ip", "netns", "exec", cls.name(host), *OWN_RUN, *before,
+            str(shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")),
+            "-D", "-e", "-f", str(config)]), log=cls.folder / f"{name}.log")
         if not eventually((cls.folder / f"{name}.pid").exists):
             raise TestbedError((cls.folder / f"{name}.log").read_text())
 
