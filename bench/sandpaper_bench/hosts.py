@@ -5,7 +5,7 @@ An Ansible inventory names them.  Each has one ssh connection, shared by all
 that runs there, and what is on this machine (the checkout, its builds) is at
 the same paths on the others, where bench/ansible puts it.  The guard of a
 program (guard.py) runs on the program's machine.  It ends the program when the
-ssh session ends, or errands.py there, which misses us after a while.
+ssh session ends, or remote.py there, which misses us after a while.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .errands import Errands, Gone
 from .reaper import GUARD, Reaper, guarded, held, held_folder
+from .remote import Gone, Remote
 from .testbed import (
     BENCH,
     BURST_BYTES,
@@ -35,7 +35,7 @@ from .testbed import (
     parse_cores,
 )
 
-ERRANDS = Path(__file__).resolve().with_name("errands.py")
+FAR_END = Path(__file__).resolve().with_name("remote.py")
 ROLES = ("client", "proxy", "origin")
 PROXY_PORTS = (8080, 8090)
 ORIGIN_PORT, DRIP_PORT = 8081, 8082
@@ -155,7 +155,7 @@ class Hosts(Testbed):
                   origin.variable("address"), ORIGIN_PORT, DRIP_PORT)
             for i, port in enumerate(PROXY_PORTS))
         self._shape = shape
-        self._errands: dict[str, Errands] = {}
+        self._remotes: dict[str, Remote] = {}
         self._remedy = ("run ansible-playbook -i "
                         f"{file} bench/ansible/prepare.yml")
 
@@ -180,7 +180,7 @@ class Hosts(Testbed):
             self._connect(role)
         for role in ROLES:
             self._check_tcp(role)
-            self.check(role, ERRANDS)
+            self.check(role, FAR_END)
             self.check(role, GUARD)
         self.check("origin", BENCH / "origin.py")
         self.check(LOG, BENCH / "syslog.py")
@@ -197,16 +197,16 @@ class Hosts(Testbed):
     def _connect(self, role: str) -> None:
         """Open the connection; make the run's folder there."""
         host, log = self._host(role), self._log(role)
-        errands = Errands([*self._ssh(role, "-M"), shlex.join(
-            ["python3", str(ERRANDS)])], log)
-        failure = errands.failure()
+        remote = Remote([*self._ssh(role, "-M"), shlex.join(
+            ["python3", str(FAR_END)])], log)
+        failure = remote.failure()
         if failure is not None:
             said = last_line(log.read_text())
             if failure == 255:  # ssh's own
                 raise HostError(f"{host} does not answer: {said}: make ssh "
                                 "work without a password")
             raise HostError(f"{host}: {said}: {self._remedy}")
-        self._errands[role] = errands
+        self._remotes[role] = remote
         self._hold(role, held_folder(self.reaper.top))
 
     def _hold(self, role: str, command: list[str]) -> None:
@@ -257,7 +257,7 @@ class Hosts(Testbed):
 
     def _guarded(self, role: str, command: list[str]) -> list[str]:
         """Return the command as it runs, guarded, on the machine `role`."""
-        beside = self._errands[self._host(role).role].pid
+        beside = self._remotes[self._host(role).role].pid
         return [*self._ssh(role), shlex.join(guarded(
             command, self.reaper.nice, beside, "python3"))]
 
@@ -279,7 +279,7 @@ class Hosts(Testbed):
         """Run a command there that soon ends, with `data` on its stdin."""
         host = self._host(role)
         try:
-            return self._errands[host.role].run(command, data)
+            return self._remotes[host.role].run(command, data)
         except Gone:
             said = last_line(self._log(role).read_text())
             raise HostError(

@@ -77,9 +77,9 @@ ansible_ssh_common_args='-F none -o StrictHostKeyChecking=no \
 """
 
 SILENT = """
-from sandpaper_bench import errands
-errands.SILENCE = 1
-errands.serve()
+from sandpaper_bench import remote
+remote.SILENCE = 1
+remote.serve()
 """
 
 
@@ -105,7 +105,7 @@ def eventually(done: Callable[[], bool], seconds: float = TIMEOUT) -> bool:
 
 
 class FarEnd(unittest.TestCase):
-    """What runs errands on another machine."""
+    """What runs short commands on another machine."""
 
     def test_it_ends_without_a_beat(self) -> None:
         process = subprocess.Popen(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Errands on another machine: commands that soon end, over one connection.
+"""Short commands on another machine, over one connection.
 
-A login shell for each would take longer than what is measured.  `errands.py`
+A login shell for each would take longer than what is measured.  `remote.py`
 is the far end: it takes orders from stdin, one a line, and answers each on
 stdout.  It ends when stdin closes, or has had no beat for a while, and the
-guards of programs on that machine end with it.  Errands is the near end.
+guards of programs on that machine end with it.  Remote is the near end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 
 BEAT = 2.0  # seconds
 SILENCE = 20  # seconds without a beat after which the far end gives up
-ERRAND_SECONDS = 30.0
+COMMAND_SECONDS = 30.0
 READY = "ready"
 
 
@@ -37,7 +37,7 @@ def obey(line: str) -> tuple[int, str, str]:
     try:
         done = subprocess.run(
             order["command"], input=base64.b64decode(order["data"]),
-            capture_output=True, check=False, timeout=ERRAND_SECONDS)
+            capture_output=True, check=False, timeout=COMMAND_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         return 127, "", str(error)
     return (done.returncode, done.stdout.decode(errors="replace"),
@@ -55,7 +55,7 @@ def serve() -> None:
         signal.alarm(SILENCE)
 
 
-class Errands:
+class Remote:
     """The near end: one machine, where `command` runs the far end."""
 
     pid = 0  # of the far end
