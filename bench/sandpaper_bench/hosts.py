@@ -197,8 +197,9 @@ class Hosts(Testbed):
     def _connect(self, role: str) -> None:
         """Open the connection; make the run's folder there."""
         host, log = self._host(role), self._log(role)
+        measured = self.proxy_cores if role == "proxy" else []
         remote = Remote([*self._ssh(role, "-M"), shlex.join(
-            ["python3", str(FAR_END)])], log)
+            ["python3", str(FAR_END), *map(str, measured)])], log)
         failure = remote.failure()
         if failure is not None:
             said = last_line(log.read_text())

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Short commands on another machine, over one connection.
 
-A login shell for each would take longer than what is measured.  `remote.py`
-is the far end: it takes orders from stdin, one a line, and answers each on
-stdout.  It ends when stdin closes, or has had no beat for a while, and the
-guards of programs on that machine end with it.  Remote is the near end.
+A login shell for each would take longer than what is measured.  `remote.py
+CORE ..` is the far end: it takes orders from stdin, one a line, and answers
+each on stdout.  Commands use none of these cores, if there are others.  The
+far end ends when stdin closes, or has had no beat for a while, and the guards
+of programs on that machine end with it.  Remote is the near end.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 BEAT = 2.0  # seconds
@@ -44,8 +45,13 @@ def obey(line: str) -> tuple[int, str, str]:
             done.stderr.decode(errors="replace"))
 
 
-def serve() -> None:
-    """Be the far end; silence kills it (SIGALRM)."""
+def serve(measured: Iterable[int] = ()) -> None:
+    """Be the far end; silence kills it (SIGALRM).
+
+    What it starts stays off the `measured` cores, where that is possible.
+    """
+    if others := os.sched_getaffinity(0) - set(measured):
+        os.sched_setaffinity(0, others)
     print(READY, os.getpid(), flush=True)
     signal.alarm(SILENCE)
     for line in sys.stdin:
@@ -109,4 +115,4 @@ class Remote:
 
 
 if __name__ == "__main__":
-    serve()
+    serve(map(int, sys.argv[1:]))

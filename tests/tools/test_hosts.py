@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
@@ -81,6 +81,7 @@ from sandpaper_bench import remote
 remote.SILENCE = 1
 remote.serve()
 """
+AFFINITY = "import os; print(list(os.sched_getaffinity(0)))"
 
 
 def missing() -> str:
@@ -114,6 +115,26 @@ class FarEnd(unittest.TestCase):
         assert process.stdin is not None
         self.addCleanup(process.stdin.close)
         self.assertEqual(process.wait(TIMEOUT), -signal.SIGALRM)
+
+    def cores_of_commands(self, measured: Iterable[int]) -> set[int]:
+        """Return the cores that a command may use."""
+        process = subprocess.Popen(
+            [sys.executable, "sandpaper_bench/remote.py",
+             *map(str, measured)],
+            cwd=BENCH, text=True, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE)
+        order = json.dumps({"command": [sys.executable, "-c", AFFINITY],
+                            "data": ""})
+        said, _ = process.communicate(order + "\n", TIMEOUT)
+        _, text, _ = json.loads(said.splitlines()[1])
+        return set(json.loads(text))
+
+    def test_commands_leave_the_measured_cores(self) -> None:
+        every = os.sched_getaffinity(0)
+        self.assertEqual(self.cores_of_commands(every), every)
+        first = {min(every)}
+        self.assertEqual(self.cores_of_commands(first),
+                         every - first or every)
 
 
 @unittest.skipIf(shutil.which("ansible-inventory") is None,
