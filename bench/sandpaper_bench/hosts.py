@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .machine import cpu_model
 from .reaper import GUARD, Reaper, guarded, held, held_folder
 from .remote import Gone, Remote
 from .testbed import (
@@ -31,7 +32,6 @@ from .testbed import (
     Proxy,
     Testbed,
     TestbedError,
-    cpu_model,
     parse_cores,
 )
 

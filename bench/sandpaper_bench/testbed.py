@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .machine import cpu_model, governor, is_virtual
 from .reaper import Reaper, guarded, held
 
 BENCH = Path(__file__).resolve().parent.parent
@@ -106,29 +107,6 @@ def free_port() -> int:
         s.bind(("127.0.0.1", 0))
         port: int = s.getsockname()[1]
         return port
-
-
-def cpu_model(cpuinfo: str) -> str:
-    """Return the CPU's name as the kernel gives it."""
-    for line in cpuinfo.splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
-
-
-def is_virtual(cpuinfo: str) -> bool:
-    """Does a hypervisor run this machine?"""
-    return any("hypervisor" in line.split() for line in cpuinfo.splitlines()
-               if line.startswith("flags"))
-
-
-def governor() -> str | None:
-    """Return how the kernel chooses the frequency of core 0, if it does."""
-    file = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-    try:
-        return file.read_text().strip()
-    except OSError:
-        return None
 
 
 @dataclass(frozen=True)
