@@ -24,7 +24,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def favour(pid: int, nice: int) -> None:
-    """Set the priority of a session, where the kernel lets us.
+    """Set the priority of a process and its session, where we may.
 
     With autogroups a process's own nice value only counts within its
     session.
@@ -57,8 +57,7 @@ def guard(nice: int, beside: int, command: Sequence[str]) -> int:
     """
     needed = [0, os.pidfd_open(beside)] if beside else [0]
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    process = subprocess.Popen(command, stdin=subprocess.PIPE,
-                               start_new_session=True)
+    process = subprocess.Popen(command, stdin=subprocess.PIPE)
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     if nice:

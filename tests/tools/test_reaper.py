@@ -202,6 +202,22 @@ class Ends(unittest.TestCase):
         self.assertEqual(signal.getsignal(signal.SIGTERM), before)
 
 
+class Programs(unittest.TestCase):
+    """What the reaper starts."""
+
+    def test_a_program_shares_the_session_of_its_guard(self) -> None:
+        # So the priority of one is that of both, with autogroups
+        reaper = Reaper(5)
+        self.addCleanup(reaper.close)
+        process = reaper.popen(guarded(
+            ["sh", "-c", "echo $$; exec sleep 100"], reaper.nice))
+        pid = read_pid(process)
+        self.assertEqual(os.getsid(pid), process.pid)
+        self.assertTrue(eventually(
+            lambda: os.getpriority(os.PRIO_PROCESS, pid) == 5))
+        self.assertNotEqual(os.getsid(0), process.pid)
+
+
 class Held(unittest.TestCase):
     """Something that is done, and undone at the end."""
 
