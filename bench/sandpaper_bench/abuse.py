@@ -20,10 +20,10 @@ measured twice.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from statistics import median
 from typing import Any
 
@@ -34,11 +34,27 @@ from .abuses import (
     SPARE_THREADS,
     Abuse,
 )
-from .estimate import MIN_TURNS, bootstrap, median_quotient, verdict
-from .lab import Lab, Plan, in_turns, progress
-from .load import Group, Load, Seen, WorkerDied
+from .ask import Ask
+from .estimate import (
+    MIN_TURNS,
+    bootstrap,
+    median_quotient,
+    rounded,
+    verdict,
+)
+from .lab import Lab, Plan, progress
+from .load import Group, Load, Seen, WorkerDied, tenant
 from .meddle import Meddler, waits
-from .pairs import control
+from .runner import (
+    START,
+    Control,
+    Experiment,
+    Job,
+    Part,
+    Phases,
+    Window,
+    of_each,
+)
 from .testbed import TestbedError
 from .varnish import Variant, Varnish
 
@@ -51,6 +67,9 @@ PROOF_PATIENCE = 10.0  # seconds
 DRAIN_SECONDS = 10.0  # at most, for what is still owed at the end of a window
 SETTLE_SECONDS = 10.0  # after which varnishd is no longer waited for
 GAUGES = ("SANDPAPER.waiting", "SANDPAPER.running", "SANDPAPER.ready")
+# These go into `all`, the others are for `abuse`
+IN_ALL = ("slow-readers", "random-hosts")
+FLOOD_RPS = 4000.0  # of a flood, beside its victim, on two cores
 LENT = "SANDPAPER.lent"
 STOCK_GAUGES = ("MAIN.thread_queue_len",)
 Sides = tuple[list[Seen], list[Seen]]  # windows alone, and beside
@@ -131,9 +150,9 @@ def prove(load: Load, varnish: Varnish, group: Group) -> None:
 def is_proven(varnish: Varnish, name: str) -> bool:
     """Is the Host a tenant, and not new?"""
     listed = json.loads(varnish.cli("sandpaper.list", "-j"))[-1]
-    for tenant in listed["list"]:
-        if tenant["tenant"] == name:
-            return "group" not in tenant
+    for one in listed["list"]:
+        if one["tenant"] == name:
+            return "group" not in one
     return False
 
 
@@ -309,9 +328,35 @@ class Case:
                 [] if self.abuse.restarts else [victim])
 
 
-def flood_plan(plan: Plan) -> Plan:
-    """Return the plan of a flood: one turn has as many windows as others."""
-    return replace(plan, turns=min(plan.turns, MIN_TURNS))
+@dataclass(frozen=True)
+class CaseTurn:
+    """One turn of a kind of abuse under one variant.
+
+    How long it takes is that of what Case does.
+    """
+
+    abuse: Abuse
+    victim: Group
+    variant: Variant
+    flood: int
+
+    def seconds(self, plan: Plan) -> float:
+        """Return how long it takes."""
+        window = Window([]).seconds(plan)
+        quick = 2 * QUICK_WINDOWS * Window([], QUICK_PART).seconds(plan)
+        if self.abuse.flood:
+            sent = FLOOD_RPS * (plan.seconds + plan.warmup)
+            return (START + (3 + math.ceil(self.flood / sent)) * window
+                    + quick)
+        if self.abuse.greedy or self.abuse.after:
+            return (START + (3 + self.abuse.after) * window + quick
+                    + waits(self.abuse.deeds))
+        return 2 * START + Phases([(0, [])] * 4).seconds(plan) + quick
+
+    def run(self, lab: Lab) -> AbuseTurn:
+        """Measure it."""
+        victim, = lab.dressed([self.victim])
+        return Case(lab, self.abuse, victim, self.variant, self.flood).turn()
 
 
 def note_abuse(turn: str, found: AbuseTurn) -> None:
@@ -354,14 +399,14 @@ def abuse_result(
         "abuse": name, "victim": victim, "variant": variant,
         "turns": len(turns), "fair": round(fair, 4),
         "kept": round(median_quotient(rps), 4),
-        "kept_ci": [round(interval[0], 4), round(min(interval[1], 1e9), 4)],
+        "kept_ci": rounded(interval, 4),
         "verdict": verdict(interval, kept * fair),
         "rps_alone": round(median(r[1] for r in rps), 1),
         "rps_beside": round(median(r[0] for r in rps), 1),
         "p99_s_alone": round(median(p[1] for p in p99), 6),
         "p99_s_beside": round(median(p[0] for p in p99), 6),
         "p99_times": round(median_quotient(p99), 3),
-        "p99_times_ci": [round(times[0], 3), round(min(times[1], 1e9), 3)],
+        "p99_times_ci": rounded(times, 3),
         "settled_s": round(max(t.settled_s for t in turns), 3),
         "lost": sum(t.lost for t in turns),
         "died": sum(t.died for t in turns),
@@ -375,22 +420,34 @@ def abuse_result(
     return found | {"failed": ", ".join(failed(ABUSES[name], found))}
 
 
-def abuse(
-    lab: Lab, name: str, victim: str, flood: int
-) -> dict[str, Any]:
-    """Run one kind of abuse under every variant."""
-    progress(f"{name}: throughput that {victim} keeps")
-    kind, tenant = ABUSES[name], lab.tenant(victim)
-    plan = flood_plan(lab.plan) if kind.flood else lab.plan
-    make = partial(Case, lab, kind, tenant, flood=flood)
-    found = in_turns(lab.variants, plan, lambda v: make(v).turn(),
-                     note=lab.counted(note_abuse),
-                     keep=lab.keeper(name, whole=True))
-    controls = {
-        variant: control(
-            f"{victim} alone against itself, {variant}",
-            [(t.alone[0].rps, t.alone[1].rps) for t in turns], lab.plan.seed)
-        for variant, turns in found.items()}
-    return lab.report(name, controls, [
-        abuse_result(lab, name, victim, variant, turns)
-        for variant, turns in found.items()])
+def lacks(ask: Ask) -> str | None:
+    """Return what this testbed lacks."""
+    abuse = ABUSES[ask.name]
+    if abuse.runs_on(ask.bed):
+        return None
+    return f"{abuse.needs}: run it as root, on one machine"
+
+
+def plan(ask: Ask) -> Job:
+    """Plan one kind of abuse under every variant."""
+    name, victim, abuse = ask.name, ask.victim(), ABUSES[ask.name]
+    group = tenant(victim, ask.plan.connections)
+
+    controls = [Control(
+        f"{victim} alone against itself, {v.name}", v.name, lambda turns: [
+            (t.alone[0].rps, t.alone[1].rps) for t in turns], v.name)
+        for v in ask.variants]
+    return Job(ask, [Part(
+        name, of_each(ask.variants, lambda v: CaseTurn(
+            abuse, group, v, ask.args.flood)), note_abuse,
+        lambda lab, found: [abuse_result(lab, name, victim, variant, turns)
+                            for variant, turns in found.items()],
+        controls, f"{name}: throughput that {victim} keeps",
+        # One turn of a flood has as many windows as others have turns
+        min(ask.plan.turns, MIN_TURNS) if abuse.flood else 0, whole=True)],
+        [victim])
+
+
+EXPERIMENTS = [
+    Experiment(name, plan, lacks, in_all=name in IN_ALL,
+               in_quick=not abuse.flood) for name, abuse in ABUSES.items()]

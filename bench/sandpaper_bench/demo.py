@@ -18,7 +18,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .cli import Parser
 from .demo_script import (
     Result,
     Script,
@@ -36,6 +35,7 @@ from .demo_sites import (
     Stage,
 )
 from .lab import commit_text
+from .options import Parser
 from .pedigree import code
 from .reaper import Reaper
 from .table import align

@@ -12,7 +12,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from statistics import median
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -78,3 +78,32 @@ def verdict(interval: tuple[float, float], target: float) -> str:
     if interval[0] >= target:
         return "met"
     return "missed" if interval[1] < target else "unresolved"
+
+
+def control(
+    what: str, turns: Sequence[tuple[float, float]], seed: int
+) -> dict[str, Any]:
+    """Return an A/A control: a quotient that should be 1."""
+    low, high = bootstrap(turns, median_quotient, seed)
+    return {
+        "what": what, "turns": len(turns),
+        "ratio": round(median_quotient(turns), 4),
+        "ratio_ci": rounded((low, high), 4),
+        "covers_one": covers_one((low, high)),
+    }
+
+
+def rounded(interval: Sequence[float], digits: int) -> list[float]:
+    """Return an interval for JSON, which has no infinity."""
+    return [round(interval[0], digits), round(min(interval[1], 1e9), digits)]
+
+
+def with_interval(
+    name: str, turns: Sequence[T], value: Callable[[T], float], seed: int,
+    digits: int = 3,
+) -> dict[str, Any]:
+    """Return the median of the turns' values, and its interval."""
+    interval = bootstrap(
+        turns, lambda some: median(value(t) for t in some), seed)
+    return {name: round(median(value(t) for t in turns), digits),
+            f"{name}_ci": rounded(interval, digits)}

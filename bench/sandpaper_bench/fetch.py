@@ -13,17 +13,27 @@ the rate answered under the last variant over LAMBDA.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import mean, median
 from typing import Any
 
+from .ask import Ask
 from .customers import CUSTOMERS, host
-from .estimate import bootstrap
-from .lab import Lab, in_turns, progress
+from .estimate import with_interval
+from .lab import Lab, progress
 from .load import Group
-from .pairs import control
+from .runner import (
+    Control,
+    Experiment,
+    Job,
+    Part,
+    Turn,
+    Window,
+    of_each,
+    renamed,
+)
 from .testbed import TestbedError
 from .varnish import Variant, Varnish
 
@@ -82,28 +92,39 @@ def groups(miss: float, seconds: float) -> list[Group]:
         path=f"/late/{page.size}/{round(seconds * 1000)}")]
 
 
-def fetch_turn(
-    lab: Lab, variant: Variant, *, miss: float, seconds: float
-) -> Look:
-    """Watch one window."""
-    asked = groups(miss, seconds)
-    names = [LENT, THREADS] if variant.parameters else [THREADS]
-    variant = replace(variant, parameters=(*variant.parameters, FEW_THREADS))
-    with lab.varnish(variant) as varnish:
-        lab.load.prime(varnish, asked[:1])
-        watcher = Watcher(varnish, names)
+@dataclass(frozen=True)
+class Watched(Window):
+    """A window in which varnishd's gauges are looked at."""
+
+    gauges: Sequence[str] = ()
+
+    def measure(
+        self, lab: Lab, running: Sequence[Varnish], found: Sequence[Any]
+    ) -> Look:
+        """Watch it."""
+        watcher = Watcher(running[0], self.gauges)
         watcher.start()
         try:
-            m = lab.load.measure(varnish, asked, lab.plan.seconds,
-                                 lab.plan.warmup + SETTLE * seconds)
+            m = lab.load.measure(
+                running[0], self.asked(lab, found), lab.plan.seconds,
+                lab.plan.warmup + self.settle)
         finally:
             seen = watcher.stop()
-    # The window is the last part of what was watched
-    seen = seen[-round(lab.plan.seconds / LOOK_SECONDS):]
-    return Look(mean(s.get(LENT, 0) for s in seen),
-                mean(s[THREADS] for s in seen),
-                sum(g.rps for g in m.groups.values()),
-                sum(g.failures for g in m.groups.values()))
+        # The window is the last part of what was watched
+        seen = seen[-round(lab.plan.seconds / LOOK_SECONDS):]
+        return Look(mean(s.get(LENT, 0) for s in seen),
+                    mean(s[THREADS] for s in seen),
+                    sum(g.rps for g in m.groups.values()),
+                    sum(g.failures for g in m.groups.values()))
+
+
+def fetch_turn(variant: Variant, *, miss: float, seconds: float) -> Turn:
+    """Return one window."""
+    asked = groups(miss, seconds)
+    gauges = [LENT, THREADS] if variant.parameters else [THREADS]
+    return Turn([renamed(variant, variant.name, FEW_THREADS)],
+                [Watched(asked, settle=SETTLE * seconds, gauges=gauges)],
+                asked[:1])
 
 
 def note(text: str, look: Look) -> None:
@@ -117,44 +138,31 @@ def result(
     turns: Sequence[Look],
 ) -> dict[str, Any]:
     """Return one entry of `results`."""
-    low, high = bootstrap(
-        turns, lambda some: median(t.lent for t in some), lab.plan.seed)
     return {
         "variant": variant, "p_miss": miss, "fetch_s": seconds,
         "lambda": LAMBDA, "turns": len(turns),
         "expected": round(LAMBDA * miss * seconds, 1),
-        "lent": round(median(t.lent for t in turns), 1),
-        "lent_ci": [round(low, 1), round(min(high, 1e9), 1)],
+        **with_interval("lent", turns, lambda t: t.lent, lab.plan.seed, 1),
         "threads": round(median(t.threads for t in turns), 1),
         "rps": round(median(t.rps for t in turns), 1),
         "errors": sum(t.failures for t in turns),
     }
 
 
-def fetch(lab: Lab) -> dict[str, Any]:
-    """Watch every case under every variant."""
-    results, controls = [], {}
-    last, seed = lab.variants[-1].name, lab.load.seed
-    for miss, seconds in CASES:
-        expected = LAMBDA * miss * seconds
-        case = f"{miss:.0%}, {seconds:g} s"
+def part(ask: Ask, miss: float, seconds: float) -> Part:
+    """Return every variant in one case."""
+    case, last = f"{miss:.0%}, {seconds:g} s", ask.variants[-1].name
+    return Part(
+        case, of_each(ask.variants, partial(
+            fetch_turn, miss=miss, seconds=seconds)), note,
+        lambda lab, found: [result(lab, miss, seconds, variant, looks)
+                            for variant, looks in found.items()],
+        [Control(f"answered over offered, {case}, {last}", last,
+                 lambda looks: [(look.rps, LAMBDA) for look in looks], case)],
+        f"{miss:.0%} of {LAMBDA:.0f}/s miss for {seconds:g} s: "
+        f"{LAMBDA * miss * seconds:.0f} expected to wait", own_arrivals=True)
 
-        def keep(
-            turn: str, measure: Callable[[], Look], case: str = case
-        ) -> Look:
-            lab.load.seed += 1  # of a turn that is skipped, too
-            return lab.kept(f"{case}, {turn}", measure)
 
-        progress(f"{miss:.0%} of {LAMBDA:.0f}/s miss for {seconds:g} s: "
-                 f"{expected:.0f} expected to wait")
-        found = in_turns(
-            lab.variants, lab.plan,
-            partial(fetch_turn, lab, miss=miss, seconds=seconds),
-            note=lab.counted(note), keep=keep)
-        results += [result(lab, miss, seconds, name, turns)
-                    for name, turns in found.items()]
-        controls[case] = control(
-            f"answered over offered, {case}, {last}",
-            [(look.rps, LAMBDA) for look in found[last]], lab.plan.seed)
-    lab.load.seed = seed
-    return lab.report("fetch", controls, results)
+EXPERIMENT = Experiment("fetch", lambda ask: Job(
+    ask, [part(ask, miss, seconds) for miss, seconds in CASES]),
+    needs="slots")

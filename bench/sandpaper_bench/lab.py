@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The laboratory: testbed, origin and variants, ready for experiments.
-
-Variants take turns in the order A B B A, so that a machine that slowly gets
-faster or slower favours none.
-"""
+"""The laboratory: testbed, origin and variants, ready for experiments."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from statistics import median
 from typing import Any, TypeVar
 
@@ -35,7 +30,7 @@ from .load import (
 )
 from .nginx import NGINX, Nginx
 from .origin import Origin, page
-from .pace import Pace, Schedule
+from .pace import Pace
 from .pedigree import DIRTY, code
 from .publishers import Publishers
 from .reaper import Reaper
@@ -63,38 +58,10 @@ class Plan:
     target: float = 0.90
     seed: int = 1
 
-    def enough(self, turns: int, resolved: bool) -> bool:
-        """After `turns` turns: stop?"""
-        if turns < self.turns:
-            return False
-        return resolved or turns >= self.max_turns
-
 
 def progress(text: str) -> None:
     """Say on stderr what is going on."""
     print(text, file=sys.stderr, flush=True)
-
-
-def in_turns(
-    variants: Sequence[Variant], plan: Plan, measure: Callable[[Variant], T],
-    resolved: Callable[[dict[str, list[T]]], bool] = lambda _: True,
-    note: Callable[[str, T], None] = lambda _name, _value: None,
-    keep: Callable[[str, Callable[[], T]], T] = lambda _name, take: take(),
-) -> dict[str, list[T]]:
-    """Measure each variant in turns A B B A until the plan is done.
-
-    `keep` is told each turn's name, and takes it, or knows it already.
-    """
-    found: dict[str, list[T]] = {v.name: [] for v in variants}
-    turn = 0
-    while not plan.enough(turn, turn > 0 and resolved(found)):
-        for variant in variants if turn % 2 == 0 else variants[::-1]:
-            value = keep(f"{variant.name}, turn {turn + 1}",
-                         partial(measure, variant))
-            found[variant.name].append(value)
-            note(f"turn {turn + 1} {variant.name:<9}", value)
-        turn += 1
-    return found
 
 
 class Lab:
@@ -144,7 +111,7 @@ class Lab:
                 {v.root for v in self.variants}, self.unit_us)
 
     def begin(
-        self, schedule: Schedule, journal: Journal | None = None
+        self, schedule: Sequence[float], journal: Journal | None = None
     ) -> None:
         """An experiment begins; its turns take so many seconds each."""
         self.pace = Pace(schedule)
@@ -164,26 +131,9 @@ class Lab:
         return self.journal.turn(turn, measure, whole,
                                  lambda: self.disturbed)
 
-    def keeper(
-        self, what: str, whole: bool = False
-    ) -> Callable[[str, Callable[[], T]], T]:
-        """Return `kept` for turns of one part of the experiment."""
-        return lambda turn, measure: self.kept(f"{what}, {turn}", measure,
-                                               whole)
-
     def tick(self) -> None:
         """A turn is done: say how many are left."""
         progress(self.pace.tick())
-
-    def counted(
-        self, note: Callable[[str, T], None]
-    ) -> Callable[[str, T], None]:
-        """Return a note that counts the turn, too."""
-        def noted(turn: str, value: T) -> None:
-            note(turn, value)
-            self.tick()
-
-        return noted
 
     def varnish(self, variant: Variant, second: bool = False) -> Varnish:
         """Return a server of `variant`, to be entered as a context.
@@ -239,14 +189,21 @@ class Lab:
             self.disturbed += 1
         return min(found, key=lambda m: m.stolen_s)
 
+    def dressed(self, groups: Sequence[Group]) -> list[Group]:
+        """Return the groups; those of C1 to C4 send their readers' headers."""
+        found = []
+        for group in groups:
+            base = publisher(group.name)
+            if base is not None:
+                assert self.publishers is not None
+                group = replace(
+                    group, headers=str(self.publishers.readers(base)))
+            found.append(group)
+        return found
+
     def tenant(self, name: str) -> Group:
         """Return a customer's group with the planned connections."""
-        base = publisher(name)
-        headers = ""
-        if base is not None:
-            assert self.publishers is not None
-            headers = str(self.publishers.readers(base))
-        return tenant(name, self.plan.connections, headers)
+        return self.dressed([tenant(name, self.plan.connections)])[0]
 
     def _calibrate(self, variant: Variant) -> float:
         """Measure what a unit of work costs now, in microseconds."""

@@ -18,10 +18,11 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from .estimate import bootstrap
-from .lab import Lab, in_turns, progress
-from .load import Group, Seen
-from .pairs import control
+from .ask import Ask, named
+from .estimate import with_interval
+from .lab import Lab, progress
+from .load import Group, Measurement, Seen, tenant
+from .runner import Control, Experiment, Job, Part, Turn, Window, of_each
 from .varnish import Variant
 
 LOAD = 0.8  # of what a tenant can have
@@ -49,24 +50,31 @@ def offered(group: Group, rps: float) -> Group:
     return replace(group, mode="open", rate=max(rps, 1.0))
 
 
-def latency_turn(lab: Lab, variant: Variant, *, a: str, b: str) -> LatencyTurn:
-    """Measure what each can do alone, its p99 alone, and both together."""
-    groups = {name: lab.tenant(name) for name in (a, b)}
-    with lab.varnish(variant) as varnish:
-        lab.load.prime(varnish, list(groups.values()))
-        capacity = {
-            name: lab.measure(varnish, [group], lab.plan.seconds / 2)[name].rps
-            for name, group in groups.items()}
-        alone = {
-            name: lab.measure(
-                varnish, [offered(group, LOAD * capacity[name])])[name]
-            for name, group in groups.items()}
-        both = lab.measure(varnish, [
-            offered(group, LOAD * SHARE * capacity[name])
-            for name, group in groups.items()]).groups
-        again = lab.measure(
-            varnish, [offered(groups[a], LOAD * capacity[a])])[a]
-    return LatencyTurn(capacity, alone, again, both)
+def latency_turn(
+    variant: Variant, *, a: str, b: str, conns: int
+) -> Turn:
+    """Return what each can do alone, its p99 alone, and both together."""
+    first, second = tenant(a, conns), tenant(b, conns)
+
+    def loop(
+        group: Group, load: float, found: Sequence[Measurement]
+    ) -> Group:
+        capacity = found[0][a] if group is first else found[1][b]
+        return offered(group, load * capacity.rps)
+
+    def both(found: Sequence[Measurement]) -> list[Group]:
+        return [loop(g, LOAD * SHARE, found) for g in (first, second)]
+
+    def value(found: list[Measurement]) -> LatencyTurn:
+        return LatencyTurn(
+            {a: found[0][a].rps, b: found[1][b].rps},
+            {a: found[2][a], b: found[3][b]}, found[5][a], found[4].groups)
+
+    alone_a = Window(lambda found: [loop(first, LOAD, found)])
+    alone_b = Window(lambda found: [loop(second, LOAD, found)])
+    return Turn([variant], [
+        Window([first], 1 / 2), Window([second], 1 / 2), alone_a, alone_b,
+        Window(both), alone_a], [first, second], value)
 
 
 def note_latency(turn: str, found: LatencyTurn) -> None:
@@ -82,15 +90,14 @@ def latency_result(
     turns: Sequence[LatencyTurn],
 ) -> dict[str, Any]:
     """Return one tenant's entry of `results`, beside one other."""
-    low, high = bootstrap(
-        turns, lambda some: median(t.times(name) for t in some),
-        lab.plan.seed)
+    times = with_interval("times", turns, lambda t: t.times(name),
+                          lab.plan.seed)
+    low, high = times["times_ci"]
     both = [t.both[name] for t in turns]
     return {
         "tenant": name, "beside": other, "variant": variant,
         "turns": len(turns),
-        "times": round(median(t.times(name) for t in turns), 3),
-        "times_ci": [round(low, 3), round(min(high, 1e9), 3)],
+        **times,
         "verdict": "met" if high <= LIMIT else
                    "missed" if low > LIMIT else "unresolved",
         "capacity_rps": round(median(t.capacity[name] for t in turns), 1),
@@ -107,22 +114,26 @@ def latency_result(
     }
 
 
-def latency(lab: Lab, chosen: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Run every chosen pair as open loops under every variant."""
-    results, controls = [], {}
-    for number, (a, b) in enumerate(chosen, 1):
-        progress(f"pair {number} of {len(chosen)}: {a} {b}")
-        found = in_turns(lab.variants, lab.plan,
-                         partial(latency_turn, lab, a=a, b=b),
-                         note=lab.counted(note_latency),
-                         keep=lab.keeper(f"{a}-{b}"))
-        results += [
-            latency_result(lab, name, other, variant, turns)
-            for variant, turns in found.items()
-            for name, other in ((a, b), (b, a))]
-        ours = lab.variants[-1].name
-        controls[f"{a}-{b}"] = control(
-            f"p99 of {a} alone against itself, {ours}",
-            [(t.again.p99_s, t.alone[a].p99_s) for t in found[ours]],
-            lab.plan.seed)
-    return lab.report("latency", controls, results)
+def part(ask: Ask, a: str, b: str, title: str) -> Part:
+    """Return a pair as open loops under every variant."""
+    ours = ask.variants[-1].name
+    return Part(
+        f"{a}-{b}", of_each(ask.variants, partial(
+            latency_turn, a=a, b=b, conns=ask.plan.connections)),
+        note_latency,
+        lambda lab, found: [latency_result(lab, *names, variant, turns)
+                            for variant, turns in found.items()
+                            for names in ((a, b), (b, a))],
+        [Control(f"p99 of {a} alone against itself, {ours}", ours,
+                 lambda turns: [(t.again.p99_s, t.alone[a].p99_s)
+                                for t in turns], f"{a}-{b}")], title)
+
+
+def plan(ask: Ask) -> Job:
+    """Plan every chosen pair."""
+    chosen = ask.pairs(1)
+    return Job(ask, [part(ask, a, b, f"pair {n} of {len(chosen)}: {a} {b}")
+                     for n, (a, b) in enumerate(chosen, 1)], named(chosen))
+
+
+EXPERIMENT = Experiment("latency", plan)

@@ -21,10 +21,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import cli, record
+from . import record
 from .abuse import is_proven, prove
 from .abuses import Abuse
 from .customers import path, tenant_map
+from .experiments import EXPERIMENTS
 from .journal import Journal
 from .lab import Lab, dump, progress
 from .load import Group, Seen, WorkerDied
@@ -37,9 +38,13 @@ from .newhosts import (
     summary,
     turns_script,
 )
+from .options import make_plan
+from .options import parser as bench_parser
 from .pedigree import code
 from .reaper import Reaper
+from .resume import folder_of, journal_path, make_head, published
 from .testbed import BENCH, TestbedError
+from .variants import make_bed
 from .varnish import Variant, Varnish
 
 PROOF_SECONDS = 60.0
@@ -337,23 +342,23 @@ def make_report(
 
 def run(args: argparse.Namespace, reaper: Reaper) -> int:
     """Measure, print, write."""
-    given = cli.parser().parse_args(["pairs"])
+    given = bench_parser().parse_args(["pairs"])
     given.unit_us = args.unit_us
     make_script(args, args.proof)  # is it possible?
     if len(seconds("--jump", args.jump)) != 2:
         raise TestbedError(f"--jump {args.jump}: use AT,BY")
     if args.record is not None:
         record.check()
-    bed = cli.make_bed(given, reaper)
+    bed = make_bed(given, reaper)
     chosen = variants(args.variants, args.root.resolve())
     name = args.record or f"{args.case}-{args.victim}-{args.script}"
     given.json, given.experiment = args.json, name
-    folder, source = cli.folder_of(given), code()
+    folder, source = folder_of(given), code()
     kept = Journal(
-        cli.make_head(name, args, bed, source, chosen),
-        cli.journal_path(args, folder, name),
+        make_head(name, args, bed, source, chosen),
+        journal_path(args, folder, name),
         {"source": source, "command": args.command})
-    lab = Lab(bed, reaper, chosen, cli.make_plan(given, "pairs"),
+    lab = Lab(bed, reaper, chosen, make_plan(given, EXPERIMENTS["pairs"]),
               unit_us=args.unit_us or kept.calibration.get("unit_us"))
     lab.begin([], kept)
     report = make_report(lab, chosen, args, all_turns(lab, chosen, args))
@@ -368,7 +373,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run one case; return the exit status."""
     words = sys.argv[1:] if argv is None else argv
     args = parser().parse_args(words)
-    args.command = cli.published("bench/new-hosts", words)
+    args.command = published("bench/new-hosts", words)
     reaper = Reaper(-10)
     try:
         return run(args, reaper)

@@ -9,12 +9,10 @@ the same: every request is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
-
-from .lab import Lab, progress
-from .pairs import alone
+from .ask import Ask
+from .customers import NOOP
+from .pairs import alone_part
+from .runner import Experiment, Job, renamed
 
 SETTINGS = {
     "off": ("sandpaper=off",),
@@ -23,24 +21,13 @@ SETTINGS = {
 }
 
 
-def overhead(lab: Lab, names: Sequence[str]) -> dict[str, Any]:
-    """Compare each customer alone under each setting with the baseline."""
-    planned = lab.variants
-    base, ours = planned
-    results: list[dict[str, Any]] = []
-    controls: dict[str, Any] = {}
-    try:
-        for setting, parameters in SETTINGS.items():
-            progress(f"costs: {setting}")
-            lab.variants = [base, replace(
-                ours, name=setting,
-                parameters=(*ours.parameters, *parameters))]
-            found = alone(lab, list(names))
-            results += [{"setting": setting} | r for r in found["results"]]
-            controls |= {
-                f"{name}, {setting}":
-                c | {"what": f"{c['what']}, with {setting}"}
-                for name, c in found["control"].items()}
-    finally:
-        lab.variants = planned
-    return lab.report("overhead", controls, results)
+def plan(ask: Ask) -> Job:
+    """Plan each customer alone under each setting and the baseline."""
+    names = ask.customers([NOOP] if ask.few else [*ask.realistic(), NOOP])
+    ours = ask.variants[1]
+    return Job(ask, [
+        alone_part(ask, name, renamed(ours, setting, *parameters), setting)
+        for setting, parameters in SETTINGS.items() for name in names], names)
+
+
+EXPERIMENT = Experiment("overhead", plan, compares_two=True)

@@ -10,9 +10,7 @@ disturbed are measured again, which no plan knows.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-
-Schedule = list[float]
+from collections.abc import Callable, Sequence
 
 
 def duration(seconds: float) -> str:
@@ -27,7 +25,8 @@ class Pace:
     """One experiment's progress through its schedule."""
 
     def __init__(
-        self, schedule: Schedule, clock: Callable[[], float] = time.monotonic
+        self, schedule: Sequence[float],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.schedule = schedule
         self.done = 0

@@ -15,17 +15,31 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from .customers import TWIN
+from .ask import Ask, named
+from .customers import CUSTOMERS, NOOP, TWIN
 from .estimate import (
     bootstrap,
-    covers_one,
     fold,
     fold_interval,
     median_quotient,
+    rounded,
     verdict,
+    with_interval,
 )
-from .lab import Lab, in_turns, progress
-from .load import Interleaved, Measurement, Seen
+from .lab import Lab, progress
+from .load import Interleaved, Measurement, Seen, tenant
+from .runner import (
+    Control,
+    Experiment,
+    Found,
+    Job,
+    Part,
+    Phases,
+    Turn,
+    Window,
+    first,
+    of_each,
+)
 from .varnish import Variant
 
 FAIR_CONNECTION = 0.5  # slowest over mean, for the stretch to count
@@ -57,17 +71,15 @@ class PairTurn:
         return self.together(name)[0].rps / rps if rps > 0 else 0.0
 
 
-def pair_turn(lab: Lab, variant: Variant, *, a: str, b: str) -> PairTurn:
-    """Measure a alone, both, b alone."""
-    groups = [lab.tenant(a), lab.tenant(b)]
-    sets = [[groups[0]], groups, [groups[1]]]
-    with lab.varnish(variant) as varnish:
-        lab.load.prime(varnish, groups)
-        phases = lab.in_phases([(varnish, wanted) for wanted in sets])
-        alone_a, both, alone_b = (
-            lab.measure(varnish, wanted, lab.plan.seconds / 2)
-            for wanted in sets)
-    return PairTurn(phases, (alone_a, both, alone_b))
+def pair_turn(variant: Variant, *, a: str, b: str, conns: int) -> Turn:
+    """Return a alone, both, b alone: as phases, and as windows."""
+    of_a, of_b = tenant(a, conns), tenant(b, conns)
+    sets = ([of_a], [of_a, of_b], [of_b])
+    return Turn(
+        [variant], [Phases([(0, groups) for groups in sets]),
+                    *(Window(groups, 1 / 2) for groups in sets)],
+        [of_a, of_b],
+        lambda found: PairTurn(found[0], (found[1], found[2], found[3])))
 
 
 def pair_interval(
@@ -96,17 +108,15 @@ def side_result(
     def mid(seen: list[tuple[Seen, Seen]], what: str, where: int) -> float:
         return round(float(median(getattr(s[where], what) for s in seen)), 6)
 
-    low, high = bootstrap(
-        turns, lambda some: median(t.together(name)[1].stretch
-                                   for t in some), seed)
+    stretch = with_interval(
+        "stretch", turns, lambda t: t.together(name)[1].stretch, seed)
     return {
         f"norm_{side}": round(median(t.normalised(name) for t in turns), 4),
         f"rps_alone_{side}": mid(alone, "rps", 0),
         f"rps_{side}": mid(both, "rps", 0),
         f"p50_s_{side}": mid(both, "p50_s", 1),
         f"p99_s_{side}": mid(both, "p99_s", 1),
-        f"stretch_{side}": round(mid(both, "stretch", 1), 3),
-        f"stretch_ci_{side}": [round(low, 3), round(min(high, 1e9), 3)],
+        **{f"{key}_{side}": value for key, value in stretch.items()},
         f"stretch_alone_{side}": round(mid(alone, "stretch", 1), 3),
         f"slowest_to_mean_{side}": round(mid(both, "slowest_to_mean", 1), 3),
         f"slowest_to_fastest_{side}":
@@ -139,38 +149,27 @@ def pair_result(
     return result
 
 
-def twin_control(lab: Lab, name: str) -> dict[str, Any]:
-    """Run a customer against its twin under the last variant: fair is 1."""
-    turns: list[tuple[float, float]] = []
-    variant = lab.variants[-1]
-    with lab.varnish(variant) as varnish:
-        groups = [lab.tenant(name), lab.tenant(name + TWIN)]
-        lab.load.prime(varnish, groups)
-        for turn in range(lab.plan.turns):
-            first = turn % 2  # to connect, in turns
-            m = lab.kept(f"{name} control, turn {turn + 1}", partial(
-                lab.measure, varnish, groups[first:] + groups[:first]))
-            turns.append((m[groups[0].name].rps, m[groups[1].name].rps))
-            lab.tick()
-    ratio = median_quotient(turns)
-    progress(f"control: {name} against its twin under {variant.name}: "
-             f"{ratio:.3f}")
-    return control(f"{name} against its twin, {variant.name}", turns,
-                   lab.plan.seed)
+def twin_control(ask: Ask, name: str) -> Part:
+    """Return a customer beside its twin under the last variant: fair is 1.
 
+    They connect first in turns.
+    """
+    variant, twin = ask.variants[-1], name + TWIN
+    groups = [tenant(n, ask.plan.connections) for n in (name, twin)]
+    windows = [Window(groups[::-1] if n % 2 else groups)
+               for n in range(ask.plan.turns)]
 
-def control(
-    what: str, turns: Sequence[tuple[float, float]], seed: int
-) -> dict[str, Any]:
-    """Return an A/A control: a quotient that should be 1."""
-    low, high = bootstrap(turns, median_quotient, seed)
-    finite = min(high, 1e9)
-    return {
-        "what": what, "turns": len(turns),
-        "ratio": round(median_quotient(turns), 4),
-        "ratio_ci": [round(low, 4), round(finite, 4)],
-        "covers_one": covers_one((low, high)),
-    }
+    def value(found: list[Measurement]) -> list[tuple[float, float]]:
+        return [(m[name].rps, m[twin].rps) for m in found]
+
+    def note(_turn: str, turns: list[tuple[float, float]]) -> None:
+        progress(f"control: {name} against its twin under {variant.name}: "
+                 f"{median_quotient(turns):.3f}")
+
+    return Part(
+        f"{name} control", {"": Turn([variant], windows, groups, value)},
+        note, controls=[Control(f"{name} against its twin, {variant.name}",
+                                "", first)], times=1)
 
 
 def note_pair(a: str, b: str, turn: str, found: PairTurn) -> None:
@@ -185,32 +184,33 @@ def note_pair(a: str, b: str, turn: str, found: PairTurn) -> None:
         f"{found.together(b)[1].stretch:.1f}")
 
 
-def pairs(
-    lab: Lab, chosen: Sequence[tuple[str, str]], experiment: str = "pairs",
-    with_control: bool = True,
-) -> dict[str, Any]:
-    """Run every chosen pair under every variant."""
-    seed, target = lab.plan.seed, lab.plan.target
+def pair_part(ask: Ask, a: str, b: str, title: str) -> Part:
+    """Return a pair under every variant."""
+    plan, last = ask.plan, ask.variants[-1].name
 
-    results = []
-    for number, (a, b) in enumerate(chosen, 1):
-        progress(f"pair {number} of {len(chosen)}: {a} {b}")
+    def resolved(found: Found) -> bool:
+        _, low, high = pair_interval(found[last], a, b, plan.seed)
+        return verdict((low, high), plan.target) != "unresolved"
 
-        def resolved(
-            found: dict[str, list[PairTurn]], a: str = a, b: str = b
-        ) -> bool:
-            _, low, high = pair_interval(
-                found[lab.variants[-1].name], a, b, seed)
-            return verdict((low, high), target) != "unresolved"
+    return Part(
+        f"{a}-{b}", of_each(ask.variants, partial(
+            pair_turn, a=a, b=b, conns=plan.connections)),
+        partial(note_pair, a, b),
+        lambda lab, found: [pair_result(lab, a, b, variant, turns)
+                            for variant, turns in found.items()],
+        title=title, resolved=resolved)
 
-        found = in_turns(lab.variants, lab.plan,
-                         partial(pair_turn, lab, a=a, b=b), resolved,
-                         lab.counted(partial(note_pair, a, b)),
-                         lab.keeper(f"{a}-{b}"))
-        results += [pair_result(lab, a, b, name, turns)
-                    for name, turns in found.items()]
-    checked = twin_control(lab, chosen[0][0]) if with_control else {}
-    return lab.report(experiment, checked, results)
+
+def pair_parts(ask: Ask, chosen: Sequence[tuple[str, str]]) -> list[Part]:
+    """Return every chosen pair under every variant."""
+    return [pair_part(ask, a, b, f"pair {n} of {len(chosen)}: {a} {b}")
+            for n, (a, b) in enumerate(chosen, 1)]
+
+
+def plan_pairs(ask: Ask, chosen: Sequence[tuple[str, str]]) -> Job:
+    """Plan the pairs, and a control of the first customer."""
+    return Job(ask, [*pair_parts(ask, chosen),
+                     twin_control(ask, chosen[0][0])], named(chosen))
 
 
 @dataclass(frozen=True)
@@ -240,16 +240,17 @@ class AloneTurn:
 
 
 def quotient_result(
-    lab: Lab, rps: Sequence[tuple[float, float]]
+    lab: Lab, base: Variant, ours: Variant,
+    rps: Sequence[tuple[float, float]],
 ) -> dict[str, Any]:
-    """Return the figures of (variant, baseline) throughputs, a turn each."""
-    low, high = bootstrap(rps, median_quotient, lab.plan.seed)
+    """Return the figures of (ours, base) throughputs, a turn each."""
+    interval = bootstrap(rps, median_quotient, lab.plan.seed)
     return {
-        "baseline": lab.variants[0].name, "variant": lab.variants[1].name,
+        "baseline": base.name, "variant": ours.name,
         "turns": len(rps),
         "ratio": round(median_quotient(rps), 4),
-        "ratio_ci": [round(low, 4), round(min(high, 1e9), 4)],
-        "verdict": verdict((low, high), lab.plan.target),
+        "ratio_ci": rounded(interval, 4),
+        "verdict": verdict(interval, lab.plan.target),
     }
 
 
@@ -265,11 +266,13 @@ def phase_result(
 
 
 def alone_result(
-    lab: Lab, name: str, turns: Sequence[AloneTurn]
+    lab: Lab, name: str, base: Variant, ours: Variant,
+    turns: Sequence[AloneTurn],
 ) -> dict[str, Any]:
     """Return one customer's entry of `results`."""
     result: dict[str, Any] = {
-        "customer": name, **quotient_result(lab, [t.rps for t in turns])}
+        "customer": name,
+        **quotient_result(lab, base, ours, [t.rps for t in turns])}
     for phase, (label, seen) in enumerate((
         ("baseline", [s for t in turns for s in t.stock]),
         ("variant", [s for t in turns for s in t.ours]),
@@ -284,37 +287,44 @@ def alone_result(
     return result
 
 
-def alone_turn(lab: Lab, name: str) -> AloneTurn:
-    """Measure a customer under both variants, which run side by side."""
-    group = [lab.tenant(name)]
-    with (lab.varnish(lab.variants[0]) as stock,
-          lab.varnish(lab.variants[1], second=True) as ours):
-        for varnish in (stock, ours):
-            lab.load.prime(varnish, group)
-        return AloneTurn(lab.in_phases(
-            [(v, group) for v in (stock, ours, ours, stock)]), name)
+def alone_part(
+    ask: Ask, name: str, ours: Variant, setting: str = ""
+) -> Part:
+    """Return a customer under two variants, which run side by side.
+
+    The control is the first of them against itself.
+    """
+    base, group = ask.variants[0], [tenant(name, ask.plan.connections)]
+    case, told = (f"{name}, {setting}", f", with {setting}"
+                  ) if setting else (name, "")
+    more = {"setting": setting} if setting else {}
+
+    def note(turn: str, found: AloneTurn) -> None:
+        (us, them), cpu = found.rps, found.found.cpu_us
+        progress(f"  {turn} {name} {base.name} {them:8.0f}/s {ours.name} "
+                 f"{us:8.0f}/s ratio {us / them:.3f}  CPU {cpu[0]:.1f} "
+                 f"{cpu[1]:.1f} us")
+
+    return Part(
+        f"{name}, {ours.name}", {"": Turn(
+            [base, ours], [Phases([(n, group) for n in (0, 1, 1, 0)])], group,
+            lambda found: AloneTurn(found[0], name))}, note,
+        lambda lab, found: [more | alone_result(
+            lab, name, base, ours, found[""])],
+        [Control(f"{name} alone, {base.name} against itself{told}", "",
+                 lambda turns: [(t.stock[0].rps, t.stock[1].rps)
+                                for t in turns], case)])
 
 
-def alone(lab: Lab, names: list[str]) -> dict[str, Any]:
-    """Compare each customer alone under the second variant and the first."""
-    stock, ours = (v.name for v in lab.variants)
-    results, controls = [], {}
-    for name in names:
-        turns: list[AloneTurn] = []
-        while len(turns) < lab.plan.turns:
-            turns.append(lab.kept(
-                f"{name}, {ours}, turn {len(turns) + 1}",
-                partial(alone_turn, lab, name)))
-            us, base = turns[-1].rps
-            cpu = turns[-1].found.cpu_us
-            progress(
-                f"  turn {len(turns)} {name} {stock} {base:8.0f}/s "
-                f"{ours} {us:8.0f}/s ratio {us / base:.3f}  CPU "
-                f"{cpu[0]:.1f} {cpu[1]:.1f} us")
-            lab.tick()
-        results.append(alone_result(lab, name, turns))
-        controls[name] = control(
-            f"{name} alone, {stock} against itself",
-            [(t.stock[0].rps, t.stock[1].rps) for t in turns],
-            lab.plan.seed)
-    return lab.report("alone", controls, results)
+def plan_alone(ask: Ask) -> Job:
+    """Plan each customer alone under the second variant and the first."""
+    names = ask.customers(["c1", NOOP] if ask.few else [*CUSTOMERS])
+    return Job(ask, [alone_part(ask, name, ask.variants[1])
+                     for name in names], names)
+
+
+PAIRS = Experiment("pairs", lambda ask: plan_pairs(ask, ask.pairs()))
+# A part of `overhead`, so it is not in `all`
+ALONE = Experiment("alone", plan_alone, in_all=False, compares_two=True)
+RATES = [Experiment(name, lambda ask: plan_pairs(ask, ask.pairs(1)),
+                    in_quick=False) for name in ("rate-unknown", "rate-wrong")]

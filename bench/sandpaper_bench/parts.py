@@ -3,10 +3,10 @@
 
 FEW and then MANY connections send a request that does not end, DRIPS bytes/s
 in all: only their number differs.  Beside them a tenant is an open loop, at
-LOAD of what it can have alone: half of its fair rate.  `times` is its p99 beside MANY over that
-beside FEW.  `cost` is its CPU time per request beside MANY over that beside
-none, as Sandpaper charges it; stock charges nobody.  Both windows without
-such connections are the control.
+LOAD of what it can have alone: half of its fair rate.  `times` is its p99
+beside MANY over that beside FEW.  `cost` is its CPU time per request beside
+MANY over that beside none, as Sandpaper charges it; stock charges nobody.
+Both windows without such connections are the control.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from __future__ import annotations
 import json
 import resource
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
 from typing import Any
 
-from .estimate import bootstrap
-from .lab import Lab, in_turns, progress
+from .ask import Ask
+from .estimate import with_interval
+from .lab import Lab, progress
 from .latency import offered
-from .load import Group
-from .pairs import control
+from .load import Group, tenant
+from .runner import Control, Experiment, Job, Part, Turn, Window, of_each
 from .scale import CONNECT_RATE
 from .varnish import Variant, Varnish
 
@@ -69,7 +70,7 @@ class PartsTurn:
         return self.many.cpu_us / self.none.cpu_us
 
 
-def obstacle() -> str | None:
+def lacks(_: Ask) -> str | None:
     """Return what this machine lacks."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard == resource.RLIM_INFINITY or hard >= MANY + OTHERS:
@@ -85,33 +86,43 @@ def charged(varnish: Varnish, host: str) -> tuple[float, int]:
     return 0.0, 0
 
 
-def beside(
-    lab: Lab, varnish: Varnish, group: Group, number: int, ours: bool
-) -> Beside:
-    """Measure one window."""
-    others = [] if number == 0 else [Group(
-        PARTS.name, PARTS.host, mode=PARTS.mode, conns=number,
-        rate=DRIPS / number)]
-    before = charged(varnish, group.host) if ours else (0.0, 0)
-    m = lab.load.measure(varnish, [group, *others], lab.plan.seconds,
-                         lab.plan.warmup + 2 * number / CONNECT_RATE)
-    after = charged(varnish, group.host) if ours else (0.0, 0)
-    seen, requests = m[group.name], after[1] - before[1]
-    return Beside(seen.p50_s, seen.p99_s, seen.failures,
-                  (after[0] - before[0]) / requests * 1e6 if requests
-                  else None, m[PARTS.name].errors if others else 0)
+@dataclass(frozen=True)
+class BesideParts(Window):
+    """A window of a tenant beside so many connections with a part."""
+
+    number: int = 0
+    ours: bool = True  # it says what it charges
+
+    def measure(
+        self, lab: Lab, running: Sequence[Varnish], found: Sequence[Any]
+    ) -> Beside:
+        """Measure it, and what the tenant was charged."""
+        varnish, = running
+        group, = self.asked(lab, found)
+        others = [replace(PARTS, conns=self.number, rate=DRIPS / self.number)
+                  ] if self.number else []
+        before = charged(varnish, group.host) if self.ours else (0.0, 0)
+        m = lab.load.measure(varnish, [group, *others], lab.plan.seconds,
+                             lab.plan.warmup + self.settle)
+        after = charged(varnish, group.host) if self.ours else (0.0, 0)
+        seen, requests = m[group.name], after[1] - before[1]
+        return Beside(seen.p50_s, seen.p99_s, seen.failures,
+                      (after[0] - before[0]) / requests * 1e6 if requests
+                      else None, m[PARTS.name].errors if others else 0)
 
 
-def parts_turn(lab: Lab, variant: Variant, *, victim: str) -> PartsTurn:
-    """Measure one turn."""
-    group, ours = lab.tenant(victim), bool(variant.parameters)
-    with lab.varnish(variant) as varnish:
-        lab.load.prime(varnish, [group])
-        rps = lab.measure(varnish, [group], lab.plan.seconds / 2)[victim].rps
-        windows = [
-            beside(lab, varnish, offered(group, LOAD * rps), number, ours)
-            for number in (0, FEW, 0, MANY)]
-    return PartsTurn(rps, *windows)
+def parts_turn(variant: Variant, *, victim: str, conns: int) -> Turn:
+    """Return one turn."""
+    group = tenant(victim, conns)
+
+    def loop(found: Sequence[Any]) -> list[Group]:
+        return [offered(group, LOAD * found[0][victim].rps)]
+
+    return Turn([variant], [Window([group], 1 / 2), *(
+        BesideParts(loop, settle=2 * number / CONNECT_RATE, number=number,
+                    ours=bool(variant.parameters))
+        for number in (0, FEW, 0, MANY))], [group],
+        lambda found: PartsTurn(found[0][victim].rps, *found[1:]))
 
 
 def note_parts(turn: str, found: PartsTurn) -> None:
@@ -126,14 +137,11 @@ def parts_result(
     lab: Lab, victim: str, variant: str, turns: Sequence[PartsTurn]
 ) -> dict[str, Any]:
     """Return one variant's entry of `results`."""
-    low, high = bootstrap(
-        turns, lambda some: median(t.times for t in some), lab.plan.seed)
     costs = [t.cost for t in turns if t.cost is not None]
     result: dict[str, Any] = {
         "tenant": victim, "variant": variant, "turns": len(turns),
         "connections": MANY, "few": FEW, "bytes_per_s": DRIPS,
-        "times": round(median(t.times for t in turns), 3),
-        "times_ci": [round(low, 3), round(min(high, 1e9), 3)],
+        **with_interval("times", turns, lambda t: t.times, lab.plan.seed),
         "cost": None, "cost_ci": None,
         "offered_rps": round(median(t.rps for t in turns) * LOAD, 1),
         "closed": round(median(t.many.closed for t in turns)),
@@ -147,22 +155,25 @@ def parts_result(
         cpu = [s.cpu_us for s in seen if s.cpu_us is not None]
         result[f"cpu_us_{name}"] = round(median(cpu), 2) if cpu else None
     if costs:
-        low, high = bootstrap(costs, median, lab.plan.seed)
-        result["cost"] = round(median(costs), 3)
-        result["cost_ci"] = [round(low, 3), round(min(high, 1e9), 3)]
+        result |= with_interval("cost", costs, float, lab.plan.seed)
     return result
 
 
-def parts(lab: Lab, victim: str) -> dict[str, Any]:
-    """Measure every variant."""
-    progress(f"{victim} beside {FEW} and {MANY} connections with a part of a "
-             "request")
-    found = in_turns(lab.variants, lab.plan,
-                     partial(parts_turn, lab, victim=victim),
-                     note=lab.counted(note_parts), keep=lab.keeper(victim))
-    last = lab.variants[-1].name
-    return lab.report("parts", {victim: control(
-        f"p99 of {victim} alone against itself, {last}",
-        [(t.again.p99_s, t.none.p99_s) for t in found[last]],
-        lab.plan.seed)}, [parts_result(lab, victim, variant, turns)
-                          for variant, turns in found.items()])
+def plan(ask: Ask) -> Job:
+    """Plan every variant."""
+    victim, last = ask.victim(), ask.variants[-1].name
+    return Job(ask, [Part(
+        victim, of_each(ask.variants, partial(
+            parts_turn, victim=victim, conns=ask.plan.connections)),
+        note_parts,
+        lambda lab, found: [parts_result(lab, victim, variant, turns)
+                            for variant, turns in found.items()],
+        [Control(f"p99 of {victim} alone against itself, {last}", last,
+                 lambda turns: [(t.again.p99_s, t.none.p99_s) for t in turns],
+                 victim)],
+        f"{victim} beside {FEW} and {MANY} connections with a part "
+        "of a request")], [victim])
+
+
+# It is beside the abuses, so it is not in `all`
+EXPERIMENT = Experiment("parts", plan, lacks, in_all=False)

@@ -11,14 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from statistics import median
 from typing import Any
 
-from .estimate import bootstrap
-from .lab import Lab, in_turns, progress
+from .ask import Ask
+from .estimate import bootstrap, rounded
+from .lab import Lab, progress
 from .load import Group, Measurement
-from .pairs import control
+from .runner import (
+    Control,
+    Experiment,
+    Job,
+    Part,
+    Turn,
+    Window,
+    of_each,
+    renamed,
+)
+from .table1 import lacks
 from .varnish import Variant
 from .vmod import build_vmod
 
@@ -62,18 +72,15 @@ def groups() -> list[Group]:
 
 def with_policy(variant: Variant, policy: str) -> Variant:
     """Return the variant with a policy, and what the tenants do."""
-    return replace(variant, name=policy, prelude=VCL.format(
-        vmod=build_vmod(variant.root)), parameters=(
-            *variant.parameters, f"{PARAMETER}={policy}"))
+    _ = variant.program  # an error if it is not there
+    return replace(renamed(variant, policy, f"{PARAMETER}={policy}"),
+                   prelude=VCL.format(vmod=build_vmod(variant.root)))
 
 
-def turn(lab: Lab, variant: Variant) -> tuple[Measurement, Measurement]:
-    """Measure all tenants together, twice, once their costs are known."""
-    with lab.varnish(variant) as varnish:
-        _, first, second = (
-            lab.measure(varnish, groups(), LONGER * lab.plan.seconds)
-            for _ in range(WINDOWS))
-    return first, second
+def turn(variant: Variant) -> Turn:
+    """Return all tenants together, twice, once their costs are known."""
+    return Turn([variant], [Window(groups(), LONGER)] * WINDOWS,
+                value=lambda found: tuple(found[1:]))
 
 
 def parts(m: Measurement) -> list[float]:
@@ -97,7 +104,7 @@ def result(
     """Return one policy's entry of `results`."""
     windows = [m for pair in turns for m in pair]
     small = [m[SMALL] for m in windows]
-    low, high = bootstrap(
+    interval = bootstrap(
         turns, lambda some: median(m[SMALL].p99_s for t in some for m in t),
         lab.plan.seed)
     return {
@@ -105,7 +112,7 @@ def result(
         "rps": round(median(s.rps for s in small), 1),
         "p50_s": round(median(s.p50_s for s in small), 6),
         "p99_s": round(median(s.p99_s for s in small), 6),
-        "p99_ci_s": [round(low, 6), round(min(high, 1e9), 6)],
+        "p99_ci_s": rounded(interval, 6),
         "max_s": round(max(s.max_s for s in small), 6),
         "parts": [round(median(p), 4) for p in zip(
             *map(parts, windows), strict=True)],
@@ -114,14 +121,21 @@ def result(
     }
 
 
-def policies(lab: Lab, names: Sequence[str]) -> dict[str, Any]:
-    """Run each policy."""
-    ours = [v for v in lab.variants if v.parameters][-1]
-    found = in_turns([with_policy(ours, name) for name in names], lab.plan,
-                     partial(turn, lab), note=lab.counted(note),
-                     keep=lab.keeper("policies", whole=True))
-    return lab.report("policies", control(
-        f"the small tenant's p99 under {names[0]}, against itself",
-        [(second[SMALL].p99_s, first[SMALL].p99_s)
-         for first, second in found[names[0]]], lab.plan.seed),
-        [result(lab, name, turns) for name, turns in found.items()])
+def plan(ask: Ask) -> Job:
+    """Plan each policy."""
+    names = ask.args.policies.split(",")
+    return Job(ask, [Part(
+        "policies",
+        of_each([with_policy(ask.ours, name) for name in names], turn), note,
+        lambda lab, found: [result(lab, name, turns)
+                            for name, turns in found.items()],
+        [Control(f"the small tenant's p99 under {names[0]}, against itself",
+                 names[0], lambda turns: [(second[SMALL].p99_s,
+                                           first[SMALL].p99_s)
+                                          for first, second in turns])],
+        whole=True)])
+
+
+# It compares what is ours, so it is not in `all`
+EXPERIMENT = Experiment("policies", plan, lacks, in_all=False,
+                        needs="policies")

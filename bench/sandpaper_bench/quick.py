@@ -6,24 +6,21 @@ The shortest experiment: about four minutes.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from . import schedule
-from .cli import chosen_pairs, make_bed, make_lab, named
+from .ask import Ask, chosen_pairs, named
 from .customers import CUSTOMERS, TWIN
-from .pairs import pairs
-from .reaper import Reaper
+from .pairs import pair_parts
+from .runner import Experiment, Job
 from .table import Row, align
 from .testbed import BENCH
 
 PAIRS = "c1-c3,c3-c4"
-TURNS, SECONDS = 3, 3.0
-
 NICKNAMES = {"c1": "much VCL", "c3": "large pages", "c4": "smaller pages"}
 
 
@@ -137,21 +134,23 @@ def outro(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def run(args: argparse.Namespace, reaper: Reaper) -> dict[str, Any]:
-    """Measure the pairs and print them; return the report."""
-    args.turns = TURNS if args.turns is None else args.turns
-    args.seconds = SECONDS if args.seconds is None else args.seconds
-    chosen = chosen_pairs(args.pairs or PAIRS)
-    print(introduction(chosen), flush=True)
-    lab = make_lab(args, make_bed(args, reaper), reaper)
-    lab.prepare(named(chosen))
-    lab.begin(schedule.pairs(lab.plan, len(lab.variants), len(chosen),
-                             with_control=False))
-    report = pairs(lab, chosen, with_control=False)
-    print()
-    for a, b in chosen:
-        print(pair_text([r for r in report["results"]
-                         if (r["a"], r["b"]) == (a, b)]) + "\n")
-    print(summary(report["results"]))
-    print(outro(report))
-    return report
+def plan(ask: Ask) -> Job:
+    """Plan the pairs, without a control."""
+    chosen = chosen_pairs(ask.args.pairs or PAIRS)
+    parts = pair_parts(ask, chosen)
+    parts[0] = replace(
+        parts[0], title=f"{introduction(chosen)}\n{parts[0].title}")
+    return Job(ask, parts, named(chosen))
+
+
+def text(report: dict[str, Any]) -> str:
+    """Return the pairs, one by one, and what to make of them."""
+    results = report["results"]
+    chosen = dict.fromkeys((r["a"], r["b"]) for r in results)
+    return "\n".join([
+        *(pair_text([r for r in results if (r["a"], r["b"]) == pair]) + "\n"
+          for pair in chosen), summary(results), outro(report)])
+
+
+EXPERIMENT = Experiment("quick", plan, in_all=False, turns=3, seconds=3.0,
+                        text=text)

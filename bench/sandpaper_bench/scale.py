@@ -13,14 +13,14 @@ from __future__ import annotations
 import contextlib
 import resource
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
+from .ask import Ask
 from .customers import CUSTOMERS
 from .lab import Lab, progress
 from .load import PHASE_SECONDS, Group, Interleaved
-from .pairs import control, phase_result, quotient_result
+from .pairs import phase_result, quotient_result
+from .runner import Control, Experiment, Job, Part, Phases, Turn, renamed
 from .testbed import TestbedError
 from .varnish import Variant
 
@@ -65,20 +65,15 @@ def possible(sizes: Sequence[int]) -> list[int]:
 
 def patient(variant: Variant) -> Variant:
     """Return the variant, keeping connections through others' phases."""
-    return replace(variant, parameters=(*variant.parameters,
-                                        "timeout_idle=60"))
+    return renamed(variant, variant.name, "timeout_idle=60")
 
 
-def scale_turn(
-    lab: Lab, a: Variant, b: Variant, tenants: int
-) -> Interleaved:
-    """Measure so many tenants under two variants, side by side."""
+def scale_turn(a: Variant, b: Variant, tenants: int) -> Turn:
+    """Return so many tenants under two variants, side by side."""
     groups = [group(tenants)]
-    warmup = lab.plan.warmup + 2 * groups[0].conns / CONNECT_RATE
-    with (lab.varnish(patient(a)) as first,
-          lab.varnish(patient(b), second=True) as second):
-        return lab.in_phases([(first, groups), (second, groups)],
-                             warmup=warmup, length=phase_seconds(tenants))
+    return Turn([patient(a), patient(b)], [Phases(
+        [(0, groups), (1, groups)], 2 * groups[0].conns / CONNECT_RATE,
+        phase_seconds(tenants))])
 
 
 def quotient(found: Interleaved) -> tuple[float, float]:
@@ -87,12 +82,13 @@ def quotient(found: Interleaved) -> tuple[float, float]:
 
 
 def scale_result(
-    lab: Lab, tenants: int, turns: Sequence[Interleaved]
+    lab: Lab, tenants: int, base: Variant, ours: Variant,
+    turns: Sequence[Interleaved],
 ) -> dict[str, Any]:
     """Return one number of tenants' entry of `results`."""
     result: dict[str, Any] = {
         "tenants": tenants, "connections": tenants * CONNECTIONS,
-        **quotient_result(lab, [quotient(t) for t in turns])}
+        **quotient_result(lab, base, ours, [quotient(t) for t in turns])}
     for phase, label in enumerate(("baseline", "variant")):
         result |= phase_result(
             label, [t.phases[phase][NAME] for t in turns],
@@ -100,29 +96,34 @@ def scale_result(
     return result
 
 
-def scale(lab: Lab, sizes: Sequence[int]) -> dict[str, Any]:
-    """Compare both variants with each number of tenants."""
-    results = []
-    base, ours = lab.variants
-    for tenants in sizes:
-        turns: list[Interleaved] = []
-        while len(turns) < lab.plan.turns:
-            turns.append(lab.kept(
-                f"{tenants} tenants, turn {len(turns) + 1}",
-                partial(scale_turn, lab, base, ours, tenants)))
-            us, them = quotient(turns[-1])
-            progress(
-                f"  turn {len(turns)} {tenants} tenants {base.name} "
-                f"{them:8.0f}/s {ours.name} {us:8.0f}/s ratio "
-                f"{us / them if them else 0:.3f}")
-            lab.tick()
-        results.append(scale_result(lab, tenants, turns))
-    same: list[tuple[float, float]] = []
-    while len(same) < lab.plan.turns:
-        same.append(quotient(lab.kept(
-            f"{sizes[0]} tenants, control, turn {len(same) + 1}",
-            partial(scale_turn, lab, base, base, sizes[0]))))
-        lab.tick()
-    return lab.report("scale", control(
-        f"{sizes[0]} tenants, {base.name} against itself", same,
-        lab.plan.seed), results)
+def part(tenants: int, base: Variant, ours: Variant) -> Part:
+    """Return both variants with so many tenants."""
+    def note(turn: str, found: Interleaved) -> None:
+        us, them = quotient(found)
+        progress(f"  {turn} {tenants} tenants {base.name} {them:8.0f}/s "
+                 f"{ours.name} {us:8.0f}/s ratio "
+                 f"{us / them if them else 0:.3f}")
+
+    return Part(
+        f"{tenants} tenants", {"": scale_turn(base, ours, tenants)}, note,
+        lambda lab, found: [scale_result(lab, tenants, base, ours,
+                                         found[""])])
+
+
+def itself(tenants: int, base: Variant) -> Part:
+    """Return the first variant against itself."""
+    return Part(
+        f"{tenants} tenants, control", {"": scale_turn(base, base, tenants)},
+        controls=[Control(f"{tenants} tenants, {base.name} against itself",
+                          "", lambda turns: [*map(quotient, turns)])])
+
+
+def plan(ask: Ask) -> Job:
+    """Plan each number of tenants."""
+    sizes = possible(ask.sizes("tenants"))
+    base, ours = ask.variants
+    return Job(ask, [*(part(n, base, ours) for n in sizes),
+                     itself(sizes[0], base)])
+
+
+EXPERIMENT = Experiment("scale", plan, compares_two=True)

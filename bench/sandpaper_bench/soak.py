@@ -17,20 +17,20 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from statistics import mean
 from typing import Any
 
 from .abuse import DRAIN_SECONDS, GAUGES, settled
 from .abuses import ABUSES, SETTLED, Abuse
-from .lab import Lab, progress
-from .load import Group, Seen
+from .ask import Ask
+from .lab import Lab, Plan, progress
+from .load import Group, Seen, tenant
 from .meddle import LOOK_SECONDS, Meddler
+from .runner import RUN, START, Experiment, Job, Part, of_each
 from .testbed import Testbed
 from .varnish import Variant, Varnish
 
 VICTIM = "k0"
-SECONDS = 180.0
 HALVES = 2
 CONNECTIONS = 10  # of an abuse, at most
 SLOWER = 10  # times, what comes at a rate
@@ -139,31 +139,43 @@ def failed(halves: Sequence[Half]) -> list[str]:
     return [name for name, is_missed in missed.items() if is_missed]
 
 
-def soak_turn(lab: Lab, variant: Variant, seconds: float) -> list[Half]:
-    """Load one varnishd with everything, and let it rest, twice."""
-    abuses = taken(lab.bed)
-    parts = dict.fromkeys(a.vcl for a in abuses.values())
-    variant = replace(
-        variant, prelude=variant.prelude + "".join(parts),
-        parameters=(*variant.parameters, *PARAMETERS),
-        environment=ENVIRONMENT)
-    deeds = [deed for a in abuses.values() for deed in a.deeds]
-    rule = "\n".join(a.firewall for a in abuses.values() if a.firewall)
-    victim = lab.tenant(VICTIM)
-    halves: list[Half] = []
-    with (lab.varnish(variant) as varnish,
-          lab.bed.firewall("client", rule)):
-        lab.load.prime(varnish, [victim])
-        before = varnish.descriptors()
-        varnish.cli("debug.sandpaper.lock", "on")
-        while len(halves) < HALVES:
-            with Meddler(varnish, deeds) as meddler:
-                seen = lab.load.disturbed(
-                    varnish, [victim, *mixed(abuses)], seconds / HALVES,
-                    DRAIN_SECONDS)
-            lab.load.check([varnish])
-            halves.append(calm(varnish, meddler, seen[victim.name], before))
-    return halves
+@dataclass(frozen=True)
+class SoakTurn:
+    """One varnishd with everything, and a rest, twice."""
+
+    variant: Variant
+    connections: int
+
+    def seconds(self, plan: Plan) -> float:
+        """Return how long it takes."""
+        return START + plan.seconds + HALVES * (RUN + REST_SECONDS)
+
+    def run(self, lab: Lab) -> list[Half]:
+        """Return both halves."""
+        abuses = taken(lab.bed)
+        parts = dict.fromkeys(a.vcl for a in abuses.values())
+        variant = replace(
+            self.variant, prelude=self.variant.prelude + "".join(parts),
+            parameters=(*self.variant.parameters, *PARAMETERS),
+            environment=ENVIRONMENT)
+        deeds = [deed for a in abuses.values() for deed in a.deeds]
+        rule = "\n".join(a.firewall for a in abuses.values() if a.firewall)
+        victim = tenant(VICTIM, self.connections)
+        halves: list[Half] = []
+        with (lab.varnish(variant) as varnish,
+              lab.bed.firewall("client", rule)):
+            lab.load.prime(varnish, [victim])
+            before = varnish.descriptors()
+            varnish.cli("debug.sandpaper.lock", "on")
+            while len(halves) < HALVES:
+                with Meddler(varnish, deeds) as meddler:
+                    seen = lab.load.disturbed(
+                        varnish, [victim, *mixed(abuses)],
+                        lab.plan.seconds / HALVES, DRAIN_SECONDS)
+                lab.load.check([varnish])
+                halves.append(calm(varnish, meddler, seen[victim.name],
+                                   before))
+        return halves
 
 
 def counted(varnish: Varnish) -> dict[str, int]:
@@ -237,19 +249,21 @@ def result(
     }
 
 
-def soak(lab: Lab, seconds: float) -> dict[str, Any]:
-    """Soak each variant that is Sandpaper's."""
-    progress("soak: everything at once, "
-             f"{len(mixed(taken(lab.bed)))} kinds of load")
-    results = []
-    for variant in lab.variants:
-        if not variant.parameters:
-            continue
-        found = result(variant.name, seconds,
-                       lab.kept(variant.name, partial(
-                           soak_turn, lab, variant, seconds), whole=True))
-        progress(f"  {variant.name}: " + ", ".join(
-            f"{key} {value}" for key, value in found.items()))
-        results.append(found)
-        lab.tick()
-    return lab.report("soak", {}, results)
+def plan(ask: Ask) -> Job:
+    """Plan each variant that is Sandpaper's, once."""
+    ours = [v for v in ask.variants if v.parameters]
+
+    def note(turn: str, halves: Sequence[Half]) -> None:
+        missed = ", ".join(failed(halves))
+        progress(f"  {turn} " + (f"failed: {missed}" if missed else "passed"))
+
+    return Job(ask, [Part(
+        "", of_each(ours, lambda v: SoakTurn(v, ask.plan.connections)), note,
+        lambda lab, found: [result(variant, lab.plan.seconds, halves)
+                            for variant, (halves,) in found.items()],
+        title="soak: everything at once, "
+        f"{len(mixed(taken(ask.bed)))} kinds of load", times=1, whole=True)])
+
+
+EXPERIMENT = Experiment("soak", plan, in_all=False, seconds=180.0,
+                        needs="counters")

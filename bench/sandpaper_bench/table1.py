@@ -17,11 +17,13 @@ from functools import partial
 from statistics import mean, stdev
 from typing import Any
 
-from .lab import Lab, in_turns, progress
-from .load import Measurement
-from .pairs import control
+from .ask import Ask
+from .lab import Lab, progress
+from .load import Measurement, tenant
 from .publishers import PAPER_CORES, PUBLISHERS, link_bytes
+from .runner import Control, Experiment, Job, Part, Turn, Window, of_each
 from .varnish import Variant
+from .vmod import NEEDED
 
 WINDOWS = 2  # a turn
 
@@ -44,13 +46,12 @@ def sample(found: Measurement, name: str, rate_bps: float) -> Sample:
                   link_bytes(data) * 8e6 / rate_bps, data, seen.failures)
 
 
-def table1_turn(lab: Lab, variant: Variant, *, name: str) -> list[Sample]:
-    """Measure a customer alone, for some windows."""
-    group = lab.tenant(name)
-    with lab.varnish(variant) as varnish:
-        lab.load.prime(varnish, [group])
-        return [sample(lab.measure(varnish, [group]), name, lab.bed.rate_bps)
-                for _ in range(WINDOWS)]
+def table1_turn(variant: Variant, *, ask: Ask, name: str) -> Turn:
+    """Return a customer alone, for some windows."""
+    group = [tenant(name, ask.plan.connections)]
+    return Turn([variant], [Window(group)] * WINDOWS, group,
+                lambda found: [sample(m, name, ask.bed.rate_bps)
+                               for m in found])
 
 
 def spread(values: Sequence[float]) -> tuple[float, float]:
@@ -87,19 +88,30 @@ def result(
     }
 
 
-def table1(lab: Lab, names: Sequence[str]) -> dict[str, Any]:
-    """Measure some of C1 to C4, each alone, under each variant."""
-    results, controls = [], {}
-    last = lab.variants[-1].name
-    for name in names:
-        found = in_turns(lab.variants, lab.plan,
-                         partial(table1_turn, lab, name=name),
-                         note=lab.counted(partial(note, name)),
-                         keep=lab.keeper(name))
-        results += [result(lab, name, variant, [s for t in turns for s in t])
-                    for variant, turns in found.items()]
-        controls[name] = control(
-            f"{name} alone, {last} against itself",
-            [(t[-1].cpu_us, t[0].cpu_us) for t in found[last]],
-            lab.plan.seed)
-    return lab.report("table1", controls, results)
+def lacks(ask: Ask) -> str | None:
+    """Return what the paper's customers lack here."""
+    if ask.serves_publishers():
+        return None
+    return f"C1 to C4, and they need Varnish {NEEDED}"
+
+
+def part(ask: Ask, name: str) -> Part:
+    """Return a customer under each variant."""
+    last = ask.variants[-1].name
+    return Part(
+        name, of_each(ask.variants, partial(table1_turn, ask=ask, name=name)),
+        partial(note, name), lambda lab, found: [
+            result(lab, name, variant, [s for t in turns for s in t])
+            for variant, turns in found.items()],
+        [Control(f"{name} alone, {last} against itself", last,
+                 lambda turns: [(t[-1].cpu_us, t[0].cpu_us) for t in turns],
+                 name)])
+
+
+def plan(ask: Ask) -> Job:
+    """Plan C1 to C4, each alone."""
+    names = ask.realistic()[::2 if ask.few else 1]
+    return Job(ask, [part(ask, name) for name in names], names)
+
+
+EXPERIMENT = Experiment("table1", plan, lacks)

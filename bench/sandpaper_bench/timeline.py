@@ -18,13 +18,24 @@ from functools import partial
 from statistics import mean, median
 from typing import Any
 
+from .ask import Ask
 from .customers import CUSTOMERS, LARGE, TWIN
-from .estimate import bootstrap, verdict
-from .lab import Lab, in_turns, progress
-from .load import Group
-from .pairs import control
+from .estimate import bootstrap, rounded, verdict
+from .lab import Lab, Plan, progress
+from .load import Group, Measurement, tenant
+from .runner import (
+    RUN,
+    Control,
+    Experiment,
+    Job,
+    Part,
+    Phases,
+    Turn,
+    Window,
+    of_each,
+)
 from .testbed import TestbedError
-from .varnish import Variant
+from .varnish import Variant, Varnish
 
 STATIC = "c1"  # CPU-bound
 SLICES = 10  # a second
@@ -68,44 +79,61 @@ def check_phase(seconds: float) -> None:
             f"more, in steps of {1 / SLICES:g} s")
 
 
-def predicted(
-    lab: Lab, variant: Variant, static: Group, large: Group
-) -> float:
+def predicted(rate_bps: float, found: Sequence[Measurement]) -> float:
     """Return what multi-resource fairness gives the static tenant.
 
     Of before: 2/(1+max(c'/N, n/c)), with CPU and link time a request c and n
     of the static tenant, c' and N of the dynamic one; both measured alone.
     """
-    rate = lab.bed.rate_bps / 8
-    with lab.varnish(variant) as varnish:
-        lab.load.prime(varnish, [static, large])
-        cpu = [lab.measure(varnish, [g], lab.plan.seconds / 2)
-               .cpu_us_per_request / 1e6 for g in (static, large)]
-    link = [CUSTOMERS[STATIC].size / rate, LARGE / rate]
+    cpu = [m.cpu_us_per_request / 1e6 for m in found]
+    link = [size * 8 / rate_bps for size in (CUSTOMERS[STATIC].size, LARGE)]
     if link[1] < cpu[1]:
         progress("  the large page is not net-bound here")
     return 2 / (1 + max(cpu[1] / link[1], link[0] / cpu[0]))
 
 
-def line(
-    lab: Lab, variant: Variant, *, always: Sequence[Group],
-    phases: Sequence[Sequence[Group]], fair: float = 1.0,
-) -> Line:
-    """Run one time line; its phases take the planned seconds each."""
-    groups = [*always, *(g for some in phases for g in some)]
-    with lab.varnish(variant) as varnish:
-        lab.load.prime(varnish, groups)
+@dataclass(frozen=True)
+class Timeline(Phases):
+    """Phases of the planned length, each of which comes once."""
+
+    always: Sequence[Group] = ()  # that load all the time, the static first
+
+    def seconds(self, plan: Plan) -> float:
+        """Return how long they take."""
+        return RUN + len(self.phases) * plan.seconds
+
+    def measure(
+        self, lab: Lab, running: Sequence[Varnish], _found: Sequence[Any]
+    ) -> Line:
+        """Return requests in each slice; what is fair is not known yet."""
+        length, number = lab.plan.seconds, len(self.phases)
         found = lab.load.in_phases(
-            [(varnish, list(some)) for some in phases],
-            lab.plan.seconds * len(phases), 0.0,
-            [replace(g, to=varnish.proxy.listen) for g in always],
-            lab.plan.seconds)
-    count = round(lab.plan.seconds * SLICES) * len(phases)
-    dynamic = [s.slices[:count] for some in found.phases
-               for s in some.values()]
-    dynamic += [found.always[g.name].slices[:count] for g in always[1:]]
-    return Line(found.always[always[0].name].slices[:count], dynamic,
-                len(phases), fair)
+            self.asked(lab, running), length * number, 0.0,
+            [replace(g, to=running[0].proxy.listen) for g in self.always],
+            length)
+        count = round(length * SLICES) * number
+        static, *others = [found.always[g.name].slices[:count]
+                           for g in self.always]
+        dynamic = [s.slices[:count] for some in found.phases
+                   for s in some.values()]
+        return Line(static, dynamic + others, number, 1.0)
+
+
+def line(
+    variant: Variant, always: Sequence[Group],
+    phases: Sequence[Sequence[Group]],
+) -> Turn:
+    """Return one time line."""
+    return Turn(
+        [variant], [Timeline([(0, some) for some in phases], always=always)],
+        [*always, *(g for some in phases for g in some)])
+
+
+def tenants(ask: Ask) -> tuple[Group, Group]:
+    """Return the static and the dynamic tenant, as usual."""
+    check_phase(ask.plan.seconds)
+    return (tenant(STATIC, ask.plan.connections),
+            tenant(STATIC + TWIN, ask.plan.connections))
 
 
 def result(
@@ -122,8 +150,7 @@ def result(
         "kept": round(median(t.kept(number) for t in turns), 4),
         "fair": round(median(t.fair for t in turns), 4),
         "of_fair": round(median(t.kept(number) / t.fair for t in turns), 4),
-        "of_fair_ci": [round(interval[0], 4),
-                       round(min(interval[1], 1e9), 4)],
+        "of_fair_ci": rounded(interval, 4),
         "verdict": verdict(interval, CLAIM),
         "series": turns[-1].series(),
     }
@@ -137,49 +164,59 @@ def note(numbers: Sequence[int], turn: str, found: Line) -> None:
         for n in numbers))
 
 
-def unchanged(lab: Lab) -> dict[str, Any]:
-    """Run the control under the last variant: fair is 1."""
-    static, usual = lab.tenant(STATIC), lab.tenant(STATIC + TWIN)
-    turns: list[Line] = []
-    while len(turns) < lab.plan.turns:
-        turns.append(lab.kept(
-            f"control, turn {len(turns) + 1}", partial(
-                line, lab, lab.variants[-1], always=[static],
-                phases=[[usual]] * UNCHANGED)))
-        lab.tick()
-    return control(f"no change, {lab.variants[-1].name}",
-                   [(t.phase(1), t.phase(0)) for t in turns], lab.plan.seed)
+def unchanged(ask: Ask) -> Part:
+    """Return the control under the last variant: fair is 1."""
+    (static, usual), last = tenants(ask), ask.variants[-1]
+
+    return Part(
+        "control", {"": line(last, [static], [[usual]] * UNCHANGED)},
+        controls=[Control(f"no change, {last.name}", "", lambda turns: [
+            (t.phase(1), t.phase(0)) for t in turns])])
 
 
-def content_change(lab: Lab) -> dict[str, Any]:
-    """Run Figure 12: usual, larger page, usual."""
-    static, usual = lab.tenant(STATIC), lab.tenant(STATIC + TWIN)
+def lacks(ask: Ask) -> str | None:
+    """Return what `content-change` lacks on this machine."""
+    if ask.bed.shaped:
+        return None
+    return "a shaped link, and loopback has none: run it as root"
+
+
+def content_change(ask: Ask) -> Job:
+    """Plan Figure 12: usual, larger page, usual."""
+    static, usual = tenants(ask)
     large = replace(usual, path=f"/bytes/{LARGE}")
 
-    def turn(variant: Variant) -> Line:
-        fair = predicted(lab, variant, static, large)
-        return line(lab, variant, always=[static],
-                    phases=[[usual], [large], [usual]], fair=fair)
+    def turn(variant: Variant) -> Turn:
+        alone = Turn([variant], [Window([static], 1 / 2),
+                                 Window([large], 1 / 2)], [static, large])
+        return replace(
+            line(variant, [static], [[usual], [large], [usual]]),
+            before=alone, value=lambda found: replace(
+                found[2], fair=predicted(ask.bed.rate_bps, found[:2])))
 
-    found = in_turns(lab.variants, lab.plan, turn,
-                     note=lab.counted(partial(note, [1])),
-                     keep=lab.keeper("larger page"))
-    return lab.report("content-change", unchanged(lab), [
-        result(lab, "larger page", 1, variant, turns)
-        for variant, turns in found.items()])
+    return Job(ask, [Part(
+        "larger page", of_each(ask.variants, turn), partial(note, [1]),
+        lambda lab, found: [result(lab, "larger page", 1, variant, turns)
+                            for variant, turns in found.items()]),
+        unchanged(ask)])
 
 
-def flash_crowd(lab: Lab) -> dict[str, Any]:
-    """Run Figure 13: the dynamic tenant's connections double, triple."""
-    static, usual = lab.tenant(STATIC), lab.tenant(STATIC + TWIN)
+def flash_crowd(ask: Ask) -> Job:
+    """Plan Figure 13: the dynamic tenant's connections double, triple."""
+    static, usual = tenants(ask)
     phases = [[replace(usual, name=f"crowd{times}",
                        conns=times * usual.conns)] if times else []
               for times in CROWDS]
     spikes = [n for n, times in enumerate(CROWDS) if times]
-    found = in_turns(
-        lab.variants, lab.plan,
-        partial(line, lab, always=[static, usual], phases=phases),
-        note=lab.counted(partial(note, spikes)), keep=lab.keeper("crowds"))
-    return lab.report("flash-crowd", unchanged(lab), [
-        result(lab, f"{CROWDS[n] + 1} x connections", n, variant, turns)
-        for n in spikes for variant, turns in found.items()])
+    return Job(ask, [Part(
+        "crowds", of_each(ask.variants, partial(
+            line, always=[static, usual], phases=phases)),
+        partial(note, spikes), lambda lab, found: [
+            result(lab, f"{CROWDS[n] + 1} x connections", n, variant, turns)
+            for n in spikes for variant, turns in found.items()]),
+        unchanged(ask)])
+
+
+CONTENT_CHANGE = Experiment("content-change", content_change, lacks)
+# More turns: five say too little
+FLASH_CROWD = Experiment("flash-crowd", flash_crowd, in_quick=False, turns=10)

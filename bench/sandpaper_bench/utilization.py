@@ -17,21 +17,25 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from .lab import Lab, in_turns, progress
-from .load import Measurement
-from .pairs import control
+from .ask import Ask
+from .customers import NOOP
+from .lab import progress
+from .load import Measurement, tenant
+from .runner import (
+    Control,
+    Experiment,
+    Job,
+    Part,
+    Turn,
+    Window,
+    of_each,
+    renamed,
+)
 from .testbed import Testbed
 from .varnish import Variant
 
 POLICY = "sandpaper_policy=mr3"
 CORES = 2  # at least
-
-
-def with_mr3(variants: Sequence[Variant]) -> list[Variant]:
-    """Return the variants and, after them, the last with policy mr3."""
-    ours = [v for v in variants if v.parameters]
-    return [*variants, replace(ours[-1], name="mr3", parameters=(
-        *ours[-1].parameters, POLICY))]
 
 
 def own_cores(bed: Testbed) -> list[int]:
@@ -40,18 +44,11 @@ def own_cores(bed: Testbed) -> list[int]:
     return planned if len(planned) >= CORES else sorted(bed.cores)
 
 
-def turn(
-    lab: Lab, variant: Variant, *, name: str, clients: Sequence[int]
-) -> dict[int, Measurement]:
-    """Measure the tenant with each number of connections."""
-    found = {}
-    with lab.varnish(variant) as varnish:
-        group = lab.tenant(name)
-        lab.load.prime(varnish, [group])
-        for conns in clients:
-            found[conns] = lab.measure(
-                varnish, [replace(group, conns=conns)])
-    return found
+def turn(variant: Variant, *, name: str, clients: Sequence[int]) -> Turn:
+    """Return the tenant with each number of connections."""
+    return Turn([variant], [Window([tenant(name, n)]) for n in clients],
+                [tenant(name)],
+                lambda found: dict(zip(clients, found, strict=True)))
 
 
 def busy(m: Measurement, cores: int) -> float:
@@ -81,43 +78,40 @@ def result(
     }
 
 
-def itself(lab: Lab, name: str, conns: int) -> dict[str, Any]:
-    """Run the control, with so many connections."""
-    variant = lab.variants[0]
-    turns: list[tuple[float, float]] = []
-    while len(turns) < lab.plan.turns:
-        first, second = (
-            lab.kept(
-                f"{conns} control, turn {len(turns) + 1}, {which}",
-                partial(turn, lab, variant, name=name, clients=[conns])
-            )[conns][name].rps for which in ("first", "second"))
-        turns.append((second, first))
-        lab.tick()
-    return control(f"{variant.name} against itself, {conns} connections",
-                   turns, lab.plan.seed)
+def itself(variant: Variant, name: str, conns: int) -> Part:
+    """Return a variant against itself, each time under a new varnishd."""
+    once = turn(variant, name=name, clients=[conns])
+    both = replace(once, before=once, value=lambda found: (
+        found[1][name].rps, found[0][name].rps))
+
+    return Part(f"{conns} control", {"": both}, controls=[Control(
+        f"{variant.name} against itself, {conns} connections", "", list)])
 
 
-def utilization(
-    lab: Lab, name: str, clients: Sequence[int]
-) -> dict[str, Any]:
-    """Run each variant with each number of connections."""
-    bed, planned = lab.bed, lab.bed.proxy_cores
-    cores = own_cores(bed)
-    beside = sorted(set(cores) & set(bed.load_cores))
-    if beside:
-        progress(f"  varnishd on cores {cores}, the load on "
-                 f"{bed.load_cores}")
-    lab.variants = with_mr3(lab.variants)
-    bed.proxy_cores = cores
-    try:
-        found = in_turns(
-            lab.variants, lab.plan,
-            partial(turn, lab, name=name, clients=clients),
-            note=lab.counted(partial(note, name)), keep=lab.keeper(name))
-        checked = itself(lab, name, max(clients))
-    finally:
-        bed.proxy_cores = planned
-    return lab.report("utilization", checked, [
-        result(name, variant, conns, len(cores), [t[conns] for t in turns])
-        | {"load_beside": bool(beside)}
-        for variant, turns in found.items() for conns in clients])
+def lacks(ask: Ask) -> str | None:
+    """Return what this machine lacks."""
+    cores = own_cores(ask.bed)
+    return None if len(cores) >= CORES else f"{CORES} cores, not {cores}"
+
+
+def plan(ask: Ask) -> Job:
+    """Plan each variant with each number of connections."""
+    usual = [*ask.realistic(), NOOP]
+    name, clients = ask.customers(usual)[0], ask.sizes("clients")
+    first, cores = ask.variants[0], own_cores(ask.bed)
+    ask = replace(ask, variants=[*ask.variants,
+                                 renamed(ask.ours, "mr3", POLICY)])
+    beside = bool(set(cores) & set(ask.bed.load_cores))
+    part = Part(
+        name, of_each(ask.variants, partial(turn, name=name, clients=clients)),
+        partial(note, name), lambda _lab, found: [
+            result(name, variant, conns, len(cores), [t[conns] for t in turns])
+            | {"load_beside": beside}
+            for variant, turns in found.items() for conns in clients],
+        title=f"  varnishd on cores {cores}, the load on {ask.bed.load_cores}"
+        if beside else "")
+    return Job(ask, [part, itself(first, name, max(clients))], [name], cores)
+
+
+EXPERIMENT = Experiment("utilization", plan, lacks, in_quick=False,
+                        needs="policies")

@@ -21,6 +21,7 @@ sys.path.insert(0, str(BENCH))
 from sandpaper_bench import fetch, policies, table1, utilization
 from sandpaper_bench.abuse import AbuseTurn, abuse_result
 from sandpaper_bench.abuses import ABUSES
+from sandpaper_bench.estimate import control
 from sandpaper_bench.lab import Lab, Plan, dump
 from sandpaper_bench.latency import LatencyTurn, latency_result
 from sandpaper_bench.load import Group, Interleaved, Measurement, Seen
@@ -28,7 +29,6 @@ from sandpaper_bench.pairs import (
     AloneTurn,
     PairTurn,
     alone_result,
-    control,
     pair_result,
 )
 from sandpaper_bench.parts import Beside, PartsTurn, parts_result
@@ -92,14 +92,6 @@ def seen(rps: float, p99_s: float = 0.02, slowest: int = 90) -> Seen:
     """Return what a group of 100 connections saw."""
     return Seen("it", 100, rps, p99_s / 2, p99_s, 2 * p99_s, 0, 0, 0, 1,
                 slowest, 110, 100.0, 9, 9, [])
-
-
-def equal_window(
-    _varnish: Any, groups: Sequence[Group], *_: Any
-) -> Measurement:
-    """Return a window in which each group saw the same."""
-    return Measurement(2.0, 1.0, 0.1, 0.0, {g.name: seen(100)
-                                            for g in groups})
 
 
 def pair_turns(variant: str) -> list[PairTurn]:
@@ -200,7 +192,8 @@ def against_itself(name: str, quotients: Sequence[float]) -> Report:
 
 def tenants(lab: Lab) -> dict[str, list[Report]]:
     """Return the results of experiments with a tenant or two."""
-    alone = [alone_result(lab, name, [alone_turn(name, n) for n in TURNS])
+    alone = [alone_result(lab, name, *lab.variants, [
+        alone_turn(name, n) for n in TURNS])
              for name in ("C1", "k0")]
     latencies = {v: [latency_turn(p99, n) for n in TURNS]
                  for v, p99 in zip(VARIANTS, (0.9, 0.05), strict=True)}
@@ -251,7 +244,8 @@ def machines(lab: Lab) -> dict[str, list[Report]]:
                 for n in TURNS])
             for miss, seconds in fetch.CASES
             for v, share in zip(VARIANTS, (0, 1), strict=True)],
-        "scale": [scale_result(lab, many, [scale_turn(n) for n in TURNS])
+        "scale": [scale_result(lab, many, *lab.variants, [
+            scale_turn(n) for n in TURNS])
                   for many in (1, 200)],
         **{name: [abuse_result(lab, name, "k0", v,
                                [abuse_turn(rps, n) for n in TURNS])

@@ -25,7 +25,6 @@ from sandpaper_bench.abuse import (
     settled,
 )
 from sandpaper_bench.abuses import ABUSES, Abuse
-from sandpaper_bench.cli import make_variants, parser
 from sandpaper_bench.customers import vcl, with_work
 from sandpaper_bench.load import Group, Seen, build_loadgen
 from sandpaper_bench.meddle import Meddler, do, waits
@@ -37,6 +36,7 @@ from sandpaper_bench.newhosts import (
     quotients,
     turns_script,
 )
+from sandpaper_bench.options import parser
 from sandpaper_bench.soak import (
     REST_SECONDS,
     Half,
@@ -48,6 +48,7 @@ from sandpaper_bench.soak import (
 )
 from sandpaper_bench.soak import failed as soak_failed
 from sandpaper_bench.testbed import Proxy, TestbedError
+from sandpaper_bench.variants import make_variants
 from sandpaper_bench.varnish import Variant
 
 ROOT = os.environ.get("VARNISH_ROOT", "")
@@ -117,7 +118,7 @@ class InventedHosts(unittest.TestCase):
 
     def variant(self, name: str) -> Variant:
         args = parser().parse_args([name, "--variants", "sandpaper"])
-        return make_variants(args, shaped=True)[0]
+        return make_variants(name, args, shaped=True)[0]
 
     def test_each_case_comes_with_and_without_a_map(self) -> None:
         found = {n for n in ABUSES if "-hosts-" in n}

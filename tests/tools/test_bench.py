@@ -25,19 +25,8 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
 from sandpaper_bench import record
-from sandpaper_bench.cli import (
-    ALL,
-    chosen_pairs,
-    chosen_sizes,
-    main,
-    make_head,
-    make_jobs,
-    make_variants,
-    parser,
-    published,
-    run_jobs,
-    shorten,
-)
+from sandpaper_bench.ask import chosen_pairs, chosen_sizes
+from sandpaper_bench.cli import main, make_jobs, run_jobs
 from sandpaper_bench.customers import (
     CUSTOMERS,
     MADE_UP_PAIRS,
@@ -48,6 +37,7 @@ from sandpaper_bench.customers import (
 )
 from sandpaper_bench.estimate import (
     bootstrap,
+    control,
     covers_one,
     fold,
     fold_interval,
@@ -62,14 +52,16 @@ from sandpaper_bench.journal import (
     decode,
     encode,
 )
-from sandpaper_bench.lab import Plan, in_turns
+from sandpaper_bench.lab import Plan
 from sandpaper_bench.latency import LatencyTurn, offered
 from sandpaper_bench.load import Group, Seen, build_loadgen
 from sandpaper_bench.nginx import MODULES, PROGRAM, configuration
-from sandpaper_bench.pairs import control
+from sandpaper_bench.options import ALL, parser, shorten
 from sandpaper_bench.publishers import PUBLISHERS
 from sandpaper_bench.quick import introduction
 from sandpaper_bench.reaper import Reaper
+from sandpaper_bench.resume import make_head, published
+from sandpaper_bench.runner import Part
 from sandpaper_bench.testbed import (
     Proxy,
     Testbed,
@@ -80,6 +72,7 @@ from sandpaper_bench.testbed import (
     parse_cores,
 )
 from sandpaper_bench.timeline import Line, check_phase
+from sandpaper_bench.variants import make_variants
 from sandpaper_bench.varnish import Variant, Varnish
 
 TIMEOUT = 60  # seconds, for what should take one
@@ -167,9 +160,12 @@ class Turns(unittest.TestCase):
 
     def order(self, plan: Plan, resolved_at: int) -> list[str]:
         order: list[str] = []
-        in_turns([Variant("A", Path()), Variant("B", Path())], plan,
-                 lambda v: order.append(v.name),
-                 lambda found: len(found["A"]) >= resolved_at)
+        lab = MagicMock(plan=plan)
+        lab.kept = lambda _turn, measure, _whole: measure()
+        part = Part("", {name: MagicMock(run=lambda _lab, name=name:
+                                         order.append(name)) for name in "AB"},
+                    resolved=lambda found: len(found["A"]) >= resolved_at)
+        part.run(lab)
         return order
 
     def test_order(self) -> None:
@@ -203,7 +199,7 @@ class CommandLine(unittest.TestCase):
 
     def test_stock_gets_no_parameter_of_sandpaper(self) -> None:
         args = parser().parse_args(["pairs", "--param", "sandpaper_mtu=9000"])
-        stock, ours = make_variants(args, shaped=True)
+        stock, ours = make_variants("pairs", args, shaped=True)
         self.assertEqual(stock.parameters, ())
         self.assertIn("sandpaper=on", ours.parameters)
         self.assertIn("sandpaper_nic_rate=1250M", ours.parameters)
@@ -213,13 +209,13 @@ class CommandLine(unittest.TestCase):
         for name, shaped, rate in (("rate-wrong", True, "2500M"),
                                    ("rate-unknown", True, "0"),
                                    ("pairs", False, "0")):
-            ours = make_variants(parser().parse_args([name]), shaped)[1]
+            ours = make_variants(name, parser().parse_args([name]), shaped)[1]
             self.assertIn(f"sandpaper_nic_rate={rate}", ours.parameters)
 
     def test_unknown_variant(self) -> None:
         args = parser().parse_args(["pairs", "--variants", "stock,other"])
         with self.assertRaisesRegex(TestbedError, "no variant other"):
-            make_variants(args, shaped=True)
+            make_variants("pairs", args, shaped=True)
 
 
 def bed(shaped: bool = True, cores: int = 2) -> Testbed:
@@ -251,7 +247,7 @@ class Durations(unittest.TestCase):
         for where, what in ((bed(shaped=False), "content-change"),
                             (bed(cores=1), "utilization")):
             self.assertEqual(every - set(self.seconds(where)), {what})
-        with patch("sandpaper_bench.cli.supported", return_value=False):
+        with patch("sandpaper_bench.ask.supported", return_value=False):
             left = self.seconds(bed(), "--stock", "/", "--sandpaper", "/")
         self.assertEqual(every - set(left), {"table1"})
 
@@ -370,13 +366,10 @@ class Records(unittest.TestCase):
 
     def test_on_request(self) -> None:
         job = MagicMock(seconds=1.0)
-        job.name = "pairs"
+        job.name, job.run.return_value = "pairs", self.report
         for words, count in (([], 0), (["--record"], 1)):
             args = parser().parse_args(["pairs", *words])
-            with patch("sandpaper_bench.cli.run_job",
-                       return_value=self.report), \
-                    patch("sandpaper_bench.cli.table", return_value=""), \
-                    patch("sandpaper_bench.cli.record.write") as write, \
+            with patch("sandpaper_bench.cli.record.write") as write, \
                     contextlib.redirect_stdout(io.StringIO()), \
                     contextlib.redirect_stderr(io.StringIO()):
                 run_jobs(args, [job], MagicMock(), [Journal()], None)

@@ -11,40 +11,14 @@ import json
 import re
 import tempfile
 import unittest
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock, patch
+from unittest.mock import patch
 
-from report_samples import (
-    SampleLab,
-    abuse_turn,
-    alone_turn,
-    equal_window,
-    latency_turn,
-    line,
-    look,
-    pair_results,
-    pair_turns,
-    parts_turn,
-    policies_turn,
-    samples,
-    save,
-    scale_turn,
-    table1_turn,
-    utilization_turn,
-)
+from report_samples import SampleLab, pair_results, samples, save
 from sandpaper_bench.claims import claims
-from sandpaper_bench.cli import (
-    EXPERIMENTS,
-    main,
-    make_job,
-    make_plan,
-    parser,
-)
-from sandpaper_bench.fetch import fetch
-from sandpaper_bench.journal import Journal
+from sandpaper_bench.cli import main
 from sandpaper_bench.pace import Pace, duration
 from sandpaper_bench.report import read, write
 from sandpaper_bench.table import table
@@ -276,51 +250,8 @@ class Tables(unittest.TestCase):
                 self.assertIn("A/A control: ", control)
 
 
-# What each experiment does once a turn.
-TURNS = {
-    "pairs.pair_turn": lambda lab, v, a, b: pair_turns(v.name)[0],
-    "workers.pair_turn": lambda lab, v, a, b: pair_turns(v.name)[0],
-    "table1.table1_turn": lambda lab, v, name: table1_turn(name),
-    "utilization.turn": lambda lab, v, name, clients: utilization_turn(
-        name, clients),
-    "fetch.fetch_turn": lambda lab, v, miss, seconds: look(9),
-    "pairs.alone_turn": lambda lab, name: alone_turn(name, 0),
-    "latency.latency_turn": lambda lab, v, a, b: latency_turn(0.1, 0),
-    "parts.parts_turn": lambda lab, v, victim: parts_turn(8e-3, 42.0, 0),
-    "policies.turn": lambda lab, v: policies_turn(),
-    "policies.with_policy": lambda v, policy: replace(v, name=policy),
-    "scale.scale_turn": lambda lab, a, b, tenants: scale_turn(0),
-    "timeline.line": lambda lab, v, always, phases, fair=1.0: line(
-        90, len(phases)),
-    "timeline.predicted": lambda *_: 1.0,
-    "abuse.Case.turn": lambda *_: abuse_turn(900, 0),
-}
-
-
 class Progress(unittest.TestCase):
     """What is left is the schedule, as fast as it went so far."""
-
-    def test_an_experiment_has_as_many_turns_as_its_schedule(self) -> None:
-        args = parser().parse_args(["all", "--pairs", "C1-C3"])
-        for name in EXPERIMENTS:
-            lab = SampleLab()
-            lab.plan = make_plan(args, name)
-            lab.varnish = MagicMock()  # type: ignore[method-assign]
-            lab.load = MagicMock()
-            lab.measure = MagicMock(  # type: ignore[method-assign]
-                side_effect=equal_window)
-            with (contextlib.ExitStack() as stack, self.subTest(name),
-                  contextlib.redirect_stderr(io.StringIO()) as said):
-                for what, turn in TURNS.items():
-                    stack.enter_context(
-                        patch(f"sandpaper_bench.{what}", turn))
-                job = make_job(name, args, lab.bed)
-                lab.begin(job.schedule)
-                report = job.run(lab)
-                self.assertEqual(lab.pace.done, len(job.schedule))
-                self.assertIn("about 0 s left", said.getvalue())
-                self.assertEqual(report["experiment"], name)
-                self.assertNotEqual(report["control"], {})
 
     def test_what_is_there_takes_no_time(self) -> None:
         now = 0.0
@@ -332,29 +263,6 @@ class Progress(unittest.TestCase):
         now = 11.0
         pace.tick()
         self.assertAlmostEqual(pace.left(), 22)
-
-    def test_arrivals_are_the_same_after_an_interruption(self) -> None:
-        lab, seeds = SampleLab(), []
-        lab.load = MagicMock(seed=1)
-
-        def turn(*_: Any, **__: Any) -> Any:
-            seeds.append(lab.load.seed)
-            return look(9)
-
-        with (tempfile.TemporaryDirectory() as tmp,
-              patch("sandpaper_bench.fetch.fetch_turn", turn),
-              contextlib.redirect_stderr(io.StringIO())):
-            path = Path(tmp) / "fetch.windows.jsonl"
-            lab.begin([], Journal({}, path))
-            whole = fetch(lab)
-            lines = path.read_text().splitlines(keepends=True)
-            path.write_text("".join(lines[:6]))  # the head, five turns
-            self.assertEqual(len(set(seeds)), len(seeds))
-            expected = seeds[5:]
-            seeds.clear()
-            lab.begin([], Journal({}, path))
-            self.assertEqual(fetch(lab)["results"], whole["results"])
-        self.assertEqual(seeds, expected)
 
     def test_left(self) -> None:
         now = [0.0]

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""One runner for all experiments.  An experiment is data:
+
+    Experiment   its name, what it needs, and how it is planned
+    Job          its parts, with the options that were given
+    Part         turns that are compared, one of each variant; what their
+                 figures are, and their control
+    Turn         windows under one varnishd, or two side by side
+    Window       one run of the load generator; Phases take turns in one
+
+The planned time is the sum of the windows that are run.  Variants take turns
+in the order A B B A, so that a machine that slowly gets faster favours none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+from .ask import Ask
+from .estimate import control
+from .journal import Journal
+from .lab import Lab, Plan, progress
+from .load import PHASE_SECONDS, Group
+from .table import table
+from .varnish import Variant, Varnish
+
+# Seconds, measured on two cores
+START = 2.0  # a varnishd, until its pages are in the cache, and its end
+RUN = 0.05  # a load generator, beyond its window
+
+SECONDS = 4.5
+TURNS = 5
+
+Found = dict[str, list[Any]]  # the values of a part's turns, by variant
+Report = dict[str, Any]  # JSON
+
+
+@dataclass(frozen=True)
+class Window:
+    """One run of the load generator under one of the turn's varnishds.
+
+    The groups may depend on what the turn's windows before found.
+    """
+
+    groups: Sequence[Group] | Callable[[Sequence[Any]], Sequence[Group]]
+    share: float = 1.0  # of the planned seconds
+    settle: float = 0.0  # seconds of load before it, beyond the planned ones
+
+    def seconds(self, plan: Plan) -> float:
+        """Return how long it takes."""
+        return plan.warmup + self.settle + self.share * plan.seconds + RUN
+
+    def asked(self, lab: Lab, found: Sequence[Any]) -> list[Group]:
+        """Return the groups, now that they are known."""
+        groups = self.groups(found) if callable(self.groups) else self.groups
+        return lab.dressed(groups)
+
+    def measure(
+        self, lab: Lab, running: Sequence[Varnish], found: Sequence[Any]
+    ) -> Any:
+        """Measure it; `found` is of the windows before."""
+        return lab.measure(running[0], self.asked(lab, found),
+                           self.share * lab.plan.seconds)
+
+
+@dataclass(frozen=True)
+class Phases:
+    """Phases that take turns in one run, each with its own connections."""
+
+    phases: Sequence[tuple[int, Sequence[Group]]]  # which varnishd, groups
+    settle: float = 0.0  # seconds of load before, beyond the planned ones
+    length: float = PHASE_SECONDS
+
+    def seconds(self, plan: Plan) -> float:
+        """Return how long they take, rounded up to whole turns."""
+        turn = len(self.phases) * self.length
+        return RUN + turn * sum(
+            math.ceil(round(seconds / turn, 6))
+            for seconds in (plan.warmup + self.settle, plan.seconds))
+
+    def asked(
+        self, lab: Lab, running: Sequence[Varnish]
+    ) -> list[tuple[Varnish, list[Group]]]:
+        """Return the phases with their varnishd."""
+        return [(running[n], lab.dressed(g)) for n, g in self.phases]
+
+    def measure(
+        self, lab: Lab, running: Sequence[Varnish], _found: Sequence[Any]
+    ) -> Any:
+        """Measure them."""
+        return lab.in_phases(self.asked(lab, running), (),
+                             lab.plan.warmup + self.settle, self.length)
+
+
+@dataclass(frozen=True)
+class Control:
+    """A quotient that should be 1: what is the same, measured twice.
+
+    It is one of several if it has a key.
+    """
+
+    what: str
+    variant: str  # "" in a part without variants
+    quotients: Callable[[list[Any]], Sequence[tuple[float, float]]]
+    key: str = ""
+
+    def report(self, found: Found, seed: int) -> Report:
+        """Return its JSON."""
+        checked = control(self.what, self.quotients(found[self.variant]),
+                          seed)
+        return {self.key: checked} if self.key else checked
+
+
+class Measurable(Protocol):
+    """What is measured once in a turn."""
+
+    def seconds(self, plan: Plan) -> float:
+        """Return how long it takes."""
+
+    def run(self, lab: Lab) -> Any:
+        """Return the value of the turn."""
+
+
+def first(found: Sequence[Any]) -> Any:
+    """Return what the only window found."""
+    return found[0]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Windows under one varnishd, or two side by side.
+
+    What they found is made the value of the turn.  Windows of a turn `before`,
+    under other varnishds, come first.
+    """
+
+    servers: Sequence[Variant]
+    windows: Sequence[Window | Phases]
+    primed: Sequence[Group] = ()
+    value: Callable[[list[Any]], Any] = first
+    before: Turn | None = None
+
+    def seconds(self, plan: Plan) -> float:
+        """Return how long it takes."""
+        return (START * len(self.servers)
+                + sum(w.seconds(plan) for w in self.windows)
+                + (self.before.seconds(plan) if self.before else 0.0))
+
+    def run(self, lab: Lab) -> Any:
+        """Return the value."""
+        return self.value(self.measure(lab))
+
+    def measure(self, lab: Lab) -> list[Any]:
+        """Return what each window found."""
+        before = self.before.measure(lab) if self.before else []
+        found: list[Any] = []
+        with ExitStack() as stack:
+            running = [stack.enter_context(lab.varnish(v, second=bool(n)))
+                       for n, v in enumerate(self.servers)]
+            if self.primed:
+                for varnish in running:
+                    lab.load.prime(varnish, lab.dressed(self.primed))
+            for window in self.windows:
+                found.append(window.measure(lab, running, found))
+        return before + found
+
+
+@dataclass(frozen=True)
+class Part:
+    """Turns that are compared, by the name of the variant.
+
+    A part that has nothing to compare has one turn, without a name.
+    """
+
+    name: str  # in the journal
+    turns: Mapping[str, Measurable]
+    note: Callable[[str, Any], None] = lambda _turn, _value: None
+    results: Callable[[Lab, Found], list[Report]] = lambda _lab, _found: []
+    controls: Sequence[Control] = ()
+    title: str = ""
+    times: int = 0  # each; 0: as planned
+    whole: bool = False  # the journal keeps no part of a turn
+    own_arrivals: bool = False  # each turn has random numbers of its own
+    resolved: Callable[[Found], bool] = lambda _: True
+
+    def schedule(self, plan: Plan) -> list[float]:
+        """Return the seconds of each turn."""
+        return [turn.seconds(plan) for turn in self.turns.values()
+                ] * (self.times or plan.turns)
+
+    def wants_more(self, plan: Plan, number: int, found: Found) -> bool:
+        """After so many turns of each variant: go on?"""
+        if number < (self.times or plan.turns):
+            return True
+        return number < plan.max_turns and not self.resolved(found)
+
+    def run(self, lab: Lab) -> Found:
+        """Take the turns."""
+        if self.title:
+            progress(self.title)
+        found: Found = {name: [] for name in self.turns}
+        number = 0
+        while self.wants_more(lab.plan, number, found):
+            order = list(self.turns.items())
+            number += 1
+            for name, turn in order if number % 2 else order[::-1]:
+                lab.load.seed += self.own_arrivals
+                words = (self.name, name, f"turn {number}")
+                value = lab.kept(", ".join(filter(None, words)),
+                                 partial(turn.run, lab), self.whole)
+                found[name].append(value)
+                self.note(f"turn {number}" + (f" {name:<9}" if name else ""),
+                          value)
+                lab.tick()
+        return found
+
+
+@dataclass(frozen=True)
+class Job:
+    """An experiment that can run, with the options that were given."""
+
+    ask: Ask
+    parts: Sequence[Part]
+    customers: Sequence[str] = ()
+    cores: Sequence[int] | None = None  # varnishd's, if not as usual
+
+    @property
+    def name(self) -> str:
+        """Return the experiment's name."""
+        return self.ask.name
+
+    @property
+    def schedule(self) -> list[float]:
+        """Return the seconds of each turn."""
+        return [s for p in self.parts for s in p.schedule(self.ask.plan)]
+
+    @property
+    def seconds(self) -> float:
+        """Return how long it takes, undisturbed."""
+        return sum(self.schedule)
+
+    def run(self, lab: Lab, journal: Journal | None = None) -> Report:
+        """Take all turns that the journal has not; return the report."""
+        lab.variants, lab.plan = [*self.ask.variants], self.ask.plan
+        lab.prepare(self.customers)
+        lab.begin(self.schedule, journal)
+        cores, seed = lab.bed.proxy_cores, lab.load.seed
+        lab.bed.proxy_cores = cores if self.cores is None else [*self.cores]
+        controls: Report = {}
+        results: list[Report] = []
+        try:
+            for part in self.parts:
+                found = part.run(lab)
+                results += part.results(lab, found)
+                for checked in part.controls:
+                    controls |= checked.report(found, lab.plan.seed)
+        finally:
+            lab.bed.proxy_cores, lab.load.seed = cores, seed
+        return lab.report(self.name, controls, results)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What can be asked for on the command line."""
+
+    name: str
+    plan: Callable[[Ask], Job]
+    lacks: Callable[[Ask], str | None] = lambda _: None  # on this machine
+    in_all: bool = True
+    in_quick: bool = True  # and in a quick `all`
+    turns: int = TURNS
+    seconds: float = SECONDS
+    compares_two: bool = False  # variants
+    needs: str = ""  # what stock has not
+    text: Callable[[Report], str] = table
+
+
+def of_each(
+    variants: Sequence[Variant], turn: Callable[[Variant], Measurable]
+) -> dict[str, Measurable]:
+    """Return each variant's turn by its name."""
+    return {v.name: turn(v) for v in variants}
+
+
+def renamed(variant: Variant, name: str, *parameters: str) -> Variant:
+    """Return a variant with another name and more parameters."""
+    return replace(variant, name=name,
+                   parameters=(*variant.parameters, *parameters))

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Each experiment, run without a varnishd: its plan is what it does."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+import sys
+import tempfile
+import unittest
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock, patch
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+sys.path.insert(0, str(BENCH))
+
+from report_samples import SampleLab
+from sandpaper_bench.abuse import FLOOD_RPS
+from sandpaper_bench.cli import make_job
+from sandpaper_bench.customers import PAIRS, check_names
+from sandpaper_bench.experiments import EXPERIMENTS
+from sandpaper_bench.fetch import LENT, THREADS
+from sandpaper_bench.journal import Journal
+from sandpaper_bench.lab import Plan
+from sandpaper_bench.load import (
+    PHASE_SECONDS,
+    Group,
+    Interleaved,
+    Measurement,
+    Seen,
+)
+from sandpaper_bench.options import parser
+from sandpaper_bench.runner import RUN, START, Job
+from sandpaper_bench.testbed import Testbed
+from sandpaper_bench.varnish import Variant
+
+LOOKS = [{LENT: 1, THREADS: 9}] * 100
+
+
+class RehearsedLoad:
+    """A load generator that only says how long it would take."""
+
+    def __init__(self) -> None:
+        self.seed = 1
+        self.seconds = 0.0
+        self.asked: list[tuple[int, float, list[str]]] = []
+
+    def see(self, group: Group, seconds: float) -> Seen:
+        """Return what a group saw: as much as a flood has."""
+        sent = int(FLOOD_RPS * seconds)
+        return Seen(group.name, group.conns, 1000.0, 0.01, 0.02, 0.03, 0, 0,
+                    1000, 0, 90, 110, 100.0, sent, sent, [50] * 900)
+
+    def took(self, seconds: float, groups: Sequence[Group]) -> dict[str, Seen]:
+        """Count a run."""
+        self.seconds += seconds + RUN
+        self.asked.append((self.seed, seconds, [g.spec() for g in groups]))
+        return {g.name: self.see(g, seconds) for g in groups}
+
+    def prime(self, *_: object) -> None:
+        """It is part of the start."""
+
+    def check(self, *_: object) -> None:
+        """Nothing dies."""
+
+    def measure(
+        self, _varnish: object, groups: list[Group], seconds: float,
+        warmup: float = 1.0, _drain: float = 0.0,
+    ) -> Measurement:
+        """Return a window."""
+        return Measurement(seconds, seconds / 2, 0.1, 0.0,
+                           self.took(warmup + seconds, groups))
+
+    def in_phases(
+        self, phases: Sequence[tuple[object, list[Group]]], seconds: float,
+        warmup: float, always: Sequence[Group] = (),
+        length: float = PHASE_SECONDS,
+    ) -> Interleaved:
+        """Return phases; loadgen rounds up to whole turns of them."""
+        turn = len(phases) * length
+        whole = turn * sum(math.ceil(round(s / turn, 6))
+                           for s in (warmup, seconds))
+        every = [g for _, groups in phases for g in groups]
+        self.took(whole, [*every, *always])
+        return Interleaved(
+            seconds, 0.0, [{g.name: self.see(g, whole) for g in groups}
+                           for _, groups in phases],
+            [400.0] * len(phases), {g.name: self.see(g, whole)
+                                    for g in always})
+
+    def disturbed(
+        self, _varnish: object, groups: list[Group], seconds: float,
+        _drain: float,
+    ) -> dict[str, Seen]:
+        """Return what they saw meanwhile."""
+        return self.took(seconds, groups)
+
+
+class Rehearsal(SampleLab):
+    """A laboratory whose clock is what its windows would take."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        super().__init__()
+        self.load: Any = RehearsedLoad()
+        self.bed: Any = MagicMock(rate_bps=1.25e9, mode="namespaces",
+                                  describe=self.bed.describe)
+        self.path = path
+        self.ends: list[float] = []
+
+    @contextlib.contextmanager
+    def varnish(  # type: ignore[override]
+        self, variant: Variant, second: bool = False
+    ) -> Iterator[MagicMock]:
+        """Start a varnishd that does nothing."""
+        self.load.seconds += START
+        varnish = MagicMock(variant=variant)
+        varnish.proxy.listen = f"proxy{int(second)}:80"
+        varnish.gauges = lambda names: dict.fromkeys(names, 0)
+        varnish.threads.return_value = varnish.rss_bytes.return_value = 1
+        varnish.descriptors.return_value = 30
+        varnish.panicked.return_value = False
+        varnish.restarted.return_value = False
+        varnish.cli.side_effect = self.said
+        yield varnish
+
+    def said(self, *words: str) -> str:
+        """Return what a CLI command says."""
+        if words[0] == "debug.sandpaper.lock":
+            return ("CPU: 1 holds, the longest 2 us by f, 99.99 % up to 1 us\n"
+                    "wall: 1 holds, the longest 2 us by f, 99.99 % up to 1 us")
+        return json.dumps([0, [], 0, {"list": [
+            {"tenant": "k0-main.example", "cpu_s": 1.0, "requests": 9}]}])
+
+    def prepare(self, _: Sequence[str]) -> None:
+        """C1 to C4 are ready."""
+
+    def tick(self) -> None:
+        """Remember when a turn ended."""
+        self.ends.append(self.load.seconds)
+        super().tick()
+
+    def sleep(self, seconds: float) -> None:
+        """Let the clock jump."""
+        self.load.seconds += seconds
+
+    def run(self, job: Job) -> dict[str, Any]:
+        """Run a job; return its report."""
+        with (patch("sandpaper_bench.fetch.Watcher", MagicMock(
+                return_value=MagicMock(stop=lambda: LOOKS))),
+              patch("sandpaper_bench.soak.time.sleep", self.sleep),
+              patch.object(Variant, "version", lambda _: "varnish-7.7.0"),
+              contextlib.redirect_stderr(io.StringIO()) as said):
+            report = job.run(self, Journal({}, self.path))
+        self.said_last = said.getvalue()
+        return report
+
+
+def plan(name: str, *options: str) -> Job:
+    """Return an experiment's job on a testbed of namespaces, not up."""
+    bed = Testbed(MagicMock(), [0], [1], loopback=True)
+    bed.mode = "namespaces"
+    args = parser().parse_args([name, *options])
+    with (patch("sandpaper_bench.ask.supported", return_value=True),
+          patch("sandpaper_bench.policies.build_vmod", return_value="/v.so"),
+          patch.object(Variant, "program", "/bin/true"),
+          contextlib.redirect_stderr(io.StringIO())):
+        return make_job(name, args, bed)
+
+
+class Plans(unittest.TestCase):
+    """What an experiment is planned to take is what its windows take."""
+
+    def test_the_schedule_is_the_sum_of_what_is_run(self) -> None:
+        for name in EXPERIMENTS:
+            with self.subTest(name):
+                job, lab = plan(name, "--turns", "2"), Rehearsal()
+                report = lab.run(job)
+                took = [b - a for a, b in zip(
+                    [0.0, *lab.ends], lab.ends, strict=False)]
+                self.assertEqual(len(took), len(job.schedule))
+                for planned, seconds in zip(job.schedule, took, strict=True):
+                    self.assertAlmostEqual(planned, seconds, places=6)
+                self.assertIn(f"{len(took)} of {len(took)} turns",
+                              lab.said_last)
+                self.assertEqual(report["experiment"], name)
+                json.dumps(report, allow_nan=False)
+
+    def test_what_each_has_to_say(self) -> None:
+        for name, experiment in EXPERIMENTS.items():
+            with self.subTest(name):
+                report = Rehearsal().run(plan(name, "--turns", "1"))
+                self.assertNotEqual(report["results"], [])
+                self.assertEqual(report["control"] == {},
+                                 name in ("quick", "soak"))
+                self.assertGreater(len(experiment.text(report)), 80)
+
+    def test_its_customers_are_some(self) -> None:
+        for name in EXPERIMENTS:
+            check_names(plan(name).customers)
+        self.assertEqual(len(plan("pairs").customers), 2 * len(PAIRS))
+
+
+class Continued(unittest.TestCase):
+    """An experiment that was interrupted goes on as it would have."""
+
+    def test_arrivals_are_the_same(self) -> None:
+        with tempfile.TemporaryDirectory() as tmp:
+            path = Path(tmp) / "fetch.windows.jsonl"
+            first, job = Rehearsal(path), plan("fetch")
+            whole = first.run(job)
+            seeds = [seed for seed, _, _ in first.load.asked]
+            self.assertEqual(len(set(seeds)), len(seeds))
+            self.assertEqual(first.load.seed, 1)
+            lines = path.read_text().splitlines(keepends=True)
+            path.write_text("".join(lines[:6]))  # the head, five turns
+            second = Rehearsal(path)
+            self.assertEqual(second.run(job)["results"], whole["results"])
+            self.assertEqual([seed for seed, _, _ in second.load.asked],
+                             seeds[5:])
+
+    def test_a_control_of_many_windows_loses_one(self) -> None:
+        job = plan("pairs", "--pairs", "c1-c3", "--turns", "4")
+        control = job.parts[-1]
+        with tempfile.TemporaryDirectory() as tmp:
+            path = Path(tmp) / "pairs.windows.jsonl"
+            lab = Rehearsal(path)
+            lab.plan = Plan(turns=4)
+            lab.begin([], Journal({}, path))
+            measure, left = lab.load.measure, iter([True, True, False])
+
+            def interrupted(*rest: Any) -> Measurement:
+                if not next(left):
+                    raise KeyboardInterrupt
+                found: Measurement = measure(*rest)
+                return found
+
+            lab.load.measure = interrupted
+            with self.assertRaises(KeyboardInterrupt):
+                control.run(lab)
+            lab.load.measure = measure
+            lab.begin([], Journal({}, path))
+            lab.load.asked.clear()
+            with contextlib.redirect_stderr(io.StringIO()):
+                control.run(lab)
+            self.assertEqual(len(lab.load.asked), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
