@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The load generator's command line, and clients that are neither closed nor
+HTTP/2. test_loadgen.py has the other modes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import socket
+import subprocess
+import sys
+import unittest
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+sys.path.insert(0, str(BENCH))
+
+from sandpaper_bench.load import Group, build_loadgen
+
+TIMEOUT = 60  # seconds, for what should take one
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+def loadgen(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run the load generator."""
+    return subprocess.run([str(build_loadgen()), *words], text=True,
+                          capture_output=True, timeout=TIMEOUT, check=False)
+
+
+class CommandLine(unittest.TestCase):
+    """What is wrong is one line, which says what is allowed."""
+
+    def test_a_wrong_value(self) -> None:
+        for words, said in (
+                ("127.0.0.1:1 host=a,conns=0", "conns '0' .* from 1 to"),
+                ("127.0.0.1:1 host=a,conns=1.5", "conns '1.5' .* whole"),
+                ("127.0.0.1:1 host=a,rate=x", "rate 'x' .* number from 0"),
+                ("127.0.0.1:1 host=a,fresh=2", "fresh '2' .* from 0 to 1"),
+                ("127.0.0.1:1 hots=a", "key 'hots' .* use one of name host"),
+                ("127.0.0.1:1 host=a,mode=x", "mode 'x' .* use closed, paced"),
+                ("127.0.0.1 host=a", "'127.0.0.1' .* use ADDR:PORT"),
+                ("127.0.0.1:0 host=a", "port '0' .* from 1 to 65535"),
+                ("-t 1s 127.0.0.1:1 host=a", "-t '1s' .* use a number"),
+                ("-t 0 127.0.0.1:1 host=a", "-t 0 .* more than 0"),
+                ("-s x 127.0.0.1:1 host=a", "-s 'x' .* whole number"),
+                ("-l 0.1 127.0.0.1:1 host=a", "-l 0.1 .* more than -q"),
+                ("127.0.0.1:1", "an argument is missing")):
+            with self.subTest(words):
+                done = loadgen(*words.split())
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertRegex(done.stderr, f"^loadgen: {said}.*\n$")
+
+    def test_help_has_every_key(self) -> None:
+        done = loadgen("--help")
+        keys = re.findall(r"^  ([a-z_]+) +\S", done.stdout, re.MULTILINE)
+        spec = Group("a", "b", to="127.0.0.1:1", headers="c").spec()
+        self.assertEqual(sorted(keys), sorted(
+            item.partition("=")[0] for item in spec.split(",")))
+
+
+class Requests(unittest.TestCase):
+    """What a server gets from one connection."""
+
+    @contextlib.contextmanager
+    def loaded(
+        self, group: str, *options: str
+    ) -> Iterator[tuple[socket.socket, dict[str, Any]]]:
+        """Yield the connection, and a result that is there at the end."""
+        with self.running(group, *options) as (peer, _, found):
+            yield peer, found
+
+    @contextlib.contextmanager
+    def running(
+        self, group: str, *options: str
+    ) -> Iterator[tuple[socket.socket, subprocess.Popen[str],
+                        dict[str, Any]]]:
+        """Yield the generator, too."""
+        found: dict[str, Any] = {}
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.settimeout(TIMEOUT)
+            load = subprocess.Popen(
+                [str(build_loadgen()), "-w", "0", *options,
+                 f"127.0.0.1:{server.getsockname()[1]}", group],
+                stdout=subprocess.PIPE, text=True)
+            try:
+                with server.accept()[0] as peer:
+                    peer.settimeout(TIMEOUT)
+                    yield peer, load, found
+                    out, _ = load.communicate(timeout=TIMEOUT)
+            finally:
+                load.kill()
+                load.communicate()
+        found |= json.loads(out.splitlines()[-1])["groups"][0]
+
+    def hosts(self, seed: int) -> list[bytes]:
+        """Return the Hosts of five requests."""
+        asked = []
+        with self.loaded("host=a,random_host=1,limit=5", "-s",
+                         str(seed)) as (peer, _):
+            for _ in range(5):
+                asked.append(peer.recv(8192).split(b"\r\n")[1])
+                peer.send(ANSWER)
+        return asked
+
+    def test_a_seed_repeats_its_hosts(self) -> None:
+        self.assertEqual(self.hosts(7), self.hosts(7))
+        self.assertEqual(len({*self.hosts(7), *self.hosts(8)}), 10)
+
+    def test_open_requests_wait_for_a_connection(self) -> None:
+        with self.running("host=a,mode=open,rate=1000,till=0.5", "-q", "0",
+                          "-t", "2", "-i", "0.6") as (peer, load, found):
+            self.assertEqual(peer.recv(8192).count(b"GET "), 1)
+            assert load.stdout is not None
+            while "interval_s" not in load.stdout.readline():
+                pass
+            # No more are due: those to come were late.
+            for _ in range(20):
+                peer.send(ANSWER)
+                self.assertEqual(peer.recv(8192).count(b"GET "), 1)
+        self.assertEqual(found["answered_in_all"], 20)
+        self.assertGreater(found["waiting"], 20)
+        self.assertEqual(found["errors"], 0)
+
+    def test_a_head_drips(self) -> None:
+        head = b"GET /p HTTP/1.1\r\nHost: a\r\nX: "
+        got = b""
+        with self.loaded("host=a,path=/p,mode=drip,rate=100", "-t",
+                         "2") as (peer, found):
+            while len(got) < len(head) + 2:
+                piece = peer.recv(8192)
+                self.assertLessEqual(len(piece), 100)
+                got += piece
+        self.assertEqual(got[:len(head) + 2], head + b"xx")
+        self.assertEqual(found["sent_in_all"], 1)
+
+    def test_a_slow_reader_reads_all_in_the_end(self) -> None:
+        body = 20_000  # bytes: a fifth of a second
+        with self.loaded("host=a,mode=slow,rate=100000,limit=1", "-t",
+                         str(TIMEOUT // 2)) as (peer, found):
+            peer.recv(8192)
+            peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
+                         % body + bytes(body))
+        self.assertEqual(found["requests"], 1)
+        self.assertGreater(found["p50_s"], 0.05)
+
+
+if __name__ == "__main__":
+    unittest.main()
