@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What one tenant keeps while another misbehaves, or an operator meddles.
+"""What one tenant keeps while another misbehaves, or an operator interferes.
 
 A victim is measured alone and beside each kind of abuse (abuses.py).  Abuse
 that takes next to no CPU time goes on all the time under one of two varnishds
@@ -42,9 +42,9 @@ from .estimate import (
     rounded,
     verdict,
 )
+from .faults import Faults, waits
 from .lab import Lab, Plan, progress
 from .load import Group, Load, Seen, WorkerDied, tenant
-from .meddle import Meddler, waits
 from .runner import (
     START,
     Control,
@@ -174,7 +174,7 @@ class Case:
         self.variant = replace(
             variant, prelude=variant.prelude + abuse.vcl,
             parameters=(*variant.parameters, *abuse.parameters))
-        self._meddlers: list[Meddler] = []
+        self._faults: list[Faults] = []
         self._abusers: list[Seen] = []
 
     def turn(self) -> AbuseTurn:
@@ -216,17 +216,17 @@ class Case:
 
     def _beside(self, varnish: Varnish, victim: Group) -> Seen:
         """Measure a window of the victim while it is abused."""
-        with self._meddling(varnish):
+        with self._with_faults(varnish):
             seen = self._measure(varnish, victim, *self.abuse.groups)
         found = seen.pop(victim.name)
         self._abusers += seen.values()
         return found
 
-    def _meddling(self, varnish: Varnish) -> Meddler:
+    def _with_faults(self, varnish: Varnish) -> Faults:
         """Do the deeds, as a context."""
-        self._meddlers.append(Meddler(
+        self._faults.append(Faults(
             varnish, self.deeds, self.abuse.once or self.abuse.after))
-        return self._meddlers[-1]
+        return self._faults[-1]
 
     def _open_loops(
         self, open_loop: Group, quiet: Varnish, abused: Varnish
@@ -251,8 +251,8 @@ class Case:
             sum(s.sent_in_all for s in self._abusers),
             sum(s.errors for s in self._abusers),
             varnish.rss_bytes() - rss, took,
-            max(m.threads for m in self._meddlers), varnish.panicked(),
-            sum(len(m.errors) for m in self._meddlers))
+            max(m.threads for m in self._faults), varnish.panicked(),
+            sum(len(m.errors) for m in self._faults))
 
     def _side(self) -> AbuseTurn:
         """Measure the victim under two varnishds; one has the abuser, too."""
@@ -262,7 +262,7 @@ class Case:
             for varnish in (quiet, abused):
                 self._prime(varnish)
             rss = abused.rss_bytes()
-            with self._meddling(abused):
+            with self._with_faults(abused):
                 found = self.lab.in_phases(
                     [(v, [self.victim])
                      for v in (quiet, abused, abused, quiet)],
@@ -310,7 +310,7 @@ class Case:
             before = [self._alone(varnish, open_loop)
                       for _ in range(QUICK_WINDOWS)]
             rss = varnish.rss_bytes()
-            with self._meddling(varnish):
+            with self._with_faults(varnish):
                 during = self.lab.load.disturbed(
                     varnish, [self.victim, *self.abuse.groups],
                     plan.warmup + plan.seconds + waits(self.deeds),

@@ -2,7 +2,7 @@
 """The abuses: one entry each says who misbehaves, how, and what is fair.
 
 An abuse is loadgen's groups, or deeds: what an operator or the machine does
-to varnishd meanwhile, see meddle.py.  What the abusers' Hosts need of VCL is
+to varnishd meanwhile, see faults.py.  What the abusers' Hosts need of VCL is
 in `vcl`, before the customers' own; DEAR stands for five times c1's work.
 
 `fair` is the part of its throughput alone that the victim can claim: all of it

@@ -23,9 +23,9 @@ from typing import Any
 from .abuse import DRAIN_SECONDS, GAUGES, settled
 from .abuses import ABUSES, SETTLED, Abuse
 from .ask import Ask
+from .faults import LOOK_SECONDS, Faults
 from .lab import Lab, Plan, progress
 from .load import Group, Seen, tenant
-from .meddle import LOOK_SECONDS, Meddler
 from .runner import RUN, START, Experiment, Job, Part, of_each
 from .testbed import Testbed
 from .varnish import Variant, Varnish
@@ -168,12 +168,12 @@ class SoakTurn:
             before = varnish.descriptors()
             varnish.cli("debug.sandpaper.lock", "on")
             while len(halves) < HALVES:
-                with Meddler(varnish, deeds) as meddler:
+                with Faults(varnish, deeds) as faults:
                     seen = lab.load.disturbed(
                         varnish, [victim, *mixed(abuses)],
                         lab.plan.seconds / HALVES, DRAIN_SECONDS)
                 lab.load.check([varnish])
-                halves.append(calm(varnish, meddler, seen[victim.name],
+                halves.append(calm(varnish, faults, seen[victim.name],
                                    before))
         return halves
 
@@ -192,7 +192,7 @@ def counted(varnish: Varnish) -> dict[str, int]:
 
 
 def calm(
-    varnish: Varnish, meddler: Meddler, victim: Seen, before: int
+    varnish: Varnish, faults: Faults, victim: Seen, before: int
 ) -> Half:
     """Wait until varnishd has calmed down, and look at what is left."""
     took = settled(varnish, GAUGES, PATIENCE)
@@ -214,8 +214,8 @@ def calm(
                  f"without an answer, {victim.extra} answers too many")
     return Half(
         victim, took, counters, (usual, after), rest,
-        meddler.rss_bytes, meddler.threads, died,
-        len(meddler.errors), held)
+        faults.rss_bytes, faults.threads, died,
+        len(faults.errors), held)
 
 
 def result(

@@ -24,7 +24,7 @@ from sandpaper_bench.abuses import ABUSES
 from sandpaper_bench.estimate import control
 from sandpaper_bench.lab import Lab, Plan, dump
 from sandpaper_bench.latency import LatencyTurn, latency_result
-from sandpaper_bench.load import Group, Interleaved, Measurement, Seen
+from sandpaper_bench.load import Interleaved, Measurement, Seen
 from sandpaper_bench.pairs import (
     AloneTurn,
     PairTurn,

@@ -26,8 +26,8 @@ from sandpaper_bench.abuse import (
 )
 from sandpaper_bench.abuses import ABUSES, Abuse
 from sandpaper_bench.customers import vcl, with_work
+from sandpaper_bench.faults import Faults, do, waits
 from sandpaper_bench.load import Group, Seen, build_loadgen
-from sandpaper_bench.meddle import Meddler, do, waits
 from sandpaper_bench.newhosts import (
     EVERY,
     HOSTILE,
@@ -329,9 +329,9 @@ class Criteria(unittest.TestCase):
             counters(enqueued=3, completed=2, lent=1),
             counters(enqueued=3, completed=2, lent=1)]
         varnish.cli.return_value = SAID
-        meddler = MagicMock(rss_bytes=700 * 2**20, threads=9, errors=["a: no"])
+        faults = MagicMock(rss_bytes=700 * 2**20, threads=9, errors=["a: no"])
         with patch("sandpaper_bench.soak.time.sleep") as sleep:
-            half = calm(varnish, meddler, MagicMock(), 30)
+            half = calm(varnish, faults, MagicMock(), 30)
         sleep.assert_called_once_with(REST_SECONDS)
         self.assertEqual(unaccounted(half.counters), 0)
         self.assertEqual(half.descriptors, (32, 32))
@@ -367,25 +367,25 @@ class Deeds(unittest.TestCase):
     def test_what_was_begun_is_ended(self) -> None:
         for once in (False, True):
             self.varnish.cli.reset_mock()
-            with Meddler(self.varnish, ["a", "b", "c"], once) as meddler:
-                while not meddler.done:
+            with Faults(self.varnish, ["a", "b", "c"], once) as faults:
+                while not faults.done:
                     time.sleep(0.01)
             self.assertEqual(self.asked()[-3:], ["a", "b", "c"])
             self.assertEqual(len(self.asked()) % 3, 0)
-        self.assertEqual(meddler.threads, 7)
+        self.assertEqual(faults.threads, 7)
 
     def test_once_is_once_even_if_there_is_no_time(self) -> None:
-        with Meddler(self.varnish, ["a", "b"], once=True):
+        with Faults(self.varnish, ["a", "b"], once=True):
             pass
         self.assertEqual(self.asked(), ["a", "b"])
-        with Meddler(self.varnish, []):
+        with Faults(self.varnish, []):
             pass
 
     def test_what_can_not_be_done_is_said(self) -> None:
         self.varnish.cli.side_effect = TestbedError("no")
-        with Meddler(self.varnish, ["a"], once=True) as meddler:
+        with Faults(self.varnish, ["a"], once=True) as faults:
             pass
-        self.assertEqual(meddler.errors, ["a: no"])
+        self.assertEqual(faults.errors, ["a: no"])
 
 
 if __name__ == "__main__":

@@ -13,8 +13,6 @@ import tempfile
 import unittest
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
 from report_samples import SampleLab, pair_results, samples, save
 from sandpaper_bench.claims import claims

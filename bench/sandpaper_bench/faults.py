@@ -49,7 +49,7 @@ def do(varnish: Varnish, deed: str) -> float:
     return GAP_SECONDS
 
 
-class Meddler(threading.Thread):
+class Faults(threading.Thread):
     """Does deeds, in turn or once, and notes the most threads and memory."""
 
     def __init__(
