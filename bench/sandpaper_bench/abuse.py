@@ -89,7 +89,7 @@ class AbuseTurn:
     settled_s: float
     threads: int
     died: bool = False
-    undone: int = 0  # deeds
+    undone: int = 0  # actions
 
     @property
     def rps(self) -> tuple[float, float]:
@@ -166,7 +166,7 @@ class Case:
         self.lab, self.abuse, self.victim = lab, abuse, victim
         self.flood = flood if abuse.flood else 0
         ours = bool(variant.parameters)
-        self.deeds = [d for d in abuse.deeds
+        self.actions = [d for d in abuse.actions
                       if ours or "sandpaper" not in d]
         self.gauges: Sequence[str] = STOCK_GAUGES
         if ours:
@@ -223,9 +223,9 @@ class Case:
         return found
 
     def _with_faults(self, varnish: Varnish) -> Faults:
-        """Do the deeds, as a context."""
+        """Do the actions, as a context."""
         self._faults.append(Faults(
-            varnish, self.deeds, self.abuse.once or self.abuse.after))
+            varnish, self.actions, self.abuse.once or self.abuse.after))
         return self._faults[-1]
 
     def _open_loops(
@@ -313,7 +313,7 @@ class Case:
             with self._with_faults(varnish):
                 during = self.lab.load.disturbed(
                     varnish, [self.victim, *self.abuse.groups],
-                    plan.warmup + plan.seconds + waits(self.deeds),
+                    plan.warmup + plan.seconds + waits(self.actions),
                     DRAIN_SECONDS)
             self.lab.load.check([varnish])
             victim = during.pop(self.victim.name)
@@ -350,7 +350,7 @@ class CaseTurn:
                     + quick)
         if self.abuse.greedy or self.abuse.after:
             return (START + (3 + self.abuse.after) * window + quick
-                    + waits(self.abuse.deeds))
+                    + waits(self.abuse.actions))
         return 2 * START + Phases([(0, [])] * 4).seconds(plan) + quick
 
     def run(self, lab: Lab) -> AbuseTurn:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The abuses: one entry each says who misbehaves, how, and what is fair.
 
-An abuse is loadgen's groups, or deeds: what an operator or the machine does
+An abuse is loadgen's groups, or actions: what an operator or the machine does
 to varnishd meanwhile, see faults.py.  What the abusers' Hosts need of VCL is
 in `vcl`, before the customers' own; DEAR stands for five times c1's work.
 
@@ -59,8 +59,8 @@ class Abuse:
     prime: bool = True  # ask for its page first
     greedy: bool = False  # takes CPU or link: not beside the victim alone
     flood: bool = False  # and goes on until it has sent enough
-    deeds: tuple[str, ...] = ()
-    once: bool = False  # the deeds, instead of again and again
+    actions: tuple[str, ...] = ()
+    once: bool = False  # the actions, instead of again and again
     after: bool = False  # the victim is measured after it, which is once
     fifo: bool = False  # at times, in which nothing is said of p99
     restarts: bool = False  # the worker process, so that answers are lost
@@ -240,35 +240,35 @@ ABUSES = {
     # What an operator changes while two tenants ask for all there is.
     "slots-live": Abuse(
         (twin(),), fair=0.5, greedy=True,
-        deeds=("param.set sandpaper_workers_per_core 5",
-               "param.set sandpaper_workers_per_core 40",
-               "param.set sandpaper_workers_per_core 20")),
+        actions=("param.set sandpaper_workers_per_core 5",
+                 "param.set sandpaper_workers_per_core 40",
+                 "param.set sandpaper_workers_per_core 20")),
     "policy-live": Abuse(
         (twin(),), fair=0.5, greedy=True,
-        deeds=("param.set sandpaper_policy mr3",
-               "param.set sandpaper_policy wfq",
-               "param.set sandpaper_policy 2dfqe",
-               "param.set sandpaper_policy drr",
-               "param.set sandpaper_policy mr3-rs")),
+        actions=("param.set sandpaper_policy mr3",
+                 "param.set sandpaper_policy wfq",
+                 "param.set sandpaper_policy 2dfqe",
+                 "param.set sandpaper_policy drr",
+                 "param.set sandpaper_policy mr3-rs")),
     # Half, and of what off and observe serve: 0.7 of what on does.
     "switch-live": Abuse(
         (twin(),), fair=0.4, greedy=True, fifo=True,
-        deeds=("param.set sandpaper off", "param.set sandpaper observe",
-               "param.set sandpaper on")),
+        actions=("param.set sandpaper off", "param.set sandpaper observe",
+                 "param.set sandpaper on")),
     "reload": Abuse(
         (twin(),), after=True,
-        deeds=("vcl.load again {vcl}", "vcl.use again", "vcl.use boot",
-               "vcl.discard again")),
+        actions=("vcl.load again {vcl}", "vcl.use again", "vcl.use boot",
+                 "vcl.discard again")),
     "restart": Abuse(
-        (twin(),), after=True, restarts=True, deeds=("stop", "start")),
+        (twin(),), after=True, restarts=True, actions=("stop", "start")),
     # The process stands still.
     "stopped": Abuse(
-        (twin(),), after=True, deeds=("signal STOP", "wait 5",
-                                      "signal CONT")),
+        (twin(),), after=True, actions=("signal STOP", "wait 5",
+                                        "signal CONT")),
     # Idle connections take all of varnishd's descriptors.
     "no-descriptors": Abuse(
         (abuser("idle", mode="drip", conns=400, rate=0.1),), prime=False,
-        greedy=True, once=True, deeds=("descriptors 300",)),
+        greedy=True, once=True, actions=("descriptors 300",)),
     # 400 clients that invent Hosts: each request a new one, or each client
     # one that lasts; with and without a map.
     **dict(inventing(paced, status, lasting, mapped)

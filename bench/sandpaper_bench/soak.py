@@ -63,7 +63,7 @@ COUNTED = tuple(f"SANDPAPER.{name}" for name in (
 def taken(bed: Testbed) -> dict[str, Abuse]:
     """Return the abuses that can go on here and leave others alone."""
     return {name: a for name, a in ABUSES.items()
-            if not a.restarts and "descriptors" not in " ".join(a.deeds)
+            if not a.restarts and "descriptors" not in " ".join(a.actions)
             and a.runs_on(bed)}
 
 
@@ -158,7 +158,7 @@ class SoakTurn:
             self.variant, prelude=self.variant.prelude + "".join(parts),
             parameters=(*self.variant.parameters, *PARAMETERS),
             environment=ENVIRONMENT)
-        deeds = [deed for a in abuses.values() for deed in a.deeds]
+        actions = [action for a in abuses.values() for action in a.actions]
         rule = "\n".join(a.firewall for a in abuses.values() if a.firewall)
         victim = tenant(VICTIM, self.connections)
         halves: list[Half] = []
@@ -168,7 +168,7 @@ class SoakTurn:
             before = varnish.descriptors()
             varnish.cli("debug.sandpaper.lock", "on")
             while len(halves) < HALVES:
-                with Faults(varnish, deeds) as faults:
+                with Faults(varnish, actions) as faults:
                     seen = lab.load.disturbed(
                         varnish, [victim, *mixed(abuses)],
                         lab.plan.seconds / HALVES, DRAIN_SECONDS)

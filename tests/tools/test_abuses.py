@@ -342,7 +342,7 @@ class Criteria(unittest.TestCase):
                          (9, False, 1))
 
 
-class Deeds(unittest.TestCase):
+class Actions(unittest.TestCase):
     """What is done to a varnishd, and how it ends."""
 
     def setUp(self) -> None:
@@ -354,9 +354,9 @@ class Deeds(unittest.TestCase):
         return [" ".join(c.args) for c in self.varnish.cli.mock_calls]
 
     def test_words(self) -> None:
-        for deed in ("vcl.load a {vcl}", "signal STOP", "descriptors 30",
+        for action in ("vcl.load a {vcl}", "signal STOP", "descriptors 30",
                      "start"):
-            do(self.varnish, deed)
+            do(self.varnish, action)
         self.assertEqual(do(self.varnish, "wait 5"), 5)
         self.assertEqual(self.asked(), ["vcl.load a /a.vcl", "start"])
         self.varnish.signal.assert_called_once_with("STOP")
