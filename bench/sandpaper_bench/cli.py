@@ -22,7 +22,7 @@ from .journal import Journal
 from .lab import Lab, dump, progress
 from .nginx import NGINX
 from .options import ABUSE, ALL, REPORT, SOAK, make_ask, parser, shorten
-from .pace import duration
+from .progress import duration
 from .reaper import Reaper
 from .resume import folder_of, make_journals, published
 from .runner import Job

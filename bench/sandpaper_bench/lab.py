@@ -30,8 +30,8 @@ from .load import (
 )
 from .nginx import NGINX, Nginx
 from .origin import Origin, page
-from .pace import Pace
 from .pedigree import DIRTY, code
+from .progress import Progress
 from .publishers import Publishers
 from .reaper import Reaper
 from .testbed import Testbed, TestbedError
@@ -114,7 +114,7 @@ class Lab:
         self, schedule: Sequence[float], journal: Journal | None = None
     ) -> None:
         """An experiment begins; its turns take so many seconds each."""
-        self.pace = Pace(schedule)
+        self.turns = Progress(schedule)
         self.journal = journal or Journal()
         self.disturbed = 0  # windows measured again
         units = {"unit_us": self.unit_us}
@@ -127,13 +127,13 @@ class Lab:
     ) -> T:
         """Return a turn from the journal, or measure it and write it there."""
         if self.journal.has(turn):
-            self.pace.skip()
+            self.turns.skip()
         return self.journal.turn(turn, measure, whole,
                                  lambda: self.disturbed)
 
     def tick(self) -> None:
         """A turn is done: say how many are left."""
-        progress(self.pace.tick())
+        progress(self.turns.tick())
 
     def varnish(self, variant: Variant, second: bool = False) -> Varnish:
         """Return a server of `variant`, to be entered as a context.

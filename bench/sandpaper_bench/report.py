@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from .claims import NONE, Report, claims
 from .lab import controls
-from .pace import duration
+from .progress import duration
 from .sections import SECTIONS, Section
 from .table import body, control_lines
 from .testbed import TestbedError

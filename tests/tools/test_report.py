@@ -17,7 +17,7 @@ from pathlib import Path
 from report_samples import SampleLab, pair_results, samples, save
 from sandpaper_bench.claims import claims
 from sandpaper_bench.cli import main
-from sandpaper_bench.pace import Pace, duration
+from sandpaper_bench.progress import Progress, duration
 from sandpaper_bench.report import read, write
 from sandpaper_bench.table import table
 from sandpaper_bench.testbed import TestbedError
@@ -248,29 +248,29 @@ class Tables(unittest.TestCase):
                 self.assertIn("A/A control: ", control)
 
 
-class Progress(unittest.TestCase):
+class TimeLeft(unittest.TestCase):
     """What is left is the schedule, as fast as it went so far."""
 
     def test_what_is_there_takes_no_time(self) -> None:
         now = 0.0
-        pace = Pace([10.0, 10.0, 10.0, 20.0], lambda: now)
-        pace.skip()
-        pace.tick()
-        pace.skip()
-        pace.tick()
+        turns = Progress([10.0, 10.0, 10.0, 20.0], lambda: now)
+        turns.skip()
+        turns.tick()
+        turns.skip()
+        turns.tick()
         now = 11.0
-        pace.tick()
-        self.assertAlmostEqual(pace.left(), 22)
+        turns.tick()
+        self.assertAlmostEqual(turns.left(), 22)
 
     def test_left(self) -> None:
         now = [0.0]
-        pace = Pace([10.0, 10.0, 20.0], lambda: now[0])
-        self.assertEqual(pace.left(), 40.0)
+        turns = Progress([10.0, 10.0, 20.0], lambda: now[0])
+        self.assertEqual(turns.left(), 40.0)
         now[0] = 15.0
-        self.assertIn("1 of 3 turns, about 45 s left", pace.tick())
-        pace.tick()
-        pace.tick()
-        self.assertIn("4 turns", pace.tick())
+        self.assertIn("1 of 3 turns, about 45 s left", turns.tick())
+        turns.tick()
+        turns.tick()
+        self.assertIn("4 turns", turns.tick())
 
     def test_durations(self) -> None:
         self.assertEqual([duration(s) for s in (3.2, 100, 7500)],

@@ -21,7 +21,7 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
-class Pace:
+class Progress:
     """One experiment's progress through its schedule."""
 
     def __init__(
