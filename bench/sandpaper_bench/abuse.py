@@ -43,8 +43,8 @@ from .estimate import (
     verdict,
 )
 from .faults import Faults, waits
-from .lab import Lab, Plan, progress
 from .load import Group, Load, Seen, WorkerDied, tenant
+from .rig import Plan, Rig, progress
 from .runner import (
     START,
     Control,
@@ -160,10 +160,10 @@ class Case:
     """One turn of one kind of abuse under one variant."""
 
     def __init__(
-        self, lab: Lab, abuse: Abuse, victim: Group, variant: Variant,
+        self, rig: Rig, abuse: Abuse, victim: Group, variant: Variant,
         flood: int = 0,
     ) -> None:
-        self.lab, self.abuse, self.victim = lab, abuse, victim
+        self.rig, self.abuse, self.victim = rig, abuse, victim
         self.flood = flood if abuse.flood else 0
         ours = bool(variant.parameters)
         self.actions = [d for d in abuse.actions
@@ -180,7 +180,7 @@ class Case:
     def turn(self) -> AbuseTurn:
         """Measure one turn."""
         try:
-            with self.lab.bed.firewall("client", self.abuse.firewall):
+            with self.rig.bed.firewall("client", self.abuse.firewall):
                 if self.abuse.after:
                     return self._after()
                 return self._greedy() if self.abuse.greedy else self._side()
@@ -189,11 +189,11 @@ class Case:
             return dead_turn(self.victim)
 
     def _prime(self, varnish: Varnish) -> None:
-        self.lab.load.prime(varnish, [self.victim])
+        self.rig.load.prime(varnish, [self.victim])
         if self.abuse.new and "sandpaper=on" in self.variant.parameters:
-            prove(self.lab.load, varnish, self.victim)
+            prove(self.rig.load, varnish, self.victim)
         if self.abuse.prime:
-            self.lab.load.prime(varnish, [
+            self.rig.load.prime(varnish, [
                 Group(g.name, g.host, g.path) for g in self.abuse.groups])
 
     def _quick(self, rps: float) -> Group:
@@ -206,8 +206,8 @@ class Case:
     ) -> dict[str, Seen]:
         """Measure a window, part of one if open; wait for what is owed."""
         part = QUICK_PART if victim.mode == "open" else 1.0
-        return self.lab.measure(
-            varnish, [victim, *others], self.lab.plan.seconds * part,
+        return self.rig.measure(
+            varnish, [victim, *others], self.rig.plan.seconds * part,
             DRAIN_SECONDS).groups
 
     def _alone(self, varnish: Varnish, victim: Group) -> Seen:
@@ -257,13 +257,13 @@ class Case:
     def _side(self) -> AbuseTurn:
         """Measure the victim under two varnishds; one has the abuser, too."""
         name = self.victim.name
-        with (self.lab.varnish(self.variant) as quiet,
-              self.lab.varnish(self.variant, second=True) as abused):
+        with (self.rig.varnish(self.variant) as quiet,
+              self.rig.varnish(self.variant, second=True) as abused):
             for varnish in (quiet, abused):
                 self._prime(varnish)
             rss = abused.rss_bytes()
             with self._with_faults(abused):
-                found = self.lab.in_phases(
+                found = self.rig.in_phases(
                     [(v, [self.victim])
                      for v in (quiet, abused, abused, quiet)],
                     [replace(g, to=abused.proxy.listen)
@@ -284,7 +284,7 @@ class Case:
     def _greedy(self) -> AbuseTurn:
         """Measure the victim alone, then beside the abuser."""
         groups = self.abuse.groups
-        with self.lab.varnish(self.variant) as varnish:
+        with self.rig.varnish(self.variant) as varnish:
             alone, open_loop = self._closed(varnish)
             if self.flood:
                 # What as many connections take with one Host is not its
@@ -304,18 +304,18 @@ class Case:
 
     def _after(self) -> AbuseTurn:
         """Measure the victim alone, do it under load, and measure again."""
-        plan = self.lab.plan
-        with self.lab.varnish(self.variant) as varnish:
+        plan = self.rig.plan
+        with self.rig.varnish(self.variant) as varnish:
             alone, open_loop = self._closed(varnish)
             before = [self._alone(varnish, open_loop)
                       for _ in range(QUICK_WINDOWS)]
             rss = varnish.rss_bytes()
             with self._with_faults(varnish):
-                during = self.lab.load.disturbed(
+                during = self.rig.load.disturbed(
                     varnish, [self.victim, *self.abuse.groups],
                     plan.warmup + plan.seconds + waits(self.actions),
                     DRAIN_SECONDS)
-            self.lab.load.check([varnish])
+            self.rig.load.check([varnish])
             victim = during.pop(self.victim.name)
             self._abusers += during.values()
             if self.abuse.restarts:
@@ -353,10 +353,10 @@ class CaseTurn:
                     + waits(self.abuse.actions))
         return 2 * START + Phases([(0, [])] * 4).seconds(plan) + quick
 
-    def run(self, lab: Lab) -> AbuseTurn:
+    def run(self, rig: Rig) -> AbuseTurn:
         """Measure it."""
-        victim, = lab.dressed([self.victim])
-        return Case(lab, self.abuse, victim, self.variant, self.flood).turn()
+        victim, = rig.dressed([self.victim])
+        return Case(rig, self.abuse, victim, self.variant, self.flood).turn()
 
 
 def note_abuse(turn: str, found: AbuseTurn) -> None:
@@ -387,13 +387,13 @@ def failed(abuse: Abuse, r: dict[str, Any]) -> list[str]:
 
 
 def abuse_result(
-    lab: Lab, name: str, victim: str, variant: str,
+    rig: Rig, name: str, victim: str, variant: str,
     turns: Sequence[AbuseTurn],
 ) -> dict[str, Any]:
     """Return one entry of `results`."""
     rps, p99 = [t.rps for t in turns], [t.p99_s for t in turns]
-    interval = bootstrap(rps, median_quotient, lab.plan.seed)
-    times = bootstrap(p99, median_quotient, lab.plan.seed)
+    interval = bootstrap(rps, median_quotient, rig.plan.seed)
+    times = bootstrap(p99, median_quotient, rig.plan.seed)
     fair, kept = ABUSES[name].fair, ABUSES[name].kept
     found: dict[str, Any] = {
         "abuse": name, "victim": victim, "variant": variant,
@@ -440,7 +440,7 @@ def plan(ask: Ask) -> Job:
     return Job(ask, [Part(
         name, of_each(ask.variants, lambda v: CaseTurn(
             abuse, group, v, ask.args.flood)), note_abuse,
-        lambda lab, found: [abuse_result(lab, name, victim, variant, turns)
+        lambda rig, found: [abuse_result(rig, name, victim, variant, turns)
                             for variant, turns in found.items()],
         controls, f"{name}: throughput that {victim} keeps",
         # One turn of a flood has as many windows as others have turns

@@ -17,8 +17,8 @@ from .customers import (
     PAIRS,
     check_names,
 )
-from .lab import Plan
 from .publishers import PUBLISHERS
+from .rig import Plan
 from .testbed import Testbed, TestbedError
 from .varnish import Variant
 from .vmod import supported

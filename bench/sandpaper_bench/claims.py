@@ -19,7 +19,7 @@ from . import paper
 from .abuses import ABUSES
 from .customers import NOOP
 from .estimate import WHOLE, known, verdict
-from .lab import controls
+from .rig import controls
 from .latency import LIMIT
 from .parts import COST as PARTS_COST
 from .parts import TIMES as PARTS_TIMES

@@ -19,12 +19,12 @@ from .ask import Ask
 from .customers import publisher
 from .experiments import EXPERIMENTS
 from .journal import Journal
-from .lab import Lab, dump, progress
 from .nginx import NGINX
 from .options import ABUSE, ALL, REPORT, SOAK, make_ask, parser, shorten
 from .progress import duration
 from .reaper import Reaper
 from .resume import folder_of, make_journals, published
+from .rig import Rig, dump, progress
 from .runner import Job
 from .table import abuse_table, align
 from .testbed import BUILD, Testbed, TestbedError
@@ -85,11 +85,11 @@ def build_publishers(jobs: Sequence[Job]) -> None:
         build_places()
 
 
-def make_lab(
+def make_rig(
     args: argparse.Namespace, jobs: Sequence[Job], bed: Testbed,
     reaper: Reaper, journals: Sequence[Journal], folder: Path | None,
-) -> Lab:
-    """Return the laboratory that the arguments describe.
+) -> Rig:
+    """Return the rig that the arguments describe.
 
     What is continued has the units of work that it began with.
     """
@@ -100,13 +100,13 @@ def make_lab(
                      journal.calibration(folder, head["code"],
                                          head["machine"]))
     first = jobs[0].ask
-    return Lab(bed, reaper, [*first.variants], first.plan,
+    return Rig(bed, reaper, [*first.variants], first.plan,
                args.load == "wrk", args.unit_us or units.get("unit_us"),
                units.get("lua_us"))
 
 
 def run_jobs(
-    args: argparse.Namespace, jobs: Sequence[Job], lab: Lab,
+    args: argparse.Namespace, jobs: Sequence[Job], rig: Rig,
     journals: Sequence[Journal], folder: Path | None,
 ) -> list[dict[str, Any]]:
     """Run one experiment after the other; print and write each."""
@@ -116,7 +116,7 @@ def run_jobs(
             left = sum(j.seconds for j in jobs[number:])
             print(f"\n== {job.name}: {number + 1} of {len(jobs)}, about "
                   f"{duration(left)} left", flush=True)
-        found = job.run(lab, kept)
+        found = job.run(rig, kept)
         if folder:
             (folder / f"{args.record or job.name}.json").write_text(
                 dump(found))
@@ -154,8 +154,8 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     folder = folder_of(args)
     build_publishers(jobs)
     journals = make_journals(args, jobs, bed, folder)
-    lab = make_lab(args, jobs, bed, reaper, journals, folder)
-    reports = run_jobs(args, jobs, lab, journals, folder)
+    rig = make_rig(args, jobs, bed, reaper, journals, folder)
+    reports = run_jobs(args, jobs, rig, journals, folder)
     if whole and folder:
         files = [folder / f"{job.name}.json" for job in jobs]
         print(f"\n{report.write(folder, files)}")

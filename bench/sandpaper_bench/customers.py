@@ -4,7 +4,7 @@
 C1 to C4 are the paper's, see publishers.py.  The others are made up: such a
 customer is a page size and an amount of VCL work in microseconds of CPU.
 The work is regular-expression substitutions, as publishers' VCL does them;
-how long one takes is measured at start (`_calibrate` in lab.py).
+how long one takes is measured at start (`_calibrate` in rig.py).
 Every customer has two Hosts, its own and a twin's, for runs against itself.
 """
 

@@ -34,10 +34,10 @@ from .demo_sites import (
     Attack,
     Stage,
 )
-from .lab import commit_text
 from .options import Parser
 from .pedigree import code
 from .reaper import Reaper
+from .rig import commit_text
 from .table import align
 from .testbed import BENCH, Testbed, TestbedError, parse_cores
 from .varnish import Variant

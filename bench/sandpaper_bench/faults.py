@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Self
 
-from .lab import progress
+from .rig import progress
 from .testbed import TestbedError
 from .varnish import Varnish
 

@@ -22,8 +22,8 @@ from typing import Any
 from .ask import Ask
 from .customers import CUSTOMERS, host
 from .estimate import with_interval
-from .lab import Lab, progress
 from .load import Group
+from .rig import Rig, progress
 from .runner import (
     Control,
     Experiment,
@@ -99,19 +99,19 @@ class Watched(Window):
     gauges: Sequence[str] = ()
 
     def measure(
-        self, lab: Lab, running: Sequence[Varnish], found: Sequence[Any]
+        self, rig: Rig, running: Sequence[Varnish], found: Sequence[Any]
     ) -> Look:
         """Watch it."""
         watcher = Watcher(running[0], self.gauges)
         watcher.start()
         try:
-            m = lab.load.measure(
-                running[0], self.asked(lab, found), lab.plan.seconds,
-                lab.plan.warmup + self.settle)
+            m = rig.load.measure(
+                running[0], self.asked(rig, found), rig.plan.seconds,
+                rig.plan.warmup + self.settle)
         finally:
             seen = watcher.stop()
         # The window is the last part of what was watched
-        seen = seen[-round(lab.plan.seconds / LOOK_SECONDS):]
+        seen = seen[-round(rig.plan.seconds / LOOK_SECONDS):]
         return Look(mean(s.get(LENT, 0) for s in seen),
                     mean(s[THREADS] for s in seen),
                     sum(g.rps for g in m.groups.values()),
@@ -134,7 +134,7 @@ def note(text: str, look: Look) -> None:
 
 
 def result(
-    lab: Lab, miss: float, seconds: float, variant: str,
+    rig: Rig, miss: float, seconds: float, variant: str,
     turns: Sequence[Look],
 ) -> dict[str, Any]:
     """Return one entry of `results`."""
@@ -142,7 +142,7 @@ def result(
         "variant": variant, "p_miss": miss, "fetch_s": seconds,
         "lambda": LAMBDA, "turns": len(turns),
         "expected": round(LAMBDA * miss * seconds, 1),
-        **with_interval("lent", turns, lambda t: t.lent, lab.plan.seed, 1),
+        **with_interval("lent", turns, lambda t: t.lent, rig.plan.seed, 1),
         "threads": round(median(t.threads for t in turns), 1),
         "rps": round(median(t.rps for t in turns), 1),
         "errors": sum(t.failures for t in turns),
@@ -155,7 +155,7 @@ def part(ask: Ask, miss: float, seconds: float) -> Part:
     return Part(
         case, of_each(ask.variants, partial(
             fetch_turn, miss=miss, seconds=seconds)), note,
-        lambda lab, found: [result(lab, miss, seconds, variant, looks)
+        lambda rig, found: [result(rig, miss, seconds, variant, looks)
                             for variant, looks in found.items()],
         [Control(f"answered over offered, {case}, {last}", last,
                  lambda looks: [(look.rps, LAMBDA) for look in looks], case)],

@@ -26,7 +26,7 @@ from .claims import (
     valid,
 )
 from .estimate import covers_one, known
-from .lab import controls
+from .rig import controls
 from .latency import LIMIT
 from .pedigree import DIRTY
 from .table import cell

@@ -20,8 +20,8 @@ from typing import Any
 
 from .ask import Ask, named
 from .estimate import with_interval
-from .lab import Lab, progress
 from .load import Group, Measurement, Seen, tenant
+from .rig import Rig, progress
 from .runner import Control, Experiment, Job, Part, Turn, Window, of_each
 from .varnish import Variant
 
@@ -86,12 +86,12 @@ def note_latency(turn: str, found: LatencyTurn) -> None:
 
 
 def latency_result(
-    lab: Lab, name: str, other: str, variant: str,
+    rig: Rig, name: str, other: str, variant: str,
     turns: Sequence[LatencyTurn],
 ) -> dict[str, Any]:
     """Return one tenant's entry of `results`, beside one other."""
     times = with_interval("times", turns, lambda t: t.times(name),
-                          lab.plan.seed)
+                          rig.plan.seed)
     low, high = times["times_ci"]
     both = [t.both[name] for t in turns]
     return {
@@ -121,7 +121,7 @@ def part(ask: Ask, a: str, b: str, title: str) -> Part:
         f"{a}-{b}", of_each(ask.variants, partial(
             latency_turn, a=a, b=b, conns=ask.plan.connections)),
         note_latency,
-        lambda lab, found: [latency_result(lab, *names, variant, turns)
+        lambda rig, found: [latency_result(rig, *names, variant, turns)
                             for variant, turns in found.items()
                             for names in ((a, b), (b, a))],
         [Control(f"p99 of {a} alone against itself, {ours}", ours,

@@ -27,7 +27,7 @@ from .abuses import Abuse
 from .customers import path, tenant_map
 from .experiments import EXPERIMENTS
 from .journal import Journal
-from .lab import Lab, dump, progress
+from .rig import Rig, dump, progress
 from .load import Group, Seen, WorkerDied
 from .newhosts import (
     EVERY,
@@ -91,18 +91,18 @@ def abused(variant: Variant, kind: Abuse) -> Variant:
 
 
 def turn(
-    lab: Lab, variant: Variant, script: Script, kind: Abuse, victim: Group,
+    rig: Rig, variant: Variant, script: Script, kind: Abuse, victim: Group,
     quickly: bool, jump: Sequence[float],
 ) -> dict[str, Any]:
     """Run a script once."""
     ours = bool(variant.parameters)
-    with lab.varnish(abused(variant, kind)) as varnish:
-        lab.load.prime(varnish, [victim])
+    with rig.varnish(abused(variant, kind)) as varnish:
+        rig.load.prime(varnish, [victim])
         rps = 0.0
         if not script.starts:
-            rps = lab.load.measure(varnish, [victim], 3.0)[victim.name].rps
+            rps = rig.load.measure(varnish, [victim], 3.0)[victim.name].rps
             if quickly:
-                prove(lab.load, varnish, victim)
+                prove(rig.load, varnish, victim)
         before = facts(varnish, ours)
         cpu = varnish.cpu_seconds()
         groups = script.groups(victim, rps, kind.groups)
@@ -111,7 +111,7 @@ def turn(
             ("debug.sandpaper.age", f"{jump[1]:.0f}"))
         if jump[1] and ours:
             timer.start()
-        seen = lab.load.disturbed(varnish, groups, script.seconds, 0.0)
+        seen = rig.load.disturbed(varnish, groups, script.seconds, 0.0)
         timer.cancel()
         after = facts(varnish, ours) | {
             "cpu_s": round(varnish.cpu_seconds() - cpu, 2)}
@@ -134,7 +134,7 @@ def turn(
 
 
 def sparse_turn(
-    lab: Lab, variant: Variant, kind: Abuse, victim: Group, new: bool
+    rig: Rig, variant: Variant, kind: Abuse, victim: Group, new: bool
 ) -> dict[str, Any]:
     """Ask for pages of sites with so few visitors that they stay new.
 
@@ -144,15 +144,15 @@ def sparse_turn(
     site = Group("site", "many.example", path("k0"), "paced", SITES,
                  2 / SITES, hosts=SITES)
     found: dict[str, Any] = {"variant": variant.name, "died": False}
-    with lab.varnish(abused(variant, kind)) as varnish:
-        lab.load.prime(varnish, [victim, *(
+    with rig.varnish(abused(variant, kind)) as varnish:
+        rig.load.prime(varnish, [victim, *(
             replace(site, host=f"h{n}.{site.host}", hosts=0)
             for n in range(SITES))])
         if new:
-            prove(lab.load, varnish, victim)
+            prove(rig.load, varnish, victim)
         for name, others in (("idle", ()), ("beside", (victim,)),
                              ("idle again", ()), ("abused", kind.groups)):
-            seen = lab.load.disturbed(
+            seen = rig.load.disturbed(
                 varnish, [site, *others], SPARSE_SECONDS, 0.0)["site"]
             found[name] = brief(seen) | {"requests": seen.sent_in_all}
         found["after"] = facts(varnish, bool(variant.parameters))
@@ -182,21 +182,21 @@ class Watch(threading.Thread):
 
 
 def pair_turn(
-    lab: Lab, variant: Variant, names: Sequence[str], new: bool
+    rig: Rig, variant: Variant, names: Sequence[str], new: bool
 ) -> dict[str, Any]:
     """Measure two real sites, each alone and both, when they are proven."""
-    groups = [lab.tenant(name) for name in names]
+    groups = [rig.tenant(name) for name in names]
     found: dict[str, Any] = {"variant": variant.name, "died": False}
-    with lab.varnish(variant) as varnish:
-        lab.load.prime(varnish, groups)
+    with rig.varnish(variant) as varnish:
+        rig.load.prime(varnish, groups)
         if new:
             watch = Watch(varnish, [g.host for g in groups], PAIR_SECONDS)
             watch.start()
-            lab.load.disturbed(varnish, groups, PAIR_SECONDS, 0.0)
+            rig.load.disturbed(varnish, groups, PAIR_SECONDS, 0.0)
             watch.join()
             found["proven_after_s"] = watch.after_s
         a, b = groups
-        seen = lab.in_phases(
+        seen = rig.in_phases(
             [(varnish, [a]), (varnish, groups), (varnish, [b])]).phases
     alone = seen[0][a.name].rps, seen[2][b.name].rps
     both = seen[1][a.name].rps, seen[1][b.name].rps
@@ -274,17 +274,17 @@ def make_script(args: argparse.Namespace, proof: float) -> Script:
 
 
 def one_turn(
-    lab: Lab, variant: Variant, args: argparse.Namespace
+    rig: Rig, variant: Variant, args: argparse.Namespace
 ) -> dict[str, Any]:
     """Run the script once under one variant."""
     new = variant.name == "sandpaper"
     if args.script == "pair":
-        return pair_turn(lab, variant, args.victim.split(","), new)
-    victim = lab.tenant(args.victim)
+        return pair_turn(rig, variant, args.victim.split(","), new)
+    victim = rig.tenant(args.victim)
     if args.script == "sparse":
-        return sparse_turn(lab, variant, EVERY[args.case], victim, new)
+        return sparse_turn(rig, variant, EVERY[args.case], victim, new)
     proof = args.proof if new and not args.quickly else 1.0
-    return turn(lab, variant, make_script(args, proof), EVERY[args.case],
+    return turn(rig, variant, make_script(args, proof), EVERY[args.case],
                 victim, new and args.quickly, seconds("--jump", args.jump))
 
 
@@ -298,16 +298,16 @@ def say(number: int, one: dict[str, Any]) -> None:
 
 
 def all_turns(
-    lab: Lab, chosen: Sequence[Variant], args: argparse.Namespace
+    rig: Rig, chosen: Sequence[Variant], args: argparse.Namespace
 ) -> list[dict[str, Any]]:
     """Measure all variants in turns A B B A; a worker that dies ends one."""
     turns: list[dict[str, Any]] = []
     for number in range(args.turns):
         for variant in chosen if number % 2 == 0 else chosen[::-1]:
             try:
-                turns.append(lab.kept(
+                turns.append(rig.kept(
                     f"{variant.name}, turn {number + 1}",
-                    partial(one_turn, lab, variant, args), whole=True))
+                    partial(one_turn, rig, variant, args), whole=True))
             except WorkerDied as error:
                 progress(f"{variant.name}: {error}")
                 continue
@@ -319,11 +319,11 @@ def all_turns(
 
 
 def make_report(
-    lab: Lab, chosen: Sequence[Variant], args: argparse.Namespace,
+    rig: Rig, chosen: Sequence[Variant], args: argparse.Namespace,
     turns: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
     """Return the record."""
-    report = lab.report(f"{args.case}, {args.script}", {}, [])
+    report = rig.report(f"{args.case}, {args.script}", {}, [])
     # What is in `turns` is not needed twice
     for key in ("valid", "control", "results", "plan", "windows_disturbed",
                 "windows"):
@@ -358,10 +358,10 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
         make_head(name, args, bed, source, chosen),
         journal_path(args, folder, name),
         {"source": source, "command": args.command})
-    lab = Lab(bed, reaper, chosen, make_plan(given, EXPERIMENTS["pairs"]),
+    rig = Rig(bed, reaper, chosen, make_plan(given, EXPERIMENTS["pairs"]),
               unit_us=args.unit_us or kept.calibration.get("unit_us"))
-    lab.begin([], kept)
-    report = make_report(lab, chosen, args, all_turns(lab, chosen, args))
+    rig.begin([], kept)
+    report = make_report(rig, chosen, args, all_turns(rig, chosen, args))
     if folder:
         (folder / f"{name}.json").write_text(dump(report))
     if args.record is not None:

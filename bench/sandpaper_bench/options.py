@@ -15,7 +15,7 @@ from .abuses import ABUSES
 from .ask import Ask
 from .customers import MADE_UP_PAIRS, PAIRS
 from .experiments import EXPERIMENTS
-from .lab import Plan
+from .rig import Plan
 from .runner import SECONDS, TURNS, Experiment
 from .testbed import BENCH, Testbed, TestbedError
 from .variants import make_variants

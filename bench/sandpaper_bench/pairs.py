@@ -26,8 +26,8 @@ from .estimate import (
     verdict,
     with_interval,
 )
-from .lab import Lab, progress
 from .load import Interleaved, Measurement, Seen, tenant
+from .rig import Rig, progress
 from .runner import (
     Control,
     Experiment,
@@ -129,18 +129,18 @@ def side_result(
 
 
 def pair_result(
-    lab: Lab, a: str, b: str, variant: str, turns: Sequence[PairTurn]
+    rig: Rig, a: str, b: str, variant: str, turns: Sequence[PairTurn]
 ) -> dict[str, Any]:
     """Return one entry of `results`."""
-    ratio, *interval = pair_interval(turns, a, b, lab.plan.seed)
+    ratio, *interval = pair_interval(turns, a, b, rig.plan.seed)
     result: dict[str, Any] = {
         "a": a, "b": b, "variant": variant, "turns": len(turns),
         "ratio": round(ratio, 4),
         "ratio_ci": [round(end, 4) for end in interval],
-        "verdict": verdict((interval[0], interval[1]), lab.plan.target),
+        "verdict": verdict((interval[0], interval[1]), rig.plan.target),
     }
     for name, side in ((a, "a"), (b, "b")):
-        result |= side_result(turns, name, side, lab.plan.seed)
+        result |= side_result(turns, name, side, rig.plan.seed)
     result["stretch_counts"] = all(
         result[f"slowest_to_mean_{side}"] >= FAIR_CONNECTION
         for side in "ab")
@@ -196,7 +196,7 @@ def pair_part(ask: Ask, a: str, b: str, title: str) -> Part:
         f"{a}-{b}", of_each(ask.variants, partial(
             pair_turn, a=a, b=b, conns=plan.connections)),
         partial(note_pair, a, b),
-        lambda lab, found: [pair_result(lab, a, b, variant, turns)
+        lambda rig, found: [pair_result(rig, a, b, variant, turns)
                             for variant, turns in found.items()],
         title=title, resolved=resolved)
 
@@ -240,17 +240,17 @@ class AloneTurn:
 
 
 def quotient_result(
-    lab: Lab, base: Variant, ours: Variant,
+    rig: Rig, base: Variant, ours: Variant,
     rps: Sequence[tuple[float, float]],
 ) -> dict[str, Any]:
     """Return the figures of (ours, base) throughputs, a turn each."""
-    interval = bootstrap(rps, median_quotient, lab.plan.seed)
+    interval = bootstrap(rps, median_quotient, rig.plan.seed)
     return {
         "baseline": base.name, "variant": ours.name,
         "turns": len(rps),
         "ratio": round(median_quotient(rps), 4),
         "ratio_ci": rounded(interval, 4),
-        "verdict": verdict(interval, lab.plan.target),
+        "verdict": verdict(interval, rig.plan.target),
     }
 
 
@@ -266,13 +266,13 @@ def phase_result(
 
 
 def alone_result(
-    lab: Lab, name: str, base: Variant, ours: Variant,
+    rig: Rig, name: str, base: Variant, ours: Variant,
     turns: Sequence[AloneTurn],
 ) -> dict[str, Any]:
     """Return one customer's entry of `results`."""
     result: dict[str, Any] = {
         "customer": name,
-        **quotient_result(lab, base, ours, [t.rps for t in turns])}
+        **quotient_result(rig, base, ours, [t.rps for t in turns])}
     for phase, (label, seen) in enumerate((
         ("baseline", [s for t in turns for s in t.stock]),
         ("variant", [s for t in turns for s in t.ours]),
@@ -309,8 +309,8 @@ def alone_part(
         f"{name}, {ours.name}", {"": Turn(
             [base, ours], [Phases([(n, group) for n in (0, 1, 1, 0)])], group,
             lambda found: AloneTurn(found[0], name))}, note,
-        lambda lab, found: [more | alone_result(
-            lab, name, base, ours, found[""])],
+        lambda rig, found: [more | alone_result(
+            rig, name, base, ours, found[""])],
         [Control(f"{name} alone, {base.name} against itself{told}", "",
                  lambda turns: [(t.stock[0].rps, t.stock[1].rps)
                                 for t in turns], case)])

@@ -21,9 +21,9 @@ from typing import Any
 
 from .ask import Ask
 from .estimate import with_interval
-from .lab import Lab, progress
 from .latency import offered
 from .load import Group, tenant
+from .rig import Rig, progress
 from .runner import Control, Experiment, Job, Part, Turn, Window, of_each
 from .scale import CONNECT_RATE
 from .varnish import Variant, Varnish
@@ -94,16 +94,16 @@ class BesideParts(Window):
     ours: bool = True  # it says what it charges
 
     def measure(
-        self, lab: Lab, running: Sequence[Varnish], found: Sequence[Any]
+        self, rig: Rig, running: Sequence[Varnish], found: Sequence[Any]
     ) -> Beside:
         """Measure it, and what the tenant was charged."""
         varnish, = running
-        group, = self.asked(lab, found)
+        group, = self.asked(rig, found)
         others = [replace(PARTS, conns=self.number, rate=DRIPS / self.number)
                   ] if self.number else []
         before = charged(varnish, group.host) if self.ours else (0.0, 0)
-        m = lab.load.measure(varnish, [group, *others], lab.plan.seconds,
-                             lab.plan.warmup + self.settle)
+        m = rig.load.measure(varnish, [group, *others], rig.plan.seconds,
+                             rig.plan.warmup + self.settle)
         after = charged(varnish, group.host) if self.ours else (0.0, 0)
         seen, requests = m[group.name], after[1] - before[1]
         return Beside(seen.p50_s, seen.p99_s, seen.failures,
@@ -134,14 +134,14 @@ def note_parts(turn: str, found: PartsTurn) -> None:
 
 
 def parts_result(
-    lab: Lab, victim: str, variant: str, turns: Sequence[PartsTurn]
+    rig: Rig, victim: str, variant: str, turns: Sequence[PartsTurn]
 ) -> dict[str, Any]:
     """Return one variant's entry of `results`."""
     costs = [t.cost for t in turns if t.cost is not None]
     result: dict[str, Any] = {
         "tenant": victim, "variant": variant, "turns": len(turns),
         "connections": MANY, "few": FEW, "bytes_per_s": DRIPS,
-        **with_interval("times", turns, lambda t: t.times, lab.plan.seed),
+        **with_interval("times", turns, lambda t: t.times, rig.plan.seed),
         "cost": None, "cost_ci": None,
         "offered_rps": round(median(t.rps for t in turns) * LOAD, 1),
         "closed": round(median(t.many.closed for t in turns)),
@@ -155,7 +155,7 @@ def parts_result(
         cpu = [s.cpu_us for s in seen if s.cpu_us is not None]
         result[f"cpu_us_{name}"] = round(median(cpu), 2) if cpu else None
     if costs:
-        result |= with_interval("cost", costs, float, lab.plan.seed)
+        result |= with_interval("cost", costs, float, rig.plan.seed)
     return result
 
 
@@ -166,7 +166,7 @@ def plan(ask: Ask) -> Job:
         victim, of_each(ask.variants, partial(
             parts_turn, victim=victim, conns=ask.plan.connections)),
         note_parts,
-        lambda lab, found: [parts_result(lab, victim, variant, turns)
+        lambda rig, found: [parts_result(rig, victim, variant, turns)
                             for variant, turns in found.items()],
         [Control(f"p99 of {victim} alone against itself, {last}", last,
                  lambda turns: [(t.again.p99_s, t.none.p99_s) for t in turns],

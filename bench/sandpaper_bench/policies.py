@@ -16,8 +16,8 @@ from typing import Any
 
 from .ask import Ask
 from .estimate import bootstrap, rounded
-from .lab import Lab, progress
 from .load import Group, Measurement
+from .rig import Rig, progress
 from .runner import (
     Control,
     Experiment,
@@ -99,14 +99,14 @@ def note(text: str, found: tuple[Measurement, Measurement]) -> None:
 
 
 def result(
-    lab: Lab, policy: str, turns: Sequence[tuple[Measurement, Measurement]]
+    rig: Rig, policy: str, turns: Sequence[tuple[Measurement, Measurement]]
 ) -> dict[str, Any]:
     """Return one policy's entry of `results`."""
     windows = [m for pair in turns for m in pair]
     small = [m[SMALL] for m in windows]
     interval = bootstrap(
         turns, lambda some: median(m[SMALL].p99_s for t in some for m in t),
-        lab.plan.seed)
+        rig.plan.seed)
     return {
         "policy": policy, "turns": len(turns),
         "rps": round(median(s.rps for s in small), 1),
@@ -127,7 +127,7 @@ def plan(ask: Ask) -> Job:
     return Job(ask, [Part(
         "policies",
         of_each([with_policy(ask.ours, name) for name in names], turn), note,
-        lambda lab, found: [result(lab, name, turns)
+        lambda rig, found: [result(rig, name, turns)
                             for name, turns in found.items()],
         [Control(f"the small tenant's p99 under {names[0]}, against itself",
                  names[0], lambda turns: [(second[SMALL].p99_s,

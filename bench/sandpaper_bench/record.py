@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from .lab import dump
+from .rig import dump
 from .testbed import BENCH, TestbedError
 
 RESULTS = BENCH / "results"

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from .claims import NONE, Report, claims
-from .lab import controls
+from .rig import controls
 from .progress import duration
 from .sections import SECTIONS, Section
 from .table import body, control_lines

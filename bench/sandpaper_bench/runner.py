@@ -24,8 +24,8 @@ from typing import Any, Protocol
 from .ask import Ask
 from .estimate import control
 from .journal import Journal
-from .lab import Lab, Plan, progress
 from .load import PHASE_SECONDS, Group
+from .rig import Plan, Rig, progress
 from .table import table
 from .varnish import Variant, Varnish
 
@@ -55,17 +55,17 @@ class Window:
         """Return how long it takes."""
         return plan.warmup + self.settle + self.share * plan.seconds + RUN
 
-    def asked(self, lab: Lab, found: Sequence[Any]) -> list[Group]:
+    def asked(self, rig: Rig, found: Sequence[Any]) -> list[Group]:
         """Return the groups, now that they are known."""
         groups = self.groups(found) if callable(self.groups) else self.groups
-        return lab.dressed(groups)
+        return rig.dressed(groups)
 
     def measure(
-        self, lab: Lab, running: Sequence[Varnish], found: Sequence[Any]
+        self, rig: Rig, running: Sequence[Varnish], found: Sequence[Any]
     ) -> Any:
         """Measure it; `found` is of the windows before."""
-        return lab.measure(running[0], self.asked(lab, found),
-                           self.share * lab.plan.seconds)
+        return rig.measure(running[0], self.asked(rig, found),
+                           self.share * rig.plan.seconds)
 
 
 @dataclass(frozen=True)
@@ -84,17 +84,17 @@ class Phases:
             for seconds in (plan.warmup + self.settle, plan.seconds))
 
     def asked(
-        self, lab: Lab, running: Sequence[Varnish]
+        self, rig: Rig, running: Sequence[Varnish]
     ) -> list[tuple[Varnish, list[Group]]]:
         """Return the phases with their varnishd."""
-        return [(running[n], lab.dressed(g)) for n, g in self.phases]
+        return [(running[n], rig.dressed(g)) for n, g in self.phases]
 
     def measure(
-        self, lab: Lab, running: Sequence[Varnish], _found: Sequence[Any]
+        self, rig: Rig, running: Sequence[Varnish], _found: Sequence[Any]
     ) -> Any:
         """Measure them."""
-        return lab.in_phases(self.asked(lab, running), (),
-                             lab.plan.warmup + self.settle, self.length)
+        return rig.in_phases(self.asked(rig, running), (),
+                             rig.plan.warmup + self.settle, self.length)
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Measurable(Protocol):
     def seconds(self, plan: Plan) -> float:
         """Return how long it takes."""
 
-    def run(self, lab: Lab) -> Any:
+    def run(self, rig: Rig) -> Any:
         """Return the value of the turn."""
 
 
@@ -151,22 +151,22 @@ class Turn:
                 + sum(w.seconds(plan) for w in self.windows)
                 + (self.before.seconds(plan) if self.before else 0.0))
 
-    def run(self, lab: Lab) -> Any:
+    def run(self, rig: Rig) -> Any:
         """Return the value."""
-        return self.value(self.measure(lab))
+        return self.value(self.measure(rig))
 
-    def measure(self, lab: Lab) -> list[Any]:
+    def measure(self, rig: Rig) -> list[Any]:
         """Return what each window found."""
-        before = self.before.measure(lab) if self.before else []
+        before = self.before.measure(rig) if self.before else []
         found: list[Any] = []
         with ExitStack() as stack:
-            running = [stack.enter_context(lab.varnish(v, second=bool(n)))
+            running = [stack.enter_context(rig.varnish(v, second=bool(n)))
                        for n, v in enumerate(self.servers)]
             if self.primed:
                 for varnish in running:
-                    lab.load.prime(varnish, lab.dressed(self.primed))
+                    rig.load.prime(varnish, rig.dressed(self.primed))
             for window in self.windows:
-                found.append(window.measure(lab, running, found))
+                found.append(window.measure(rig, running, found))
         return before + found
 
 
@@ -180,7 +180,7 @@ class Part:
     name: str  # in the journal
     turns: Mapping[str, Measurable]
     note: Callable[[str, Any], None] = lambda _turn, _value: None
-    results: Callable[[Lab, Found], list[Report]] = lambda _lab, _found: []
+    results: Callable[[Rig, Found], list[Report]] = lambda _rig, _found: []
     controls: Sequence[Control] = ()
     title: str = ""
     times: int = 0  # each; 0: as planned
@@ -199,24 +199,24 @@ class Part:
             return True
         return number < plan.max_turns and not self.resolved(found)
 
-    def run(self, lab: Lab) -> Found:
+    def run(self, rig: Rig) -> Found:
         """Take the turns."""
         if self.title:
             progress(self.title)
         found: Found = {name: [] for name in self.turns}
         number = 0
-        while self.wants_more(lab.plan, number, found):
+        while self.wants_more(rig.plan, number, found):
             order = list(self.turns.items())
             number += 1
             for name, turn in order if number % 2 else order[::-1]:
-                lab.load.seed += self.own_arrivals
+                rig.load.seed += self.own_arrivals
                 words = (self.name, name, f"turn {number}")
-                value = lab.kept(", ".join(filter(None, words)),
-                                 partial(turn.run, lab), self.whole)
+                value = rig.kept(", ".join(filter(None, words)),
+                                 partial(turn.run, rig), self.whole)
                 found[name].append(value)
                 self.note(f"turn {number}" + (f" {name:<9}" if name else ""),
                           value)
-                lab.tick()
+                rig.tick()
         return found
 
 
@@ -244,24 +244,24 @@ class Job:
         """Return how long it takes, undisturbed."""
         return sum(self.schedule)
 
-    def run(self, lab: Lab, journal: Journal | None = None) -> Report:
+    def run(self, rig: Rig, journal: Journal | None = None) -> Report:
         """Take all turns that the journal has not; return the report."""
-        lab.variants, lab.plan = [*self.ask.variants], self.ask.plan
-        lab.prepare(self.customers)
-        lab.begin(self.schedule, journal)
-        cores, seed = lab.bed.proxy_cores, lab.load.seed
-        lab.bed.proxy_cores = cores if self.cores is None else [*self.cores]
+        rig.variants, rig.plan = [*self.ask.variants], self.ask.plan
+        rig.prepare(self.customers)
+        rig.begin(self.schedule, journal)
+        cores, seed = rig.bed.proxy_cores, rig.load.seed
+        rig.bed.proxy_cores = cores if self.cores is None else [*self.cores]
         controls: Report = {}
         results: list[Report] = []
         try:
             for part in self.parts:
-                found = part.run(lab)
-                results += part.results(lab, found)
+                found = part.run(rig)
+                results += part.results(rig, found)
                 for checked in part.controls:
-                    controls |= checked.report(found, lab.plan.seed)
+                    controls |= checked.report(found, rig.plan.seed)
         finally:
-            lab.bed.proxy_cores, lab.load.seed = cores, seed
-        return lab.report(self.name, controls, results)
+            rig.bed.proxy_cores, rig.load.seed = cores, seed
+        return rig.report(self.name, controls, results)
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from typing import Any
 
 from .ask import Ask
 from .customers import CUSTOMERS
-from .lab import Lab, progress
 from .load import PHASE_SECONDS, Group, Interleaved
 from .pairs import phase_result, quotient_result
+from .rig import Rig, progress
 from .runner import Control, Experiment, Job, Part, Phases, Turn, renamed
 from .testbed import TestbedError
 from .varnish import Variant
@@ -82,13 +82,13 @@ def quotient(found: Interleaved) -> tuple[float, float]:
 
 
 def scale_result(
-    lab: Lab, tenants: int, base: Variant, ours: Variant,
+    rig: Rig, tenants: int, base: Variant, ours: Variant,
     turns: Sequence[Interleaved],
 ) -> dict[str, Any]:
     """Return one number of tenants' entry of `results`."""
     result: dict[str, Any] = {
         "tenants": tenants, "connections": tenants * CONNECTIONS,
-        **quotient_result(lab, base, ours, [quotient(t) for t in turns])}
+        **quotient_result(rig, base, ours, [quotient(t) for t in turns])}
     for phase, label in enumerate(("baseline", "variant")):
         result |= phase_result(
             label, [t.phases[phase][NAME] for t in turns],
@@ -106,7 +106,7 @@ def part(tenants: int, base: Variant, ours: Variant) -> Part:
 
     return Part(
         f"{tenants} tenants", {"": scale_turn(base, ours, tenants)}, note,
-        lambda lab, found: [scale_result(lab, tenants, base, ours,
+        lambda rig, found: [scale_result(rig, tenants, base, ours,
                                          found[""])])
 
 

@@ -24,8 +24,8 @@ from .abuse import DRAIN_SECONDS, GAUGES, settled
 from .abuses import ABUSES, SETTLED, Abuse
 from .ask import Ask
 from .faults import LOOK_SECONDS, Faults
-from .lab import Lab, Plan, progress
 from .load import Group, Seen, tenant
+from .rig import Plan, Rig, progress
 from .runner import RUN, START, Experiment, Job, Part, of_each
 from .testbed import Testbed
 from .varnish import Variant, Varnish
@@ -150,9 +150,9 @@ class SoakTurn:
         """Return how long it takes."""
         return START + plan.seconds + HALVES * (RUN + REST_SECONDS)
 
-    def run(self, lab: Lab) -> list[Half]:
+    def run(self, rig: Rig) -> list[Half]:
         """Return both halves."""
-        abuses = taken(lab.bed)
+        abuses = taken(rig.bed)
         parts = dict.fromkeys(a.vcl for a in abuses.values())
         variant = replace(
             self.variant, prelude=self.variant.prelude + "".join(parts),
@@ -162,17 +162,17 @@ class SoakTurn:
         rule = "\n".join(a.firewall for a in abuses.values() if a.firewall)
         victim = tenant(VICTIM, self.connections)
         halves: list[Half] = []
-        with (lab.varnish(variant) as varnish,
-              lab.bed.firewall("client", rule)):
-            lab.load.prime(varnish, [victim])
+        with (rig.varnish(variant) as varnish,
+              rig.bed.firewall("client", rule)):
+            rig.load.prime(varnish, [victim])
             before = varnish.descriptors()
             varnish.cli("debug.sandpaper.lock", "on")
             while len(halves) < HALVES:
                 with Faults(varnish, actions) as faults:
-                    seen = lab.load.disturbed(
+                    seen = rig.load.disturbed(
                         varnish, [victim, *mixed(abuses)],
-                        lab.plan.seconds / HALVES, DRAIN_SECONDS)
-                lab.load.check([varnish])
+                        rig.plan.seconds / HALVES, DRAIN_SECONDS)
+                rig.load.check([varnish])
                 halves.append(calm(varnish, faults, seen[victim.name],
                                    before))
         return halves
@@ -259,7 +259,7 @@ def plan(ask: Ask) -> Job:
 
     return Job(ask, [Part(
         "", of_each(ours, lambda v: SoakTurn(v, ask.plan.connections)), note,
-        lambda lab, found: [result(variant, lab.plan.seconds, halves)
+        lambda rig, found: [result(variant, rig.plan.seconds, halves)
                             for variant, (halves,) in found.items()],
         title="soak: everything at once, "
         f"{len(mixed(taken(ask.bed)))} kinds of load", times=1, whole=True)])

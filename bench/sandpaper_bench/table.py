@@ -13,7 +13,7 @@ from typing import Any
 
 from .abuses import ABUSES
 from .estimate import known
-from .lab import controls
+from .rig import controls
 from .sections import SECTIONS
 
 Row = Sequence[str]

@@ -18,9 +18,9 @@ from statistics import mean, stdev
 from typing import Any
 
 from .ask import Ask
-from .lab import Lab, progress
 from .load import Measurement, tenant
 from .publishers import PAPER_CORES, PUBLISHERS, link_bytes
+from .rig import Rig, progress
 from .runner import Control, Experiment, Job, Part, Turn, Window, of_each
 from .varnish import Variant
 from .vmod import NEEDED
@@ -67,16 +67,16 @@ def note(name: str, turn: str, found: Sequence[Sample]) -> None:
 
 
 def result(
-    lab: Lab, name: str, variant: str, samples: Sequence[Sample]
+    rig: Rig, name: str, variant: str, samples: Sequence[Sample]
 ) -> dict[str, Any]:
     """Return one entry of `results`."""
     paper = PUBLISHERS[name]
-    assert lab.publishers is not None
+    assert rig.publishers is not None
     cpu_us, cpu_sd_us = spread([s.cpu_us for s in samples])
     link_us, link_sd_us = spread([s.link_us for s in samples])
     return {
         "publisher": name, "variant": variant, "windows": len(samples),
-        "items": lab.publishers.items[name],
+        "items": rig.publishers.items[name],
         "cpu_us": round(cpu_us, 1), "cpu_sd_us": round(cpu_sd_us, 1),
         "paper_cpu_us": round(paper.cpu_us * PAPER_CORES, 1),
         "paper_cpu_sd_us": round(paper.cpu_sd_us * PAPER_CORES, 1),
@@ -100,8 +100,8 @@ def part(ask: Ask, name: str) -> Part:
     last = ask.variants[-1].name
     return Part(
         name, of_each(ask.variants, partial(table1_turn, ask=ask, name=name)),
-        partial(note, name), lambda lab, found: [
-            result(lab, name, variant, [s for t in turns for s in t])
+        partial(note, name), lambda rig, found: [
+            result(rig, name, variant, [s for t in turns for s in t])
             for variant, turns in found.items()],
         [Control(f"{name} alone, {last} against itself", last,
                  lambda turns: [(t[-1].cpu_us, t[0].cpu_us) for t in turns],

@@ -21,8 +21,8 @@ from typing import Any
 from .ask import Ask
 from .customers import CUSTOMERS, LARGE, TWIN
 from .estimate import bootstrap, rounded, verdict
-from .lab import Lab, Plan, progress
 from .load import Group, Measurement, tenant
+from .rig import Plan, Rig, progress
 from .runner import (
     RUN,
     Control,
@@ -103,12 +103,12 @@ class Timeline(Phases):
         return RUN + len(self.phases) * plan.seconds
 
     def measure(
-        self, lab: Lab, running: Sequence[Varnish], _found: Sequence[Any]
+        self, rig: Rig, running: Sequence[Varnish], _found: Sequence[Any]
     ) -> Line:
         """Return requests in each slice; what is fair is not known yet."""
-        length, number = lab.plan.seconds, len(self.phases)
-        found = lab.load.in_phases(
-            self.asked(lab, running), length * number, 0.0,
+        length, number = rig.plan.seconds, len(self.phases)
+        found = rig.load.in_phases(
+            self.asked(rig, running), length * number, 0.0,
             [replace(g, to=running[0].proxy.listen) for g in self.always],
             length)
         count = round(length * SLICES) * number
@@ -137,12 +137,12 @@ def tenants(ask: Ask) -> tuple[Group, Group]:
 
 
 def result(
-    lab: Lab, what: str, number: int, variant: str, turns: Sequence[Line]
+    rig: Rig, what: str, number: int, variant: str, turns: Sequence[Line]
 ) -> dict[str, Any]:
     """Return one phase's entry of `results`."""
     interval = bootstrap(
         turns, lambda some: median(t.kept(number) / t.fair for t in some),
-        lab.plan.seed)
+        rig.plan.seed)
     return {
         "phase": what, "variant": variant, "turns": len(turns),
         "rps_before": round(median(t.phase(number - 1) for t in turns), 1),
@@ -196,7 +196,7 @@ def content_change(ask: Ask) -> Job:
 
     return Job(ask, [Part(
         "larger page", of_each(ask.variants, turn), partial(note, [1]),
-        lambda lab, found: [result(lab, "larger page", 1, variant, turns)
+        lambda rig, found: [result(rig, "larger page", 1, variant, turns)
                             for variant, turns in found.items()]),
         unchanged(ask)])
 
@@ -211,8 +211,8 @@ def flash_crowd(ask: Ask) -> Job:
     return Job(ask, [Part(
         "crowds", of_each(ask.variants, partial(
             line, always=[static, usual], phases=phases)),
-        partial(note, spikes), lambda lab, found: [
-            result(lab, f"{CROWDS[n] + 1} x connections", n, variant, turns)
+        partial(note, spikes), lambda rig, found: [
+            result(rig, f"{CROWDS[n] + 1} x connections", n, variant, turns)
             for n in spikes for variant, turns in found.items()]),
         unchanged(ask)])
 

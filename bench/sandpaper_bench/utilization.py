@@ -19,8 +19,8 @@ from typing import Any
 
 from .ask import Ask
 from .customers import NOOP
-from .lab import progress
 from .load import Measurement, tenant
+from .rig import progress
 from .runner import (
     Control,
     Experiment,
@@ -104,7 +104,7 @@ def plan(ask: Ask) -> Job:
     beside = bool(set(cores) & set(ask.bed.load_cores))
     part = Part(
         name, of_each(ask.variants, partial(turn, name=name, clients=clients)),
-        partial(note, name), lambda _lab, found: [
+        partial(note, name), lambda _rig, found: [
             result(name, variant, conns, len(cores), [t[conns] for t in turns])
             | {"load_beside": beside}
             for variant, turns in found.items() for conns in clients],

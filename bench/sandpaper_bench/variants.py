@@ -9,9 +9,9 @@ import os
 from .abuses import ABUSES
 from .customers import tenant_map
 from .hosts import Hosts
-from .lab import progress
 from .nginx import NGINX, PROGRAM, NginxVariant
 from .reaper import Reaper
+from .rig import progress
 from .testbed import Testbed, TestbedError, parse_cores
 from .varnish import Variant
 

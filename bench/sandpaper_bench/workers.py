@@ -30,9 +30,9 @@ def plan(ask: Ask) -> Job:
             f"{clients} connections", of_each(
                 [*variants.values()],
                 partial(pair_turn, a=a, b=b, conns=clients)),
-            partial(note_pair, a, b), lambda lab, found: [
+            partial(note_pair, a, b), lambda rig, found: [
                 {"slots": n, "connections": clients}
-                | pair_result(lab, a, b, v.name, found[v.name])
+                | pair_result(rig, a, b, v.name, found[v.name])
                 for n, v in variants.items()],
             title=f"{a} {b}, {clients} connections each")
 

@@ -22,7 +22,7 @@ from sandpaper_bench import fetch, policies, table1, utilization
 from sandpaper_bench.abuse import AbuseTurn, abuse_result
 from sandpaper_bench.abuses import ABUSES
 from sandpaper_bench.estimate import control
-from sandpaper_bench.lab import Lab, Plan, dump
+from sandpaper_bench.rig import Rig, Plan, dump
 from sandpaper_bench.latency import LatencyTurn, latency_result
 from sandpaper_bench.load import Interleaved, Measurement, Seen
 from sandpaper_bench.pairs import (
@@ -73,7 +73,7 @@ class SampleVariant(Variant):
         return "varnish-7.7.0"
 
 
-class SampleLab(Lab):
+class SampleLab(Rig):
     """A laboratory that measures nothing."""
 
     def __init__(self) -> None:
@@ -109,9 +109,9 @@ def pair_turns(variant: str) -> list[PairTurn]:
     return found
 
 
-def pair_results(lab: Lab) -> list[Report]:
+def pair_results(rig: Rig) -> list[Report]:
     """Return the pair C1 and C3 under both variants."""
-    return [pair_result(lab, "C1", "C3", v, pair_turns(v)) for v in VARIANTS]
+    return [pair_result(rig, "C1", "C3", v, pair_turns(v)) for v in VARIANTS]
 
 
 def alone_turn(name: str, n: int) -> AloneTurn:
@@ -190,42 +190,42 @@ def against_itself(name: str, quotients: Sequence[float]) -> Report:
     return control(f"{name} against itself", [(q, 1.0) for q in quotients], 1)
 
 
-def tenants(lab: Lab) -> dict[str, list[Report]]:
+def tenants(rig: Rig) -> dict[str, list[Report]]:
     """Return the results of experiments with a tenant or two."""
-    alone = [alone_result(lab, name, *lab.variants, [
+    alone = [alone_result(rig, name, *rig.variants, [
         alone_turn(name, n) for n in TURNS])
              for name in ("C1", "k0")]
     latencies = {v: [latency_turn(p99, n) for n in TURNS]
                  for v, p99 in zip(VARIANTS, (0.9, 0.05), strict=True)}
     return {
-        "pairs": pair_results(lab), "rate-unknown": pair_results(lab),
-        "rate-wrong": pair_results(lab), "alone": alone,
+        "pairs": pair_results(rig), "rate-unknown": pair_results(rig),
+        "rate-wrong": pair_results(rig), "alone": alone,
         "overhead": [{"setting": setting} | r | {"variant": setting}
                      for setting in ("off", "sampled") for r in alone],
         "workers": [
             {"slots": n, "connections": c}
-            | pair_result(lab, "C1", "C3", f"{n} slots", pair_turns(v))
+            | pair_result(rig, "C1", "C3", f"{n} slots", pair_turns(v))
             for c in (25, 100)
             for n, v in ((10, "sandpaper"), (100, "stock"))],
-        "table1": [table1.result(lab, name, v, table1_turn(name))
+        "table1": [table1.result(rig, name, v, table1_turn(name))
                    for name in PUBLISHERS for v in VARIANTS],
         "latency": [
-            latency_result(lab, a, b, v, turns)
+            latency_result(rig, a, b, v, turns)
             for v, turns in latencies.items()
             for a, b in (("C1", "C3"), ("C3", "C1"))],
         "parts": [
-            parts_result(lab, "k0", v, [parts_turn(p99, cpu, n)
+            parts_result(rig, "k0", v, [parts_turn(p99, cpu, n)
                                         for n in TURNS])
             for v, p99, cpu in (("stock", 0.9, None),
                                 ("sandpaper", 8e-3, 42.0))],
-        **{name: [result(lab, phase, 1, v, [line(kept, 3) for _ in TURNS])
+        **{name: [result(rig, phase, 1, v, [line(kept, 3) for _ in TURNS])
                   for v, kept in zip(VARIANTS, (40, 98), strict=True)]
            for name, phase in (("content-change", "larger page"),
                                ("flash-crowd", "2 x connections"))},
     }
 
 
-def machines(lab: Lab) -> dict[str, list[Report]]:
+def machines(rig: Rig) -> dict[str, list[Report]]:
     """Return the results of experiments with more than that."""
     half = Half(seen(900), 0.1, dict.fromkeys(COUNTED, 0), (30, 31), 1 << 26,
                 1 << 29, 300, died=False, undone=0,
@@ -236,18 +236,18 @@ def machines(lab: Lab) -> dict[str, list[Report]]:
             for v, rps in (("stock", 2000), ("sandpaper", 1980), ("mr3", 900))
             for n, m in utilization_turn("C1", (1, 10, 100), rps).items()],
         "policies": [
-            policies.result(lab, name, [policies_turn() for _ in TURNS])
+            policies.result(rig, name, [policies_turn() for _ in TURNS])
             for name in ("mr3-rs", "2dfqe")],
         "fetch": [
-            fetch.result(lab, miss, seconds, v, [
+            fetch.result(rig, miss, seconds, v, [
                 look(share * fetch.LAMBDA * miss * seconds, n)
                 for n in TURNS])
             for miss, seconds in fetch.CASES
             for v, share in zip(VARIANTS, (0, 1), strict=True)],
-        "scale": [scale_result(lab, many, *lab.variants, [
+        "scale": [scale_result(rig, many, *rig.variants, [
             scale_turn(n) for n in TURNS])
                   for many in (1, 200)],
-        **{name: [abuse_result(lab, name, "k0", v,
+        **{name: [abuse_result(rig, name, "k0", v,
                                [abuse_turn(rps, n) for n in TURNS])
                   for v, rps in zip(VARIANTS, (300, 960), strict=True)]
            for name in ABUSES},
@@ -259,9 +259,9 @@ def machines(lab: Lab) -> dict[str, list[Report]]:
 @functools.cache
 def reports() -> dict[str, Report]:
     """Return each experiment's report, with a good control."""
-    lab = SampleLab()
-    return {name: lab.report(name, against_itself(name, GOOD), found)
-            for name, found in (tenants(lab) | machines(lab)).items()}
+    rig = SampleLab()
+    return {name: rig.report(name, against_itself(name, GOOD), found)
+            for name, found in (tenants(rig) | machines(rig)).items()}
 
 
 def samples(invalid: str = "") -> dict[str, Report]:

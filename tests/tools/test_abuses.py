@@ -279,9 +279,9 @@ class Criteria(unittest.TestCase):
             "memory_grown_mb": 99}), [])
 
     def test_a_varnishd_that_died_fails(self) -> None:
-        lab = MagicMock()
-        lab.plan.seed = 1
-        found = abuse_result(lab, "connects", "k0", "sandpaper",
+        rig = MagicMock()
+        rig.plan.seed = 1
+        found = abuse_result(rig, "connects", "k0", "sandpaper",
                              [dead_turn(Group("k0", "a.example"))])
         self.assertEqual(found["failed"], "kept, settled, died")
 

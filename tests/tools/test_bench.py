@@ -38,7 +38,7 @@ from sandpaper_bench.estimate import (
     median_quotient,
     verdict,
 )
-from sandpaper_bench.lab import Plan
+from sandpaper_bench.rig import Plan
 from sandpaper_bench.latency import LatencyTurn, offered
 from sandpaper_bench.load import Group, Seen, build_loadgen
 from sandpaper_bench.nginx import MODULES, PROGRAM, configuration
@@ -143,12 +143,12 @@ class Turns(unittest.TestCase):
 
     def order(self, plan: Plan, resolved_at: int) -> list[str]:
         order: list[str] = []
-        lab = MagicMock(plan=plan)
-        lab.kept = lambda _turn, measure, _whole: measure()
+        rig = MagicMock(plan=plan)
+        rig.kept = lambda _turn, measure, _whole: measure()
         part = Part("", {name: MagicMock(run=lambda _lab, name=name:
                                          order.append(name)) for name in "AB"},
                     resolved=lambda found: len(found["A"]) >= resolved_at)
-        part.run(lab)
+        part.run(rig)
         return order
 
     def test_order(self) -> None:

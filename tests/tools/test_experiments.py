@@ -18,14 +18,13 @@ from unittest.mock import MagicMock, patch
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
-from report_samples import SampleLab
+from report_samples import SampleRig
 from sandpaper_bench.abuse import FLOOD_RPS
 from sandpaper_bench.cli import make_job
 from sandpaper_bench.customers import PAIRS, check_names
 from sandpaper_bench.experiments import EXPERIMENTS
 from sandpaper_bench.fetch import LENT, THREADS
 from sandpaper_bench.journal import Journal
-from sandpaper_bench.lab import Plan
 from sandpaper_bench.load import (
     PHASE_SECONDS,
     Group,
@@ -34,6 +33,7 @@ from sandpaper_bench.load import (
     Seen,
 )
 from sandpaper_bench.options import parser
+from sandpaper_bench.rig import Plan
 from sandpaper_bench.runner import RUN, START, Job
 from sandpaper_bench.testbed import Testbed
 from sandpaper_bench.varnish import Variant
@@ -100,8 +100,8 @@ class RehearsedLoad:
         return self.took(seconds, groups)
 
 
-class Rehearsal(SampleLab):
-    """A laboratory whose clock is what its windows would take."""
+class Rehearsal(SampleRig):
+    """A rig whose clock is what its windows would take."""
 
     def __init__(self, path: Path | None = None) -> None:
         super().__init__()
@@ -177,15 +177,15 @@ class Plans(unittest.TestCase):
     def test_the_schedule_is_the_sum_of_what_is_run(self) -> None:
         for name in EXPERIMENTS:
             with self.subTest(name):
-                job, lab = plan(name, "--turns", "2"), Rehearsal()
-                report = lab.run(job)
+                job, rig = plan(name, "--turns", "2"), Rehearsal()
+                report = rig.run(job)
                 took = [b - a for a, b in zip(
-                    [0.0, *lab.ends], lab.ends, strict=False)]
+                    [0.0, *rig.ends], rig.ends, strict=False)]
                 self.assertEqual(len(took), len(job.schedule))
                 for planned, seconds in zip(job.schedule, took, strict=True):
                     self.assertAlmostEqual(planned, seconds, places=6)
                 self.assertIn(f"{len(took)} of {len(took)} turns",
-                              lab.said_last)
+                              rig.said_last)
                 self.assertEqual(report["experiment"], name)
                 json.dumps(report, allow_nan=False)
 
@@ -227,10 +227,10 @@ class Continued(unittest.TestCase):
         control = job.parts[-1]
         with tempfile.TemporaryDirectory() as tmp:
             path = Path(tmp) / "pairs.windows.jsonl"
-            lab = Rehearsal(path)
-            lab.plan = Plan(turns=4)
-            lab.begin([], Journal({}, path))
-            measure, left = lab.load.measure, iter([True, True, False])
+            rig = Rehearsal(path)
+            rig.plan = Plan(turns=4)
+            rig.begin([], Journal({}, path))
+            measure, left = rig.load.measure, iter([True, True, False])
 
             def interrupted(*rest: Any) -> Measurement:
                 if not next(left):
@@ -238,15 +238,15 @@ class Continued(unittest.TestCase):
                 found: Measurement = measure(*rest)
                 return found
 
-            lab.load.measure = interrupted
+            rig.load.measure = interrupted
             with self.assertRaises(KeyboardInterrupt):
-                control.run(lab)
-            lab.load.measure = measure
-            lab.begin([], Journal({}, path))
-            lab.load.asked.clear()
+                control.run(rig)
+            rig.load.measure = measure
+            rig.begin([], Journal({}, path))
+            rig.load.asked.clear()
             with contextlib.redirect_stderr(io.StringIO()):
-                control.run(lab)
-            self.assertEqual(len(lab.load.asked), 2)
+                control.run(rig)
+            self.assertEqual(len(rig.load.asked), 2)
 
 
 if __name__ == "__main__":

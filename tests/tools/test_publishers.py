@@ -20,7 +20,6 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
 from sandpaper_bench.customers import host
-from sandpaper_bench.lab import Lab, Plan
 from sandpaper_bench.load import Measurement, Seen
 from sandpaper_bench.origin import MODULES
 from sandpaper_bench.publishers import (
@@ -36,6 +35,7 @@ from sandpaper_bench.publishers import (
     token,
 )
 from sandpaper_bench.reaper import Reaper
+from sandpaper_bench.rig import Plan, Rig
 from sandpaper_bench.table1 import sample, spread
 from sandpaper_bench.testbed import Testbed, TestbedError
 from sandpaper_bench.varnish import Variant
@@ -203,10 +203,10 @@ class Served(unittest.TestCase):
         reaper = Reaper()
         self.addCleanup(reaper.close)
         bed = Testbed(reaper, [min(cores)], [max(cores)], loopback=True)
-        lab = Lab(bed, reaper, [Variant("stock", root)], Plan(), unit_us=4.0)
-        lab.prepare(["C1"])
-        self.lab = lab
-        self.port = self.enterContext(lab.varnish(lab.variants[0])).proxy.port
+        rig = Rig(bed, reaper, [Variant("stock", root)], Plan(), unit_us=4.0)
+        rig.prepare(["C1"])
+        self.rig = rig
+        self.port = self.enterContext(rig.varnish(rig.variants[0])).proxy.port
 
     def get(self, name: str, **headers: str) -> tuple[str, str]:
         """Return X-Varnish (9.0: X-Vinyl) and the page that a reader gets."""
@@ -228,8 +228,8 @@ class Served(unittest.TestCase):
         return len(self.get(name, **headers)[0].split()) == 2
 
     def test_pages(self) -> None:
-        assert self.lab.publishers is not None
-        items = self.lab.publishers.items
+        assert self.rig.publishers is not None
+        items = self.rig.publishers.items
         _, page = self.get("C1")
         self.assertEqual(len(re.findall(r"Z\">published .*?</time>", page)),
                          items["C1"])

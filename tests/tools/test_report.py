@@ -14,7 +14,7 @@ import unittest
 from html.parser import HTMLParser
 from pathlib import Path
 
-from report_samples import SampleLab, pair_results, samples, save
+from report_samples import SampleRig, pair_results, samples, save
 from sandpaper_bench.claims import claims
 from sandpaper_bench.cli import main
 from sandpaper_bench.progress import Progress, duration
@@ -408,7 +408,7 @@ class Html(unittest.TestCase):
     def test_the_page_is_the_same_for_the_same(self) -> None:
         with tempfile.TemporaryDirectory() as tmp:
             (Path(tmp) / "pairs.json").write_text(json.dumps(
-                SampleLab().report("pairs", {}, pair_results(SampleLab()))))
+                SampleRig().report("pairs", {}, pair_results(SampleRig()))))
             first, again = (re.sub(r"Written [^.]*\.", "",
                                    write(Path(tmp)).read_text())
                             for _ in range(2))

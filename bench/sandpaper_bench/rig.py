@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The laboratory: testbed, origin and variants, ready for experiments."""
+"""The rig: the testbed, origin and variants, ready for experiments."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-class Lab:
+class Rig:
     """Everything an experiment uses."""
 
     unit_us = _lua_us = 1.0
