@@ -43,7 +43,7 @@ from .estimate import (
     verdict,
 )
 from .faults import Faults, waits
-from .load import Group, Load, Seen, WorkerDied, tenant
+from .load import Group, GroupResult, Load, WorkerDied, tenant
 from .rig import Plan, Rig, progress
 from .runner import (
     START,
@@ -72,17 +72,17 @@ IN_ALL = ("slow-readers", "random-hosts")
 FLOOD_RPS = 4000.0  # of a flood, beside its victim, on two cores
 LENT = "SANDPAPER.lent"
 STOCK_GAUGES = ("MAIN.thread_queue_len",)
-Sides = tuple[list[Seen], list[Seen]]  # windows alone, and beside
+Sides = tuple[list[GroupResult], list[GroupResult]]  # windows alone, and beside
 
 
 @dataclass(frozen=True)
 class AbuseTurn:
     """One turn under one variant: the victim, and what the abuse did."""
 
-    alone: list[Seen]
-    beside: list[Seen]
+    alone: list[GroupResult]
+    beside: list[GroupResult]
     quick: Sides  # the open loop
-    meanwhile: list[Seen]  # the victim in windows that are not measured
+    meanwhile: list[GroupResult]  # the victim in windows that are not measured
     abusive_requests: int
     abusive_errors: int
     grown_bytes: int
@@ -112,8 +112,8 @@ class AbuseTurn:
 
 def dead_turn(victim: Group) -> AbuseTurn:
     """Return what is to be said of a varnishd that died."""
-    nothing = Seen(victim.name, victim.conns, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0,
-                   0, 0, 0.0, 0, 0, [])
+    nothing = GroupResult(victim.name, victim.conns, 0.0, 0.0, 0.0, 0.0, 0, 0,
+                          0, 0, 0, 0, 0.0, 0, 0, [])
     return AbuseTurn([nothing] * 2, [nothing], ([nothing], [nothing]), [],
                      0, 0, 0, SETTLE_SECONDS, 0, died=True)
 
@@ -175,7 +175,7 @@ class Case:
             variant, prelude=variant.prelude + abuse.vcl,
             parameters=(*variant.parameters, *abuse.parameters))
         self._faults: list[Faults] = []
-        self._abusers: list[Seen] = []
+        self._abusers: list[GroupResult] = []
 
     def turn(self) -> AbuseTurn:
         """Measure one turn."""
@@ -203,18 +203,18 @@ class Case:
 
     def _measure(
         self, varnish: Varnish, victim: Group, *others: Group
-    ) -> dict[str, Seen]:
+    ) -> dict[str, GroupResult]:
         """Measure a window, part of one if open; wait for what is owed."""
         part = QUICK_PART if victim.mode == "open" else 1.0
         return self.rig.measure(
             varnish, [victim, *others], self.rig.plan.seconds * part,
             DRAIN_SECONDS).groups
 
-    def _alone(self, varnish: Varnish, victim: Group) -> Seen:
+    def _alone(self, varnish: Varnish, victim: Group) -> GroupResult:
         """Measure a window of the victim alone."""
         return self._measure(varnish, victim)[victim.name]
 
-    def _beside(self, varnish: Varnish, victim: Group) -> Seen:
+    def _beside(self, varnish: Varnish, victim: Group) -> GroupResult:
         """Measure a window of the victim while it is abused."""
         with self._with_faults(varnish):
             seen = self._measure(varnish, victim, *self.abuse.groups)
@@ -241,8 +241,9 @@ class Case:
         return found
 
     def _found(
-        self, varnish: Varnish, rss: int, alone: Sequence[Seen],
-        beside: Sequence[Seen], quick: Sides, meanwhile: Sequence[Seen] = (),
+        self, varnish: Varnish, rss: int, alone: Sequence[GroupResult],
+        beside: Sequence[GroupResult], quick: Sides,
+        meanwhile: Sequence[GroupResult] = (),
     ) -> AbuseTurn:
         """Wait until varnishd has calmed down; return the turn."""
         took = settled(varnish, self.gauges)
@@ -275,7 +276,7 @@ class Case:
             return self._found(
                 abused, rss, [seen[0], seen[3]], seen[1:3], quick)
 
-    def _closed(self, varnish: Varnish) -> tuple[list[Seen], Group]:
+    def _closed(self, varnish: Varnish) -> tuple[list[GroupResult], Group]:
         """Measure the victim alone; return that, and its open loop."""
         self._prime(varnish)
         found = [self._alone(varnish, self.victim) for _ in range(2)]
@@ -291,7 +292,7 @@ class Case:
                 self._measure(varnish, self.victim, *(
                     replace(g, random_host=0) for g in groups))
             rss = varnish.rss_bytes()
-            beside: list[Seen] = []
+            beside: list[GroupResult] = []
             while not beside or self.flood > sum(
                     s.sent_in_all for s in self._abusers):
                 beside.append(self._beside(varnish, self.victim))

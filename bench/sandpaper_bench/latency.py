@@ -20,7 +20,7 @@ from typing import Any
 
 from .ask import Ask, named
 from .estimate import with_interval
-from .load import Group, Measurement, Seen, tenant
+from .load import Group, GroupResult, Measurement, tenant
 from .rig import Rig, progress
 from .runner import Control, Experiment, Job, Part, Turn, Window, of_each
 from .varnish import Variant
@@ -35,9 +35,9 @@ class LatencyTurn:
     """One turn under one variant, by tenant."""
 
     capacity: dict[str, float]
-    alone: dict[str, Seen]
-    again: Seen  # a, alone, a second time
-    both: dict[str, Seen]
+    alone: dict[str, GroupResult]
+    again: GroupResult  # a, alone, a second time
+    both: dict[str, GroupResult]
 
     def times(self, name: str) -> float:
         """Return p99 together over p99 alone / SHARE."""

@@ -77,7 +77,7 @@ def tenant(name: str, conns: int = 100, headers: str = "") -> Group:
 
 
 @dataclass(frozen=True)
-class Seen:
+class GroupResult:
     """What one group saw in the window; times in seconds."""
 
     name: str
@@ -134,9 +134,10 @@ def wrk_headers(group: Group) -> list[str]:
     return [word for line in first.splitlines() for word in ("-H", line)]
 
 
-def seen(group: dict[str, Any]) -> Seen:
+def seen(group: dict[str, Any]) -> GroupResult:
     """Return a group of loadgen's result."""
-    return Seen(**{k: group[k] for k in Seen.__dataclass_fields__})
+    return GroupResult(**{
+        k: group[k] for k in GroupResult.__dataclass_fields__})
 
 
 @dataclass(frozen=True)
@@ -147,9 +148,9 @@ class Measurement:
     cpu_s: float
     foreign_s: float
     stolen_s: float
-    groups: dict[str, Seen] = field(default_factory=dict)
+    groups: dict[str, GroupResult] = field(default_factory=dict)
 
-    def __getitem__(self, name: str) -> Seen:
+    def __getitem__(self, name: str) -> GroupResult:
         return self.groups[name]
 
     @property
@@ -168,9 +169,9 @@ class Interleaved:
 
     window_s: float
     stolen_s: float
-    phases: list[dict[str, Seen]]
+    phases: list[dict[str, GroupResult]]
     cpu_us: list[float]
-    always: dict[str, Seen]
+    always: dict[str, GroupResult]
 
 
 @dataclass(frozen=True)
@@ -251,7 +252,7 @@ class Load:
     def disturbed(
         self, varnish: Varnish, groups: list[Group], seconds: float,
         drain: float,
-    ) -> dict[str, Seen]:
+    ) -> dict[str, GroupResult]:
         """Load while something is done to varnishd, even if it stops."""
         result, _, _ = self._loadgen(
             varnish, ["-d", str(drain), *(g.spec() for g in groups)],
@@ -302,7 +303,7 @@ class Load:
                                      / PHASE_SECONDS), *specs],
             seconds, warmup, clocks)
         self.check(running)
-        found: list[dict[str, Seen]] = [{} for _ in phases]
+        found: list[dict[str, GroupResult]] = [{} for _ in phases]
         other = {}
         for g in result["groups"]:
             number, dot, name = g["name"].partition(".")

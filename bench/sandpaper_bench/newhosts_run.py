@@ -28,7 +28,7 @@ from .customers import path, tenant_map
 from .experiments import EXPERIMENTS
 from .journal import Journal
 from .rig import Rig, dump, progress
-from .load import Group, Seen, WorkerDied
+from .load import Group, GroupResult, WorkerDied
 from .newhosts import (
     EVERY,
     Script,
@@ -65,14 +65,14 @@ def facts(varnish: Varnish, ours: bool) -> dict[str, Any]:
     return found
 
 
-def brief(seen: Seen) -> dict[str, Any]:
+def brief(seen: GroupResult) -> dict[str, Any]:
     """Return what is worth keeping of a group."""
     return {"rps": round(seen.rps, 1), "p50_ms": round(seen.p50_s * 1e3, 3),
             "p99_ms": round(seen.p99_s * 1e3, 3), "errors": seen.errors,
             "not_200": seen.not_200, "unanswered": seen.unanswered}
 
 
-def by_second(seen: Sequence[Seen], seconds: float) -> str:
+def by_second(seen: Sequence[GroupResult], seconds: float) -> str:
     """Return how many requests of these groups were answered each second.
 
     The load settles for the first 0.2 s of each group, which do not count.

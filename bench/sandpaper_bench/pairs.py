@@ -26,7 +26,7 @@ from .estimate import (
     verdict,
     with_interval,
 )
-from .load import Interleaved, Measurement, Seen, tenant
+from .load import GroupResult, Interleaved, Measurement, tenant
 from .rig import Rig, progress
 from .runner import (
     Control,
@@ -56,12 +56,12 @@ class PairTurn:
     phases: Interleaved
     windows: tuple[Measurement, Measurement, Measurement]
 
-    def alone(self, name: str) -> tuple[Seen, Seen]:
+    def alone(self, name: str) -> tuple[GroupResult, GroupResult]:
         """Return a tenant alone: in its phase, and in its window."""
         i = 0 if name in self.phases.phases[0] else 2
         return self.phases.phases[i][name], self.windows[i][name]
 
-    def together(self, name: str) -> tuple[Seen, Seen]:
+    def together(self, name: str) -> tuple[GroupResult, GroupResult]:
         """Return a tenant beside the other one, in the same way."""
         return self.phases.phases[1][name], self.windows[1][name]
 
@@ -105,7 +105,9 @@ def side_result(
     alone = [t.alone(name) for t in turns]
     both = [t.together(name) for t in turns]
 
-    def mid(seen: list[tuple[Seen, Seen]], what: str, where: int) -> float:
+    def mid(
+        seen: list[tuple[GroupResult, GroupResult]], what: str, where: int
+    ) -> float:
         return round(float(median(getattr(s[where], what) for s in seen)), 6)
 
     stretch = with_interval(
@@ -221,13 +223,13 @@ class AloneTurn:
     name: str
 
     @property
-    def stock(self) -> tuple[Seen, Seen]:
+    def stock(self) -> tuple[GroupResult, GroupResult]:
         """Return the first and the last phase."""
         return (self.found.phases[0][self.name],
                 self.found.phases[3][self.name])
 
     @property
-    def ours(self) -> tuple[Seen, Seen]:
+    def ours(self) -> tuple[GroupResult, GroupResult]:
         """Return the two phases between."""
         return (self.found.phases[1][self.name],
                 self.found.phases[2][self.name])
@@ -255,7 +257,7 @@ def quotient_result(
 
 
 def phase_result(
-    label: str, seen: Sequence[Seen], cpu_us: Sequence[float]
+    label: str, seen: Sequence[GroupResult], cpu_us: Sequence[float]
 ) -> dict[str, Any]:
     """Return the figures of one of two variants; names carry the label."""
     return {

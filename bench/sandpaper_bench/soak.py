@@ -24,7 +24,7 @@ from .abuse import DRAIN_SECONDS, GAUGES, settled
 from .abuses import ABUSES, SETTLED, Abuse
 from .ask import Ask
 from .faults import LOOK_SECONDS, Faults
-from .load import Group, Seen, tenant
+from .load import Group, GroupResult, tenant
 from .rig import Plan, Rig, progress
 from .runner import RUN, START, Experiment, Job, Part, of_each
 from .testbed import Testbed
@@ -106,7 +106,7 @@ def holds(said: str) -> Holds:
 class Half:
     """What was seen of one variant, in one half."""
 
-    victim: Seen
+    victim: GroupResult
     settled_s: float
     counters: dict[str, int]  # from the start on
     descriptors: tuple[int, int]  # what is usual, what there are
@@ -192,7 +192,7 @@ def counted(varnish: Varnish) -> dict[str, int]:
 
 
 def calm(
-    varnish: Varnish, faults: Faults, victim: Seen, before: int
+    varnish: Varnish, faults: Faults, victim: GroupResult, before: int
 ) -> Half:
     """Wait until varnishd has calmed down, and look at what is left."""
     took = settled(varnish, GAUGES, PATIENCE)

@@ -24,7 +24,7 @@ from sandpaper_bench.abuses import ABUSES
 from sandpaper_bench.estimate import control
 from sandpaper_bench.rig import Rig, Plan, dump
 from sandpaper_bench.latency import LatencyTurn, latency_result
-from sandpaper_bench.load import Interleaved, Measurement, Seen
+from sandpaper_bench.load import GroupResult, Interleaved, Measurement
 from sandpaper_bench.pairs import (
     AloneTurn,
     PairTurn,
@@ -88,10 +88,10 @@ class SampleLab(Rig):
         self.begin([])
 
 
-def seen(rps: float, p99_s: float = 0.02, slowest: int = 90) -> Seen:
+def seen(rps: float, p99_s: float = 0.02, slowest: int = 90) -> GroupResult:
     """Return what a group of 100 connections saw."""
-    return Seen("it", 100, rps, p99_s / 2, p99_s, 2 * p99_s, 0, 0, 0, 1,
-                slowest, 110, 100.0, 9, 9, [])
+    return GroupResult("it", 100, rps, p99_s / 2, p99_s, 2 * p99_s, 0, 0, 0,
+                       1, slowest, 110, 100.0, 9, 9, [])
 
 
 def pair_turns(variant: str) -> list[PairTurn]:

@@ -27,7 +27,7 @@ from sandpaper_bench.abuse import (
 from sandpaper_bench.abuses import ABUSES, Abuse
 from sandpaper_bench.customers import vcl, with_work
 from sandpaper_bench.faults import Faults, do, waits
-from sandpaper_bench.load import Group, Seen, build_loadgen
+from sandpaper_bench.load import Group, GroupResult, build_loadgen
 from sandpaper_bench.newhosts import (
     EVERY,
     HOSTILE,
@@ -298,8 +298,8 @@ class Criteria(unittest.TestCase):
         self.assertEqual(unaccounted(counters(enqueued=10, completed=9)), 1)
 
     def test_a_soak(self) -> None:
-        victim = Seen("k0", 100, 10.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0.0,
-                      0, 0, [])
+        victim = GroupResult("k0", 100, 10.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0,
+                             0.0, 0, 0, [])
         good = Half(victim, 0.1, counters(), (30, 35), 100 * 2**20,
                     700 * 2**20, 99, died=False, undone=0,
                     holds=Holds(9, 2e-4, "spd_dispatch", 1e-4, 2e-4))

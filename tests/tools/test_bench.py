@@ -40,7 +40,7 @@ from sandpaper_bench.estimate import (
 )
 from sandpaper_bench.rig import Plan
 from sandpaper_bench.latency import LatencyTurn, offered
-from sandpaper_bench.load import Group, Seen, build_loadgen
+from sandpaper_bench.load import Group, GroupResult, build_loadgen
 from sandpaper_bench.nginx import MODULES, PROGRAM, configuration
 from sandpaper_bench.options import ALL, parser, shorten
 from sandpaper_bench.publishers import PUBLISHERS
@@ -110,8 +110,8 @@ class Estimates(unittest.TestCase):
 
     def test_latency_is_judged_by_the_share(self) -> None:
         alone, both = (
-            Seen("a", 100, 10.0, 0.0, p99, p99, 0, 0, 0, 0, 1, 1, 1.0, 1, 1,
-                 [])
+            GroupResult("a", 100, 10.0, 0.0, p99, p99, 0, 0, 0, 0, 1, 1, 1.0,
+                        1, 1, [])
             for p99 in (0.01, 0.03))
         turn = LatencyTurn({"a": 10.0}, {"a": alone}, alone, {"a": both})
         self.assertAlmostEqual(turn.times("a"), 1.5)

@@ -28,9 +28,9 @@ from sandpaper_bench.journal import Journal
 from sandpaper_bench.load import (
     PHASE_SECONDS,
     Group,
+    GroupResult,
     Interleaved,
     Measurement,
-    Seen,
 )
 from sandpaper_bench.options import parser
 from sandpaper_bench.rig import Plan
@@ -49,13 +49,16 @@ class RehearsedLoad:
         self.seconds = 0.0
         self.asked: list[tuple[int, float, list[str]]] = []
 
-    def see(self, group: Group, seconds: float) -> Seen:
+    def see(self, group: Group, seconds: float) -> GroupResult:
         """Return what a group saw: as much as a flood has."""
         sent = int(FLOOD_RPS * seconds)
-        return Seen(group.name, group.conns, 1000.0, 0.01, 0.02, 0.03, 0, 0,
-                    1000, 0, 90, 110, 100.0, sent, sent, [50] * 900)
+        return GroupResult(
+            group.name, group.conns, 1000.0, 0.01, 0.02, 0.03, 0, 0, 1000, 0,
+            90, 110, 100.0, sent, sent, [50] * 900)
 
-    def took(self, seconds: float, groups: Sequence[Group]) -> dict[str, Seen]:
+    def took(
+        self, seconds: float, groups: Sequence[Group]
+    ) -> dict[str, GroupResult]:
         """Count a run."""
         self.seconds += seconds + RUN
         self.asked.append((self.seed, seconds, [g.spec() for g in groups]))
@@ -95,7 +98,7 @@ class RehearsedLoad:
     def disturbed(
         self, _varnish: object, groups: list[Group], seconds: float,
         _drain: float,
-    ) -> dict[str, Seen]:
+    ) -> dict[str, GroupResult]:
         """Return what they saw meanwhile."""
         return self.took(seconds, groups)
 

@@ -26,7 +26,7 @@ from sandpaper_bench.journal import (
     decode,
     encode,
 )
-from sandpaper_bench.load import Seen
+from sandpaper_bench.load import GroupResult
 from sandpaper_bench.options import parser
 from sandpaper_bench.resume import make_head, published
 from sandpaper_bench.testbed import Testbed, TestbedError
@@ -90,12 +90,12 @@ class Continuing(unittest.TestCase):
         self, journal: Journal, killed_at: int = 0, whole: bool = False
     ) -> list[Any]:
         """Take three turns of two windows; an interrupt comes in one."""
-        def window() -> Seen:
+        def window() -> GroupResult:
             if len(self.measured) + 1 == killed_at:
                 raise KeyboardInterrupt
             self.measured.append(len(self.measured) + 1)
-            return Seen("it", 1, self.measured[-1] / 3, 0, 0, 0, 0, 0, 0, 0,
-                        0, 0, 0.0, 0, 0, [1, 2])
+            return GroupResult("it", 1, self.measured[-1] / 3, 0, 0, 0, 0, 0,
+                               0, 0, 0, 0, 0.0, 0, 0, [1, 2])
 
         return [journal.turn(f"turn {n}", lambda: (
             journal.window(window), journal.window(window)), whole)
@@ -166,7 +166,7 @@ class Continuing(unittest.TestCase):
 
     def test_each_kind_of_turn_comes_back(self) -> None:
         for value in (
-                Line([1], [[2]], 1, 1.0), {25: Seen(
+                Line([1], [[2]], 1, 1.0), {25: GroupResult(
                     "a", 1, 0.1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, [])}):
             text = json.dumps(encode(value))
             self.assertEqual(decode(json.loads(text)), value)

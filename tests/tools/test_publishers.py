@@ -20,7 +20,7 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
 from sandpaper_bench.customers import host
-from sandpaper_bench.load import Measurement, Seen
+from sandpaper_bench.load import GroupResult, Measurement
 from sandpaper_bench.origin import MODULES
 from sandpaper_bench.publishers import (
     HEAD_BYTES,
@@ -110,8 +110,8 @@ class Table1(unittest.TestCase):
     """What a request takes, from what a window saw."""
 
     def test_link_time_is_of_the_bytes_that_clients_got(self) -> None:
-        seen = Seen("C1", 100, 500.0, 0.0, 0.0, 0.0, 0, 0, 1436 * 1000, 0, 1,
-                    1, 1.0, 1, 1, [])
+        seen = GroupResult("C1", 100, 500.0, 0.0, 0.0, 0.0, 0, 0,
+                           1436 * 1000, 0, 1, 1, 1.0, 1, 1, [])
         found = sample(Measurement(2.0, 0.25, 0.0, 0.0, {"C1": seen}), "C1",
                        rate_bps=1.2e9)
         self.assertAlmostEqual(found.cpu_us, 250)
