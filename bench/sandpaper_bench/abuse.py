@@ -333,7 +333,7 @@ class Case:
 class CaseTurn:
     """One turn of a kind of abuse under one variant.
 
-    How long it takes is that of what Case does.
+    `seconds` adds up what Case does; test_experiments.py compares the two.
     """
 
     abuse: Abuse
