@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from . import (
     abuse,
+    alone,
     fetch,
     latency,
     overhead,
@@ -23,7 +24,7 @@ from . import (
 EXPERIMENTS = {e.name: e for e in (
     table1.EXPERIMENT,
     pairs.PAIRS,
-    pairs.ALONE,
+    alone.EXPERIMENT,
     overhead.EXPERIMENT,
     workers.EXPERIMENT,
     utilization.EXPERIMENT,

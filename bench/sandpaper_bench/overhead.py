@@ -9,9 +9,9 @@ the same: every request is.
 
 from __future__ import annotations
 
+from .alone import alone_part
 from .ask import Ask
 from .customers import NOOP
-from .pairs import alone_part
 from .runner import Experiment, Job, renamed
 
 SETTINGS = {

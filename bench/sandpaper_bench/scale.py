@@ -15,10 +15,10 @@ import resource
 from collections.abc import Sequence
 from typing import Any
 
+from .alone import phase_result, quotient_result
 from .ask import Ask
 from .customers import CUSTOMERS
 from .load import PHASE_SECONDS, Group, Interleaved
-from .pairs import phase_result, quotient_result
 from .rig import Rig, progress
 from .runner import Control, Experiment, Job, Part, Phases, Turn, renamed
 from .testbed import TestbedError
