@@ -393,7 +393,7 @@ class Load:
                     "name": g.name, "connections": g.conns, "waiting": 0,
                     "conn_min": 0, "conn_max": 0, "conn_mean": 0.0,
                     "sent": 0, "sent_in_all": 0, "slices": [],
-                    "unanswered": 0, "extra": 0})
+                    "unanswered": 0, "extra": 0, "first_error": ""})
         finally:
             for process in running:
                 self._reaper.end(process)

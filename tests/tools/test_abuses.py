@@ -335,7 +335,8 @@ class Criteria(unittest.TestCase):
         sleep.assert_called_once_with(REST_SECONDS)
         self.assertEqual(unaccounted(half.counters), 0)
         self.assertEqual(half.descriptors, (32, 32))
-        self.assertEqual(half.holds, Holds(12, 3.06e-5, "SPD_Gate", 2.51e-5, 7e-5))
+        self.assertEqual(
+            half.holds, Holds(12, 3.06e-5, "SPD_Gate", 2.51e-5, 7e-5))
         self.assertEqual(half.rest_bytes, 50 * 2**20)
         self.assertEqual(half.most_bytes, 700 * 2**20)
         self.assertEqual((half.threads, half.died, half.undone),

@@ -40,11 +40,12 @@ from sandpaper_bench.estimate import (
 )
 from sandpaper_bench.rig import Plan
 from sandpaper_bench.latency import LatencyTurn, offered
-from sandpaper_bench.load import Group, GroupResult, build_loadgen
+from sandpaper_bench.load import Group, GroupResult
 from sandpaper_bench.nginx import MODULES, PROGRAM, configuration
 from sandpaper_bench.options import ALL, parser, shorten
 from sandpaper_bench.publishers import PUBLISHERS
 from sandpaper_bench.quick import introduction
+from sandpaper_bench.reaper import Reaper
 from sandpaper_bench.runner import Part
 from sandpaper_bench.testbed import (
     Proxy,

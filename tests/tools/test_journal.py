@@ -71,7 +71,8 @@ class Records(unittest.TestCase):
 class Continuing(unittest.TestCase):
     """A journal has each window, and an interrupted run goes on."""
 
-    HEAD: ClassVar[dict[str, Any]] = {"code": {"code": "abc1234"}, "machine": {"cores": 2},
+    HEAD: ClassVar[dict[str, Any]] = {
+        "code": {"code": "abc1234"}, "machine": {"cores": 2},
                       "options": {"seconds": 4.5, "seed": 1}}
 
     def setUp(self) -> None:

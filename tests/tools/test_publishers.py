@@ -185,7 +185,8 @@ class Vmod(unittest.TestCase):
             config.mkdir(parents=True)
             (config / "varnishapi.pc").write_text(
                 "Name: VarnishAPI\nDescription: none\nVersion: 6.0.16\n")
-            with self.assertRaisesRegex(TestbedError, "need Varnish 7.7 or 9.0.*6.0"):
+            with self.assertRaisesRegex(
+                    TestbedError, "need Varnish 7.7 or 9.0.*6.0"):
                 build_vmod(Path(folder))
 
 

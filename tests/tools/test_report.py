@@ -13,6 +13,7 @@ import tempfile
 import unittest
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 from report_samples import SampleRig, pair_results, samples, save
 from sandpaper_bench.claims import claims
