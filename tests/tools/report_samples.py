@@ -69,7 +69,7 @@ class SampleVariant(Variant):
         return "varnish-7.7.0"
 
 
-class SampleLab(Rig):
+class SampleRig(Rig):
     """A laboratory that measures nothing."""
 
     def __init__(self) -> None:
@@ -255,7 +255,7 @@ def machines(rig: Rig) -> dict[str, list[Report]]:
 @functools.cache
 def reports() -> dict[str, Report]:
     """Return each experiment's report, with a good control."""
-    rig = SampleLab()
+    rig = SampleRig()
     return {name: rig.report(name, against_itself(name, GOOD), found)
             for name, found in (tenants(rig) | machines(rig)).items()}
 

@@ -73,7 +73,7 @@ class Continuing(unittest.TestCase):
 
     HEAD: ClassVar[dict[str, Any]] = {
         "code": {"code": "abc1234"}, "machine": {"cores": 2},
-                      "options": {"seconds": 4.5, "seed": 1}}
+        "options": {"seconds": 4.5, "seed": 1}}
 
     def setUp(self) -> None:
         tmp = tempfile.TemporaryDirectory()

@@ -57,6 +57,7 @@ INTERRUPTED = """
 # A second signal comes on the way there
 TWICE = """
     try:
+        print("pauses", flush=True)
         signal.pause()
     finally:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -188,8 +189,9 @@ class Ends(unittest.TestCase):
 
     def test_a_second_signal_changes_nothing(self) -> None:
         process = self.begin(TWICE)
-        process.terminate()
         assert process.stdout is not None
+        self.assertEqual(process.stdout.readline(), "pauses\n")
+        process.terminate()
         self.assertEqual(process.stdout.readline(), "unwound\n")
         self.assertEqual(process.wait(TIMEOUT), 128 + signal.SIGTERM)
         self.assertEqual(self.left(), [])
