@@ -52,6 +52,18 @@ spd_pool_run(struct pool *pp, const struct pool_task *task)
 }
 
 /*
+ * Count a task that leaves the pool's queues.  The pool's lock is held.
+ * Varnish's herder reads both counts without it.
+ */
+static void __attribute__((no_sanitize("thread")))
+task_leaves(struct pool *pp)
+{
+
+	pp->lqueue--;
+	pp->ndequeued--;
+}
+
+/*
  * Take the task that this worker would get if it went back to its pool now.
  * Returns 0 if there is none.  As in Pool_Work_Thread(), the last idle threads
  * are for urgent tasks.
@@ -71,8 +83,7 @@ spd_pool_take(struct worker *wrk)
 	    pp->nidle >= reserve * q / TASK_QUEUE_RESERVE; q++)
 		tp = VTAILQ_FIRST(&pp->queues[q]);
 	if (tp != NULL) {
-		pp->lqueue--;
-		pp->ndequeued--;
+		task_leaves(pp);
 		VTAILQ_REMOVE(&pp->queues[q - 1], tp, list);
 		SPD_TASK(wrk)->func = tp->func;
 		SPD_TASK(wrk)->priv = tp->priv;
