@@ -50,7 +50,7 @@ field(uint8_t *p, unsigned name, const char *value)
 {
 	size_t l = strlen(value);
 
-	assert(l < 127);
+	assert(l <= H2_TEXT_MAX);
 	p[0] = (uint8_t)name;
 	p[1] = (uint8_t)l;
 	memcpy(p + 2, value, l);

@@ -10,6 +10,7 @@
 
 #define H2_WINDOW_MAX	0x7fffffffU
 #define H2_FRAME_MAX	512	/* room for one of the frames below */
+#define H2_TEXT_MAX	126	/* characters of a host or path */
 
 struct h2 {
 	uint8_t		head[9];

@@ -65,7 +65,8 @@ address(const char *text)
 	if (colon == NULL)
 		wrong("'%s' is not an address: use ADDR:PORT", text);
 	(void)snprintf(ip, sizeof ip, "%.*s", (int)(colon - text), text);
-	if (inet_pton(AF_INET, ip, &to.sin_addr) != 1)
+	if (colon - text >= (ptrdiff_t)sizeof ip ||
+	    inet_pton(AF_INET, ip, &to.sin_addr) != 1)
 		wrong("'%s' is not an IPv4 address: use ADDR:PORT", text);
 	to.sin_port = htons((uint16_t)whole("port", colon + 1, 1, 65535));
 	return (to);
@@ -154,7 +155,7 @@ set_headers(const struct key *k, struct group *g, const char *path)
 	(void)k;
 	if (f == NULL)
 		wrong("headers '%s': %s", path, strerror(errno));
-	while (fgets(line, sizeof line - 1, f) != NULL) {
+	while (fgets(line, sizeof line - 2, f) != NULL) {
 		n = strcspn(line, "\n");
 		if (n == 0) {
 			l = 0;
@@ -190,7 +191,7 @@ static const struct key keys[] = {
 	{ "mode", set_mode, OTHER, "what its clients do (default closed)" },
 	{ "conns", set_whole, FIELD(nconn), 1, 1e6,
 	    "connections (default 1)" },
-	{ "rate", set_real, FIELD(rate), 0, 1e12,
+	{ "rate", set_real, FIELD(rate), 0, 1e9,
 	    "requests or bytes a second, by mode" },
 	{ "limit", set_whole, FIELD(limit), 0, UINT32_MAX,
 	    "requests in all; 0: no limit" },
@@ -277,6 +278,11 @@ check_group(const struct group *g)
 		wrong("group '%s' needs host=NAME", g->name);
 	if (g->rate <= 0 && (g->mode->flags & NEEDS_RATE))
 		wrong("group '%s' needs a rate above 0", g->name);
+	if ((g->mode->flags & IS_H2) && (strlen(g->host) > H2_TEXT_MAX -
+	    HOST_PREFIX || strlen(g->path) > H2_TEXT_MAX))
+		wrong("group '%s': mode=%s needs a host of at most %d "
+		    "characters, and a path of at most %d", g->name,
+		    g->mode->name, H2_TEXT_MAX - HOST_PREFIX, H2_TEXT_MAX);
 	if (g->fresh && g->mode != &mode_open)
 		wrong("group '%s': fresh works only with mode=open", g->name);
 	if (g->till > 0 && (g->till <= g->from || g->on > 0 || g->phase >= 0))

@@ -34,6 +34,7 @@
 #define HEAD_MAX	8192
 #define REQUEST_MAX	4096
 #define HOST_MAX	300
+#define HOST_PREFIX	17	/* characters before the Host, at most */
 #define HEADERS_MAX	32		/* sets of headers a group */
 #define BODY_CHUNK	(1 << 20)
 #define SLICE		(NS / 10)	/* one entry of "slices" */
@@ -68,7 +69,8 @@ struct mode {
 		WAITS = 4,	/* its age at the end is a latency */
 		FRESH = 8,	/* a connection a request */
 		FEW_BYTES = 16,	/* a small receive buffer */
-		MANY = 32	/* requests at a time */
+		MANY = 32,	/* requests at a time */
+		IS_H2 = 64
 	}		flags;
 	uint32_t	events;		/* to watch, in epoll's words */
 

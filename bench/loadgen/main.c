@@ -85,7 +85,7 @@ set_option(int key, char *arg, struct argp_state *state)
 		return (ARGP_ERR_UNKNOWN);
 	}
 	if (seconds != NULL)
-		*seconds = number(name, arg, 0, 1e9);
+		*seconds = number(name, arg, key == 'l' ? 1e-3 : 0, 1e9);
 	return (0);
 }
 

@@ -189,7 +189,8 @@ h2_readable(struct conn *c, uint64_t now)
 }
 
 const struct mode mode_h2 = {
-	.name = "h2", .flags = IS_OWED | MANY, .events = EPOLLIN,
+	.name = "h2", .flags = IS_OWED | MANY | IS_H2,
+	.events = EPOLLIN,
 	.connected = h2_connected, .readable = h2_readable, .writable = flush,
 };
 
@@ -236,13 +237,15 @@ flood_tick(struct conn *c, uint64_t now)
 }
 
 const struct mode mode_h2_reset = {
-	.name = "h2-reset", .flags = NEEDS_RATE | MANY, .events = EPOLLIN,
+	.name = "h2-reset", .flags = NEEDS_RATE | MANY | IS_H2,
+	.events = EPOLLIN,
 	.connected = flood_connected, .readable = flood_readable,
 	.writable = flush, .tick = flood_tick,
 };
 
 const struct mode mode_h2_ping = {
-	.name = "h2-ping", .flags = NEEDS_RATE | MANY, .events = EPOLLIN,
+	.name = "h2-ping", .flags = NEEDS_RATE | MANY | IS_H2,
+	.events = EPOLLIN,
 	.connected = flood_connected, .readable = flood_readable,
 	.writable = flush, .tick = flood_tick,
 };

@@ -11,6 +11,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import unittest
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,6 +44,12 @@ class CommandLine(unittest.TestCase):
                 ("127.0.0.1:1 hots=a", "key 'hots' .* use one of name host"),
                 ("127.0.0.1:1 host=a,mode=x", "mode 'x' .* use closed, paced"),
                 ("127.0.0.1 host=a", "'127.0.0.1' .* use ADDR:PORT"),
+                ("192.168.100.1007:9 host=a", ".* is not an IPv4 address"),
+                ("127.0.0.1:1 host=a,rate=2e9", "rate '2e9' .* 1000000000"),
+                ("-p 2 -l 1e-10 -q 0 127.0.0.1:1 host=a",
+                 "-l '1e-10' .* from 0.001"),
+                (f"127.0.0.1:1 mode=h2,host={127 * 'a'}",
+                 ".* a host of at most 109 characters"),
                 ("127.0.0.1:0 host=a", "port '0' .* from 1 to 65535"),
                 ("-t 1s 127.0.0.1:1 host=a", "-t '1s' .* use a number"),
                 ("-t 0 127.0.0.1:1 host=a", "-t 0 .* more than 0"),
@@ -53,6 +60,14 @@ class CommandLine(unittest.TestCase):
                 done = loadgen(*words.split())
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
                 self.assertRegex(done.stderr, f"^loadgen: {said}.*\n$")
+
+    def test_a_header_that_is_too_long(self) -> None:
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(f"a: {2500 * 'b'}\n")
+            file.flush()
+            done = loadgen("127.0.0.1:1", f"host=a,headers={file.name}")
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, "a set is too long")
 
     def test_help_has_every_key(self) -> None:
         done = loadgen("--help")
