@@ -56,7 +56,7 @@ def number(least: float, most: float) -> Meta:
 
 def one_of(names: Iterable[str]) -> Meta:
     """One of these names."""
-    return Meta(pattern=f"^({'|'.join(names)})$",
+    return Meta(pattern=rf"^(?:{'|'.join(map(re.escape, names))})\Z",
                 description=f"one of {', '.join(names)}")
 
 
@@ -71,6 +71,10 @@ Part = Annotated[float, number(0.0, 1.0)]
 Above0 = Annotated[float, Meta(gt=0, le=1e15)]
 # An integer stays one, as both are in the JSON.
 Seconds = Annotated[
+    Annotated[int, Meta(ge=1, le=10**6)] |
+    Annotated[float, Meta(ge=0.001, le=1e6)],
+    Meta(description="a number, 0.001 to 1e+06")]
+WarmSeconds = Annotated[
     Annotated[int, Meta(ge=0, le=10**6)] |
     Annotated[float, Meta(ge=0, le=1e6)],
     Meta(description="a number, 0 to 1e+06")]
@@ -137,8 +141,8 @@ class File(msgspec.Struct, forbid_unknown_fields=True):
                             default_factory=lambda: ["mr3-rs"])
     trace: Text | None = None
     seed: Annotated[int, number(0, 2**63 - 1)] = 1
-    seconds: Seconds = 0.0          # 0: all of the trace
-    warm_seconds: Seconds = 0.0
+    seconds: Seconds | None = None      # None: all of the trace
+    warm_seconds: WarmSeconds = 0.0
     groups: Annotated[list[Group], Meta(description="[[group]]")] = field(
         name="group", default_factory=list)
     tenants: Annotated[list[Tenant], Meta(description="[[tenant]]")] = field(
@@ -217,7 +221,8 @@ def in_words(error: str, data: dict[str, Any]) -> str:
     """An error of msgspec's: the field, its value, what is allowed.
 
     msgspec ends it with the path, as `$.tenant[0].cpu_us.mean`."""
-    steps = re.findall(r"\w+", error.partition("`$")[2])
+    path = re.search(r" - at `\$(.*)`\Z", error)
+    steps = re.findall(r"\w+", path[1]) if path else []
     kind: type[msgspec.Struct] = File
     where = ""
     if len(steps) > 1 and steps[0] in ("tenant", "group"):
@@ -260,7 +265,7 @@ def misused(f: File) -> Iterator[str]:
 
 def misused_loop(t: Tenant, f: File) -> Iterator[str]:
     """Fields of a [[tenant]] that do not go together."""
-    given = {k for k in LOOP if getattr(t, k) is not None}
+    given = [k for k in LOOP if getattr(t, k) is not None]
     if f.trace:
         for key in given:
             yield f"{key}: does not work with a trace: remove it"
@@ -270,7 +275,7 @@ def misused_loop(t: Tenant, f: File) -> Iterator[str]:
                "rate (requests per second, an open loop)")
     if "cpu_us" not in given:
         yield "cpu_us: is missing: add it"
-    if {"link_us", "kbytes"} <= given:
+    if "link_us" in given and "kbytes" in given:
         yield "kbytes: use either link_us or kbytes, not both"
     for key, needs, there in (
             ("think_us", "connections", t.connections),
@@ -312,8 +317,9 @@ def parse(path: Path, text: str) -> File:
 
 def lasts(f: File, trace: Trace | None) -> float:
     """Seconds; of a trace one more than it has, if the file says none."""
-    if f.seconds or not trace:
+    if f.seconds:
         return f.seconds
+    assert trace                    # misused() has looked
     at = trace.rows["arrival"]
     return float(at[-1] - at[0]) / SECOND + 1
 

@@ -45,6 +45,10 @@ def test_gini(x: list[float], expected: float) -> None:
     assert metrics.gini(np.array(x)) == pytest.approx(expected)
 
 
+def test_fairness_bound() -> None:
+    assert metrics.fairness_bound(20, 3.0) == 2 * 20 * 3 + 2 * 3
+
+
 def test_empirical_bound_is_over_all_intervals() -> None:
     a = np.array([0., 4, 4, 8])
     b = np.array([0., 0, 6, 6])
