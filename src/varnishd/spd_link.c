@@ -184,11 +184,11 @@ spd_link_changed(void)
 void
 spd_learn(int64_t now)
 {
+	static char measured[IF_NAMESIZE];	/* the interface; "": none */
 	static uint64_t last_tx;
 	static int64_t last;
 	struct sockaddr_storage ss;
 	struct iface_stat st;
-	char before[IF_NAMESIZE];
 	double sent_rate;
 	int known, learned = 0;
 
@@ -196,13 +196,14 @@ spd_learn(int64_t now)
 	known = address != ADDRESS_NONE;
 	ss = addr;
 	spd_unlock();
-	bprintf(before, "%s", iface->name);
 	if (!known || IFACE_Read(iface, &ss, &st)) {
 		last = 0;
+		measured[0] = '\0';
 		spd_link_missing(known, now);
 		return;
 	}
-	if (strcmp(iface->name, before)) {
+	if (strcmp(iface->name, measured)) {
+		bprintf(measured, "%s", iface->name);
 		spd_link_changed();
 		last = 0;
 	}

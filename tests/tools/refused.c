@@ -9,11 +9,13 @@
  *		of 1024 connections, and of a multiple of 64 tenants and one
  *  NO_PERF	perf_event_open(2), as seccomp or perf_event_paranoid do it
  *  NO_TRYLOCK	a lock that is tried: another thread always has it
+ *  NO_NETLINK	an answer of rtnetlink; the file grows by a byte
  */
 
 #include "preload.h"
 
 #include <stdarg.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #define CONNECTIONS	1024
@@ -67,4 +69,29 @@ pthread_mutex_trylock(pthread_mutex_t *m)
 	if (is_there("NO_TRYLOCK"))
 		return (EBUSY);
 	return (REAL(pthread_mutex_trylock)(m));
+}
+
+static int
+is_netlink(int fd)
+{
+	socklen_t l = sizeof (int);
+	int domain = 0;
+
+	return (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &l) == 0 &&
+	    domain == AF_NETLINK);
+}
+
+ssize_t
+recv(int fd, void *buf, size_t len, int flags)
+{
+	int file;
+
+	if (is_netlink(fd) && is_there("NO_NETLINK")) {
+		file = open(getenv("NO_NETLINK"), O_WRONLY | O_APPEND);
+		assert(write(file, "", 1) == 1);
+		assert(close(file) == 0);
+		errno = EAGAIN;
+		return (-1);
+	}
+	return (REAL(recv)(fd, buf, len, flags));
 }

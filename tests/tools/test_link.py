@@ -31,8 +31,10 @@ def start(proxy: Network, client: Network, varnishd: Varnishd) -> None:
     proxy.ip("link", "add", "three", "type", "bridge")
     proxy.ip("addr", "add", "10.79.2.1/24", "dev", "three")
     proxy.ip("link", "set", "three", "up")
-    varnishd.start("vsl_mask=+Debug", before=OWN_SYS, arguments=(
-        "-a", f"0.0.0.0:{PORT}", "-a", f"[::]:{PORT}"))
+    varnishd.start(
+        "vsl_mask=+Debug", before=OWN_SYS, preload="refused",
+        NO_NETLINK=varnishd.folder / "refused", arguments=(
+            "-a", f"0.0.0.0:{PORT}", "-a", f"[::]:{PORT}"))
 
 
 def ask(where: Network, address: str) -> None:
@@ -84,3 +86,18 @@ def test_speed_is_not_known(varnishd: Varnishd, proxy: Network) -> None:
     ask(proxy, "10.79.2.1")
     await_log(varnishd, "three")
     assert log(varnishd) == [("three", 0)]
+
+
+def test_the_first_read_fails(varnishd: Varnishd, client: Network) -> None:
+    def found() -> bool:
+        ask(client, "10.79.1.1")
+        return bool(log(varnishd))
+
+    refused = varnishd.folder / "refused"
+    refused.touch()
+    ask(client, "10.79.1.1")
+    until(lambda: refused.stat().st_size, "the kernel was not asked")
+    assert log(varnishd) == []
+    refused.rename(varnishd.folder / "allowed")
+    until(found, "no interface is net")
+    assert log(varnishd) == [("two", 10_000_000_000)]
