@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * The hooks: the functions of ours that Varnish's own code calls, in the order
- * of a request's life.  The patches add only these calls.  None of them is
- * called with Sandpaper's lock held.  cache_varnishd.h includes this file.
+ * of a request's life.  None of them is called with Sandpaper's lock held.
+ * cache_varnishd.h includes this file.
  */
 
 #ifndef SANDPAPER_HOOKS_H_INCLUDED
@@ -61,7 +61,7 @@ void SPD_Done(struct worker *, struct req *);
 void SPD_Next(struct worker *);
 
 /*--------------------------------------------------------------------
- * Waits.  They lend the slot.
+ * Waits, which lend the slot
  */
 
 /* Lend the slot before a pipe. */
@@ -70,7 +70,8 @@ void SPD_Pipe(const struct req *);
 void SPD_Piped(const struct req *, uint64_t bytes);
 /* Retake a lent slot at once, even above W. */
 void SPD_Rejoin(void);
-/* Like Lck_CondWait(), Lck_CondWaitTimeout() (s) and pthread_cond_wait() */
+/* Like Lck_CondWait(), Lck_CondWaitTimeout() (s) and pthread_cond_wait().  The
+ * first call may return early, as if woken: test the predicate in a loop. */
 int SPD_CondWait(pthread_cond_t *, struct lock *);
 int SPD_CondWaitTimeout(pthread_cond_t *, struct lock *, vtim_dur);
 int SPD_CondWaitMutex(pthread_cond_t *, pthread_mutex_t *);

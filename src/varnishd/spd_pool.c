@@ -52,15 +52,16 @@ spd_pool_run(struct pool *pp, const struct pool_task *task)
 }
 
 /*
- * Count a task that leaves the pool's queues.  The pool's lock is held.
- * Varnish's herder reads both counts without it.
+ * Remove a task from one of the pool's queues.  The pool's lock is held.
+ * Varnish's herder reads the counts and the first queue without it.
  */
 static void __attribute__((no_sanitize("thread")))
-task_leaves(struct pool *pp)
+task_leaves(struct pool *pp, struct taskhead *queue, struct pool_task *tp)
 {
 
 	pp->lqueue--;
 	pp->ndequeued--;
+	VTAILQ_REMOVE(queue, tp, list);
 }
 
 /*
@@ -83,8 +84,7 @@ spd_pool_take(struct worker *wrk)
 	    pp->nidle >= reserve * q / TASK_QUEUE_RESERVE; q++)
 		tp = VTAILQ_FIRST(&pp->queues[q]);
 	if (tp != NULL) {
-		task_leaves(pp);
-		VTAILQ_REMOVE(&pp->queues[q - 1], tp, list);
+		task_leaves(pp, &pp->queues[q - 1], tp);
 		SPD_TASK(wrk)->func = tp->func;
 		SPD_TASK(wrk)->priv = tp->priv;
 	}
@@ -116,8 +116,11 @@ spd_pool_ends(const struct pool *pp)
 int
 spd_pool_must_fail(void)
 {
-	int fails = reqpoolfail & 1;
+	int fails;
 
+	if (reqpoolfail == 0)
+		return (0);
+	fails = reqpoolfail & 1;
 	reqpoolfail >>= 1;
 	if (fails)
 		VSL(SLT_Debug, NO_VXID, "Failing due to reqpoolfail "
