@@ -314,7 +314,8 @@ class Varnishd(Suite):
         tools = self.top / "tests" / "tools"
         shared = [q for q in (*tools.glob("*.py"), *tools.glob("*.[ch]"))
                   if not q.name.startswith("test_")]
-        shared += (self.top / "tests" / "clients").glob("client.py")
+        shared += [*(self.top / "tests" / "clients").glob("*.py"),
+                   *tools.glob("pytest.ini")]
         for p in sorted(tools.glob("test_*.py")):
             if STARTS.search(p.read_text()) and p.stem not in LOADS:
                 cases[p.stem] = Case(p, (p, *shared))

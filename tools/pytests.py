@@ -48,12 +48,13 @@ def read(part: Part, verdicts: Path, status: int) -> None:
     for case in cases:
         name = name_of(case, part.name)
         skipped = case.find("skipped")
-        if skipped is not None:
-            part.skipped[name] = skipped.get("message", "")
-        elif case.find("failure") is None and case.find("error") is None:
-            passed.add(name)
-        else:
+        if (case.find("failure") is not None
+                or case.find("error") is not None):
             failed.add(name)
+        elif skipped is not None:
+            part.skipped[name] = skipped.get("message", "")
+        else:
+            passed.add(name)
     part.passed = len(passed - failed)
     part.failed = sorted(name.partition("[")[0] for name in failed)
     if not failed and (status != 0 or not cases):

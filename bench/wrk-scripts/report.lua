@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-2-Clause
--- wrk's result as one line of JSON, in the words of loadgen.c.
+-- wrk's result as one line of JSON, in the words of loadgen/report.c.
 -- Times are seconds; wrk knows nothing of single connections.
 
 done = function(summary, latency, requests)

@@ -47,8 +47,15 @@ def get_stream(host: str, stream: int = 1) -> bytes:
     return frame(HEADERS, block, END_HEADERS | END_STREAM, stream)
 
 
+def exactly(s: socket.socket, n: int) -> bytes:
+    """Read n bytes, or fewer up to the end."""
+    got = b""
+    while len(got) < n and (more := s.recv(n - len(got))):
+        got += more
+    return got
+
+
 def frames(s: socket.socket) -> Iterator[tuple[int, int, bytes]]:
     """Read the type, flags and payload of each frame up to the end."""
-    while head := s.recv(9, socket.MSG_WAITALL):
-        yield head[3], head[4], s.recv(int.from_bytes(head[:3], "big"),
-                                       socket.MSG_WAITALL)
+    while head := exactly(s, 9):
+        yield head[3], head[4], exactly(s, int.from_bytes(head[:3], "big"))

@@ -73,8 +73,10 @@ def run_parts(folder: Path, *parts: tuple[str, str],
 
 
 def results(folder: Path) -> dict[str, str]:
-    return {r["what"]: r["result"] for r in
-            json.loads((folder / "record.json").read_text())}
+    record = json.loads((folder / "record.json").read_text())
+    found = {r["what"]: r["result"] for r in record}
+    assert len(found) == len(record), "a part is recorded twice"
+    return found
 
 
 def test_a_failed_part_stops_nothing(folder: Path) -> None:

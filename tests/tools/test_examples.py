@@ -54,6 +54,8 @@ FUNCTIONS = sections(
 COUNTERS = {
     name: text for path in sorted((TOP / "src" / "varnishd").glob("*.vsc"))
     for name, text in sections(path.read_text(), COUNTER).items()}
+assert len(FUNCTIONS) > 10
+assert len(COUNTERS) > 40
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
