@@ -80,9 +80,9 @@ class Varnishd(contextlib.ExitStack):
         return library
 
     def answers(self) -> bool:
-        """Is there a varnishd?  Varnishadm waits for no more than a part."""
+        """Is there a varnishd?  Ask again if one varnishadm does not find it."""
         assert self.process.poll() is None, "varnishd has ended"
-        return self.program("varnishadm", "-t", str(TIMEOUT), "ping",
+        return self.program("varnishadm", "-t", str(TIMEOUT // 10), "ping",
                             status=None).returncode == 0
 
     def end(self) -> None:
