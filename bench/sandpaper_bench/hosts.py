@@ -192,7 +192,7 @@ class Hosts(Testbed):
                 shlex.join([*tc, "add", *root, "tbf", "rate",
                             f"{self.rate_bps:.0f}bit", "burst",
                             str(BURST_BYTES), "latency", LATENCY]),
-                shlex.join([*tc, "del", *root])))
+                shlex.join([*tc, "del", *root]), at_once=True))
 
     def _connect(self, role: str) -> None:
         """Open the connection; make the run's folder there."""

@@ -29,6 +29,7 @@ from .guard import SIGNALS
 GUARD = Path(__file__).resolve().with_name("guard.py")
 FAREWELL = 30.0  # seconds for a guard to end its program
 HELD = "held"
+TRIES = 100  # to remove a folder, at 0.1 s each
 
 
 def guarded(
@@ -39,20 +40,23 @@ def guarded(
     return [python, str(GUARD), str(nice), str(beside), *command]
 
 
-def held(do: str, undo: str) -> list[str]:
+def held(do: str, undo: str, at_once: bool = False) -> list[str]:
     """Return a program that runs a shell command, and another one at its end.
 
-    If the first command fails, the second one runs at once.
+    If the first command fails, the second one undoes its part.  What is done
+    `at_once` has no part: if it fails, there is nothing to undo.
     """
+    then = f"echo {HELD} && cat; {undo}"
     return ["sh", "-c", 'exec 2>&1; trap "" TERM; '
-            f"{do} && echo {HELD} && cat; {undo}"]
+            + (f"{do} && {{ {then}; }}" if at_once else f"{do} && {then}")]
 
 
 def held_folder(path: Path) -> list[str]:
     """Return a program that makes a folder, and removes it at its end."""
     folder = shlex.quote(str(path))
     return held(f"mkdir -p {folder} && chmod 755 {folder}",
-                f"until rm -rf {folder}; do sleep 0.1; done")
+                f"n=0; until rm -rf {folder} || [ $((n += 1)) -ge {TRIES} ]; "
+                "do sleep 0.1; done")
 
 
 def memory() -> str:

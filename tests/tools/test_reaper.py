@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from pathlib import Path
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
-from sandpaper_bench.reaper import Reaper, guarded, held
+from sandpaper_bench.reaper import Reaper, guarded, held, held_folder
 from sandpaper_bench.testbed import may_make_namespaces
 
 TIMEOUT = 60  # seconds, for what should take one
@@ -233,6 +234,32 @@ class Held(unittest.TestCase):
             f"touch {file} && test -e {file} && cat /nowhere", f"rm {file}"))
         self.assertIn("/nowhere: No such file", said)
         self.assertFalse(file.exists())
+
+    def test_what_is_done_at_once_and_fails_undoes_nothing(self) -> None:
+        file = self.reaper.folder() / "of another"
+        file.touch()
+        said = self.reaper.hold(held(
+            f"ln -s / '{file}'", f"rm '{file}'", at_once=True))
+        self.assertIn("File exists", said)
+        self.assertTrue(file.exists())
+
+    def test_what_is_done_at_once_is_undone_at_the_end(self) -> None:
+        file = Path(tempfile.mkdtemp()) / "ours"
+        self.addCleanup(file.parent.rmdir)
+        self.assertEqual(self.reaper.hold(held(
+            f"touch {file}", f"rm {file}", at_once=True)), "")
+        self.assertTrue(file.exists())
+        self.reaper.close()
+        self.assertFalse(file.exists())
+
+    def test_a_folder_that_can_not_be_removed(self) -> None:
+        folder = Path(tempfile.mkdtemp())
+        self.addCleanup(folder.rmdir)
+        program = held_folder(folder)
+        for old, new in (("rm -rf", "false"), ("sleep 0.1", "sleep 0")):
+            program[-1] = program[-1].replace(old, new)
+        subprocess.run(program, stdin=subprocess.DEVNULL, check=False,
+                       stdout=subprocess.DEVNULL, timeout=TIMEOUT)
 
     def test_a_program_ends_before_its_folder_goes(self) -> None:
         folder = self.reaper.folder()
