@@ -127,7 +127,8 @@ def alone_part(
 
 def plan_alone(ask: Ask) -> Job:
     """Plan each customer alone under the second variant and the first."""
-    names = ask.customers(["c1", NOOP] if ask.few else [*CUSTOMERS])
+    names = ask.customers(
+        lambda: ["c1", NOOP] if ask.few else [*CUSTOMERS])
     return Job(ask, [alone_part(ask, name, ask.variants[1])
                      for name in names], names)
 

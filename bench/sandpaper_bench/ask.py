@@ -8,7 +8,8 @@ option is an error here, before anything starts.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .customers import (
@@ -19,9 +20,17 @@ from .customers import (
 )
 from .publishers import PUBLISHERS
 from .rig import Plan
-from .testbed import Testbed, TestbedError
+from .testbed import Testbed, TestbedError, is_number
 from .varnish import Variant
 from .vmod import supported
+
+
+def check_once(option: str, values: Sequence[object]) -> None:
+    """Is each value of an option named once?"""
+    for value, times in Counter(values).items():
+        if times > 1:
+            raise TestbedError(f"{option} names {value} {times} times: name "
+                               "it once")
 
 
 def chosen_pairs(text: str) -> list[tuple[str, str]]:
@@ -34,15 +43,17 @@ def chosen_pairs(text: str) -> list[tuple[str, str]]:
                                "such as c1-c3")
         check_names([a, b])
         found.append((a, b))
+    check_once("--pairs", ["-".join(pair) for pair in found])
     return found
 
 
 def chosen_sizes(option: str, text: str) -> list[int]:
     """Parse "1,10,100"."""
-    sizes = [int(n) if n.isdigit() else 0 for n in text.split(",")]
+    sizes = [int(n) if is_number(n) else 0 for n in text.split(",")]
     if min(sizes) < 1:
         raise TestbedError(f"{option} '{text}' is not a list of numbers: use "
                            "numbers from 1, such as 1,10,100")
+    check_once(option, sizes)
     return sizes
 
 
@@ -84,12 +95,13 @@ class Ask:
         every = PAIRS if self.serves_publishers() else MADE_UP_PAIRS
         return every[:1 if self.few else usual]
 
-    def customers(self, usual: Sequence[str]) -> Sequence[str]:
+    def customers(self, usual: Callable[[], Sequence[str]]) -> Sequence[str]:
         """Return the customers that --customers names, or the usual ones."""
         if self.args.customers is None:
-            return usual
+            return usual()
         found: list[str] = self.args.customers.split(",")
         check_names(found)
+        check_once("--customers", found)
         return found
 
     def victim(self) -> str:

@@ -23,7 +23,8 @@ SETTINGS = {
 
 def plan(ask: Ask) -> Job:
     """Plan each customer alone under each setting and the baseline."""
-    names = ask.customers([NOOP] if ask.few else [*ask.realistic(), NOOP])
+    names = ask.customers(
+        lambda: [NOOP] if ask.few else [*ask.realistic(), NOOP])
     ours = ask.variants[1]
     return Job(ask, [
         alone_part(ask, name, renamed(ours, setting, *parameters), setting)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from .ask import Ask
+from .ask import Ask, check_once
 from .estimate import bootstrap, rounded
 from .load import Group, Measurement
 from .rig import Rig, progress
@@ -124,6 +124,7 @@ def result(
 def plan(ask: Ask) -> Job:
     """Plan each policy."""
     names = ask.args.policies.split(",")
+    check_once("--policies", names)
     return Job(ask, [Part(
         "policies",
         of_each([with_policy(ask.ours, name) for name in names], turn), note,

@@ -83,13 +83,19 @@ def may_make_namespaces() -> bool:
     return False
 
 
+def is_number(text: str) -> bool:
+    """Are these the digits of a number?"""
+    return text.isascii() and text.isdecimal()
+
+
 def parse_cores(text: str) -> list[int]:
     """Parse a list of cores such as "0,2-3"."""
     cores: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
         last = last if dash else first
-        if not first.isdigit() or not last.isdigit():
+        if (not is_number(first) or not is_number(last)
+                or int(first) > int(last)):
             raise TestbedError(f"cores '{text}' are not a list of cores: "
                                "use a list such as 0,2-3")
         cores += range(int(first), int(last) + 1)

@@ -96,8 +96,8 @@ def lacks(ask: Ask) -> str | None:
 
 def plan(ask: Ask) -> Job:
     """Plan each variant with each number of connections."""
-    usual = [*ask.realistic(), NOOP]
-    name, clients = ask.customers(usual)[0], ask.sizes("clients")
+    name = ask.customers(lambda: [*ask.realistic(), NOOP])[0]
+    clients = ask.sizes("clients")
     first, cores = ask.variants[0], own_cores(ask.bed)
     ask = replace(ask, variants=[*ask.variants,
                                  renamed(ask.ours, "mr3", POLICY)])

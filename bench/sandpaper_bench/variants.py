@@ -7,6 +7,7 @@ import argparse
 import os
 
 from .abuses import ABUSES
+from .ask import check_once
 from .customers import tenant_map
 from .hosts import Hosts
 from .nginx import NGINX, PROGRAM, NginxVariant
@@ -51,6 +52,7 @@ def make_variants(
         except OSError as error:
             raise TestbedError(f"--prelude {args.prelude}: "
                                f"{error.strerror}") from error
+    check_once("--variants", args.variants.split(","))
     found = []
     for name in args.variants.split(","):
         if name == STOCK:

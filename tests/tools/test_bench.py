@@ -19,7 +19,7 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
 from sandpaper_bench.ask import chosen_pairs, chosen_sizes
-from sandpaper_bench.cli import main, make_jobs
+from sandpaper_bench.cli import main, make_job, make_jobs
 from sandpaper_bench.customers import (
     CUSTOMERS,
     MADE_UP_PAIRS,
@@ -167,10 +167,19 @@ class CommandLine(unittest.TestCase):
     def test_cores(self) -> None:
         self.assertEqual(parse_cores("0,2-4"), [0, 2, 3, 4])
         self.assertEqual(core_mask([0, 2, 3, 4]), "1d")
+        for text in ("2-1", "²", "", "0,"):
+            with self.assertRaisesRegex(TestbedError, f"'{text}' are not"):
+                parse_cores(text)
+
+    def test_who_is_named_needs_no_varnish(self) -> None:
+        for name in ("utilization", "overhead"):
+            args = parser().parse_args([
+                name, "--variants", "nginx,sandpaper", "--customers", "c1"])
+            self.assertEqual(make_job(name, args, bed()).customers, ["c1"])
 
     def test_sizes_that_are_none(self) -> None:
         self.assertEqual(chosen_sizes("--slots", "1,200"), [1, 200])
-        for text in ("", "0", "1,x", "-5", "1,,2"):
+        for text in ("", "0", "1,x", "-5", "1,,2", "²"):
             with self.assertRaisesRegex(TestbedError, "--slots .* not a list"):
                 chosen_sizes("--slots", text)
 
@@ -271,6 +280,11 @@ class Refusals(unittest.TestCase):
                 ("pairs --proxy-cores 4095", "may use"),
                 ("pairs --json /proc/none/a", "/proc/none"),
                 ("abuse --record x", "a name is for one experiment"),
+                ("pairs --pairs c1-c3,c1-c3", "--pairs names c1-c3 2 times"),
+                ("alone --customers c1,k0,c1", "--customers names c1 2"),
+                ("utilization --clients 5,1,5", "--clients names 5 2"),
+                ("workers --slots 1,01", "--slots names 1 2"),
+                ("pairs --variants stock,stock", "--variants names stock 2"),
                 ("pairs --prelude /none.vcl", "/none.vcl"),
                 ("pairs --stock /none", "no /none/sbin/varnishd.*--stock"),
                 ("content-change --loopback", "run it as root"),
