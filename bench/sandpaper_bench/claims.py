@@ -23,8 +23,10 @@ from .rig import controls
 from .latency import LIMIT
 from .parts import COST as PARTS_COST
 from .parts import TIMES as PARTS_TIMES
+from .policies import SLOTS
 from .table import cell, sides
 from .timeline import CLAIM
+from .varnish import STOCK
 
 Report = dict[str, Any]
 Result = dict[str, Any]
@@ -34,9 +36,7 @@ STRETCH = 1.5
 LOST_NOOP = 0.03
 LOST_REALISTIC = 0.01
 LOST_MANY = 0.02
-SLOTS = 10  # a core, the default
 SAMPLED = "sampled"  # the setting of costs that is the default
-STOCK = "stock"
 NONE = "–"
 
 
@@ -177,13 +177,14 @@ ABUSE = (
          at_most=True, part="{variant}",
          only=lambda r: r["last"] and not ABUSES[r["abuse"]].fifo),
 )
+PAIRS = (
+    PAIR,
+    Rule("worst stretch of all tenants ({tenant} with {beside}): p99 over "
+         "connections/rate", "stretch", STRETCH, TIMES, at_most=True,
+         paper="about 27 ×", worst=lambda r: r["stretch"],
+         each_side=True, if_all="stretch_counts"))
 RULES: dict[str, Sequence[Rule]] = {
-    "pairs": (
-        PAIR,
-        Rule("worst stretch of all tenants ({tenant} with {beside}): p99 over "
-             "connections/rate", "stretch", STRETCH, TIMES, at_most=True,
-             paper="about 27 ×", worst=lambda r: r["stretch"],
-             each_side=True, if_all="stretch_counts")),
+    "pairs": PAIRS, "quick": PAIRS,
     "alone": (LOST,),
     "overhead": (replace(
         LOST, what=f"{LOST.what}, costs sampled",

@@ -137,8 +137,8 @@ def verdicts(reports: Sequence[dict[str, Any]]) -> dict[str, str]:
 def run(args: argparse.Namespace, reaper: Reaper) -> int:
     """Run what was asked for; `all` ends with a page.
 
-    The status is 1 if that was an abuse, or all, and one failed; the last
-    line then says how many.
+    The status is 1 if that was the soak, an abuse or all abuses, and one
+    failed; the last line then says how many.
     """
     abuses = args.experiment in (ABUSE, SOAK, *ABUSES)
     whole = args.experiment == ALL

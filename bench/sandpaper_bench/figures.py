@@ -19,7 +19,6 @@ from .claims import (
     FAIR,
     LOST_MANY,
     SAMPLED,
-    STOCK,
     lost_limit,
     noop,
     pair_control,
@@ -31,6 +30,7 @@ from .latency import LIMIT
 from .pedigree import DIRTY
 from .table import cell
 from .timeline import CLAIM
+from .varnish import STOCK
 
 Record = dict[str, Any]
 Row = dict[str, Any]

@@ -10,7 +10,6 @@ ssh session ends, or remote.py there, which misses us after a while.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shlex
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .machine import cpu_model
+from .pedigree import digest
 from .reaper import GUARD, Reaper, guarded, held, held_folder
 from .remote import Gone, Remote
 from .testbed import (
@@ -127,11 +127,6 @@ def inventory(file: Path) -> dict[str, list[Host]]:
 def last_line(text: str) -> str:
     """Return the last line that says anything."""
     return (text.strip().splitlines() or ["it gave no reason"])[-1]
-
-
-def digest(path: Path) -> str:
-    """Return what sha256sum says of a file here."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 class Hosts(Testbed):

@@ -62,9 +62,9 @@ def code(top: Path = TOP) -> dict[str, Any]:
     }
 
 
-def digest(program: Path) -> str:
-    """Return a digest of a program, to see that it was built again."""
-    return hashlib.sha256(program.read_bytes()).hexdigest()[:12]
+def digest(path: Path) -> str:
+    """Return what sha256sum says of a file here."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 class History:

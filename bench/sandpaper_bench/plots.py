@@ -25,10 +25,11 @@ from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 from . import paper
 from .abuses import ABUSES
-from .claims import RULES, STOCK, facts
+from .claims import RULES, facts
 from .estimate import known
 from .table import cell, sides
 from .timeline import SLICES
+from .varnish import STOCK
 
 Report = dict[str, Any]
 Row = dict[str, Any]
@@ -64,7 +65,8 @@ OURS = Look("#0072b2")
 LOOKS = {
     "stock": Look("#d55e00", "D", "--"), "sandpaper": OURS, "sampled": OURS,
     "off": Look("#e69f00", "s"), "observe": Look("#009e73", "^"),
-    "mr3": Look("#cc79a7", "v", ":"), "every request": Look("#56b4e9", "^")}
+    "mr3": Look("#cc79a7", "v", ":"), "nginx": Look("#000000", "P", "-."),
+    "every request": Look("#56b4e9", "^")}
 CYCLE = (OURS, LOOKS["stock"], LOOKS["observe"], LOOKS["mr3"], LOOKS["off"])
 PAPER = Look(GREY, "s", "--", hollow=True)
 TARGET = Look(INK, "|", "--")
@@ -253,16 +255,17 @@ LINES = (
 CONNECTIONS = Plot(
     "{customer} alone: throughput", "requests/s", "rps", "connections",
     x="connections (logarithmic)", log=True)
+PAIRS = (FAIRNESS, Plot(
+    "Closed loop: p99 of each tenant with the other",
+    "p99, ms (logarithmic)", "p99_s", "{tenant} with {beside}", p99,
+    times=1e3, form="{:,.1f}", log=True))
 DRAW: dict[str, Sequence[Plot]] = {
     "table1": (
         Plot("A request alone: time of varnishd's CPU", "µs", "us",
              "{publisher}", table1("cpu"), form="{:.0f}"),
         Plot("A request alone: time of the link", "µs", "us", "{publisher}",
              table1("link"), form="{:.0f}")),
-    "pairs": (FAIRNESS, Plot(
-        "Closed loop: p99 of each tenant with the other",
-        "p99, ms (logarithmic)", "p99_s", "{tenant} with {beside}", p99,
-        times=1e3, form="{:,.1f}", log=True)),
+    "pairs": PAIRS, "quick": PAIRS,
     "alone": (LOST, Plot(
         "A tenant alone: CPU time per request", "CPU time per request, µs",
         "us", "{customer}", cpu, form="{:.0f}")),

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
-from typing import Any
+from typing import Any, TextIO
 
 from .ask import Ask, chosen_pairs, named
 from .customers import CUSTOMERS, TWIN
@@ -24,9 +24,9 @@ PAIRS = "c1-c3,c3-c4"
 NICKNAMES = {"c1": "much VCL", "c3": "large pages", "c4": "smaller pages"}
 
 
-def paint(text: str, code: str) -> str:
-    """Return text in a terminal's colour, plain elsewhere."""
-    if not sys.stdout.isatty() or "NO_COLOR" in os.environ:
+def paint(text: str, code: str, stream: TextIO) -> str:
+    """Return text in a colour for a stream to a terminal, plain elsewhere."""
+    if not stream.isatty() or "NO_COLOR" in os.environ:
         return text
     return f"\x1b[{code}m{text}\x1b[0m"
 
@@ -46,12 +46,12 @@ def work(name: str) -> str:
 
 
 def introduction(chosen: Sequence[tuple[str, str]]) -> str:
-    """Say what will happen."""
+    """Say what will happen, on stderr."""
     names = dict.fromkeys(n for pair in chosen for n in pair)
     tenants = "\n".join(f"  {label(n):<20} {work(n)}" for n in names)
     return (
         paint("Several tenants, one varnishd: does one hurt the other?",
-              "1") + "\n" + tenants + "\n"
+              "1", sys.stderr) + "\n" + tenants + "\n"
         "Each is loaded alone, then together with its neighbour, 100 "
         "connections each.\nStock Varnish and Sandpaper take turns. About "
         "four minutes.\n")
@@ -87,7 +87,7 @@ def pair_text(results: Sequence[dict[str, Any]]) -> str:
     for number, result in enumerate(results):
         code = "1;32" if result["variant"] == "sandpaper" else "1;33"
         name = "Stock" if result["variant"] == "stock" else "Sandpaper"
-        text += [paint(name, code), *lines[2 + 2 * number:4 + 2 * number]]
+        text += [paint(name, code, sys.stdout), *lines[2 + 2 * number:4 + 2 * number]]
     return "\n".join(text)
 
 
@@ -103,22 +103,27 @@ def summary(results: Sequence[dict[str, Any]]) -> str:
     return "; ".join(parts)
 
 
+def where_it_ran(machine: dict[str, Any]) -> str:
+    """Say where it ran."""
+    rate = machine["link_bits_per_second"]
+    if not rate:
+        return ("loopback, not shaped: page sizes cost CPU only; run as "
+                "root for the real thing")
+    where = ("several machines" if machine["mode"] == "hosts"
+             else "network namespaces")
+    shaped = "shaped to" if machine.get("link_shaped_by_tbf", True) else "of"
+    return (f"{where}, the client-facing link {shaped} {rate / 1e9:g} "
+            f"Gbit/s, TCP {machine['congestion_control']}")
+
+
 def outro(report: dict[str, Any]) -> str:
     """Say what was used, how to read it, and how to go on."""
     machine = report["machine"]
-    if machine["mode"] == "namespaces":
-        where = (
-            "network namespaces, the client-facing link shaped to "
-            f"{machine['link_bits_per_second'] / 1e9:g} Gbit/s, TCP "
-            f"{machine['congestion_control']}")
-    else:
-        where = ("loopback, not shaped: page sizes cost CPU only; run as "
-                 "root for the real thing")
     noise = median(r["noise_cores"] for r in report["results"])
     cores = ",".join(map(str, machine["proxy_cores"]))
     lines = [
         "normalised: throughput together / alone; fair: equal, min/max 1.00",
-        f"Testbed: {where}; varnishd on core {cores}.",
+        f"Testbed: {where_it_ran(machine)}; varnishd on core {cores}.",
     ]
     if noise > 0.25:
         lines.append(
@@ -126,7 +131,7 @@ def outro(report: dict[str, Any]) -> str:
             "are rough. `make bench` repeats until they are not.")
     root = os.path.relpath(BENCH.parent / "build" / "7.7" / "root")
     lines += [
-        "", paint("To run it for real:", "1"),
+        "", paint("To run it for real:", "1", sys.stdout),
         f"  {root}/sbin/varnishd -f $PWD/your.vcl -a :80 -n /var/tmp/sandpaper",
         f"  {root}/bin/varnishadm -n /var/tmp/sandpaper sandpaper.list",
         "The README has a multi-tenant VCL to start from.",

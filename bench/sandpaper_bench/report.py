@@ -31,6 +31,7 @@ T = TypeVar("T")
 
 NAME = "report.html"
 TEMPLATE = Path(__file__).with_name(NAME)
+SHORT = "quick"  # `pairs` in short, so that it is never missing
 TITLE = "Sandpaper: measured"
 VERDICTS = ("met", "missed", "unresolved", "invalid")
 NEEDED = ("experiment", "began", "seconds", "machine", "seed", "plan",
@@ -74,9 +75,13 @@ def clock(when: datetime) -> str:
     return when.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def bits(rate: float | None) -> str:
-    """Return a link's rate."""
-    return f"{rate / 1e9:g} Gbit/s (tbf)" if rate else "not shaped"
+def link(machine: dict[str, Any]) -> str:
+    """Return the client-facing link's rate, and what limits it to that."""
+    rate = machine["link_bits_per_second"]
+    if not rate:
+        return "not shaped"
+    shaped = machine.get("link_shaped_by_tbf", True)
+    return f"{rate / 1e9:g} Gbit/s" + (" (tbf)" if shaped else "")
 
 
 def circumstances(report: Report) -> list[tuple[str, str]]:
@@ -85,8 +90,9 @@ def circumstances(report: Report) -> list[tuple[str, str]]:
     rows = [
         ("machine", f"{m['cpu']}, {m['cores']} cores, Linux {m['kernel']}"),
         ("testbed", f"{m['mode']}; varnishd on cores {listed(m, 'proxy')}, "
-         f"load and origin on {listed(m, 'load')}; nice {m['nice']}"),
-        ("client-facing link", bits(m["link_bits_per_second"])),
+         f"load and origin on {listed(m, 'load') or 'their machines'}; "
+         f"nice {m['nice']}"),
+        ("client-facing link", link(m)),
         ("TCP congestion control", str(m["congestion_control"])),
         ("source", m["source"] or "not a git checkout"),
     ]
@@ -176,7 +182,8 @@ def build(paths: Sequence[Path]) -> str:
         title=TITLE, written=clock(datetime.now(UTC)), dash=NONE,
         verdicts=VERDICTS, claims=found,
         counts=[(v, count[v]) for v in VERDICTS if count[v]],
-        missing=[name for name in SECTIONS if name not in measured],
+        missing=[name for name in SECTIONS
+                 if name not in {*measured, SHORT}],
         machines=machines(reports),
         experiments=[checked(path, section, path, report)
                      for path, report in reports.items()])
@@ -189,7 +196,7 @@ def write(folder: Path, paths: Sequence[Path] = ()) -> Path:
     found = paths or list(folder.glob("*.json"))
     if not found:
         raise TestbedError(f"{folder}: has no results (*.json): run make "
-                           "bench, or an experiment with --json FILE")
+                           "bench, or an experiment with --json FOLDER")
     page_file = folder / NAME
     page_file.write_text(build(found))
     return page_file

@@ -72,7 +72,7 @@ def make_head(
         "experiment": name,
         "code": {k: source[k] for k in ("code", "changes")},
         "machine": machine,
-        "programs": {v.name: digest(v.program) for v in variants},
+        "programs": {v.name: digest(v.program)[:12] for v in variants},
         "options": {k: relative(str(v)) if isinstance(v, Path) else v
                     for k, v in vars(args).items()
                     if k not in NOT_OF_WINDOWS},

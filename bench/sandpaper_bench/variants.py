@@ -14,9 +14,8 @@ from .nginx import NGINX, PROGRAM, NginxVariant
 from .reaper import Reaper
 from .rig import progress
 from .testbed import Testbed, TestbedError, parse_cores
-from .varnish import Variant
+from .varnish import STOCK, Variant
 
-STOCK = "stock"
 SWITCHES = {"sandpaper": "on", "off": "off", "observe": "observe"}
 
 

@@ -16,6 +16,7 @@ from typing import Self
 from .reaper import Reaper
 from .testbed import Proxy, Testbed, TestbedError, one_line
 
+STOCK = "stock"
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 START_TIMEOUT = 60.0  # seconds
 OBITUARIES = ("died", "not responding", "Panic", "Assert", "Unexpected reply")
@@ -42,9 +43,10 @@ class Variant:
         """The executable; an error if it is not there."""
         path = self.root / "sbin" / "varnishd"
         if not path.exists():
+            option = STOCK if self.name == STOCK else "sandpaper"
             raise TestbedError(
                 f"there is no {path}: run make varnish stock, or name the "
-                f"install folder with --{self.name} DIR")
+                f"install folder with --{option} DIR")
         return path
 
     def version(self) -> str:

@@ -194,8 +194,9 @@ def tenants(rig: Rig) -> dict[str, list[Report]]:
     latencies = {v: [latency_turn(p99, n) for n in TURNS]
                  for v, p99 in zip(VARIANTS, (0.9, 0.05), strict=True)}
     return {
-        "pairs": pair_results(rig), "rate-unknown": pair_results(rig),
-        "rate-wrong": pair_results(rig), "alone": alone,
+        **{name: pair_results(rig)
+           for name in ("pairs", "quick", "rate-unknown", "rate-wrong")},
+        "alone": alone,
         "overhead": [{"setting": setting} | r | {"variant": setting}
                      for setting in ("off", "sampled") for r in alone],
         "workers": [

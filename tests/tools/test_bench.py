@@ -287,6 +287,8 @@ class Refusals(unittest.TestCase):
                 ("pairs --variants stock,stock", "--variants names stock 2"),
                 ("pairs --prelude /none.vcl", "/none.vcl"),
                 ("pairs --stock /none", "no /none/sbin/varnishd.*--stock"),
+                ("pairs --variants off --sandpaper /none",
+                 "no /none/sbin/varnishd.*--sandpaper DIR"),
                 ("content-change --loopback", "run it as root"),
                 ("report --json /none", "/none: no such folder")):
             with self.subTest(arguments):
@@ -358,6 +360,15 @@ class Customers(unittest.TestCase):
     def test_the_quick_experiment_knows_all(self) -> None:
         text = introduction([("C1", "c1-twin")])
         self.assertRegex(text, r"C1 .*Table 1\n *c1-twin .* 440 us of VCL")
+
+    def test_its_introduction_has_colours_where_it_is_written(self) -> None:
+        for out, err in ((True, False), (False, True)):
+            with (patch("sys.stdout", MagicMock(isatty=lambda out=out: out)),
+                  patch("sys.stderr", MagicMock(isatty=lambda err=err: err)),
+                  patch.dict(os.environ)):
+                os.environ.pop("NO_COLOR", None)
+                self.assertEqual("\x1b[1m" in introduction([("c1", "c3")]),
+                                 err)
 
     def test_all_pairs_of_the_paper(self) -> None:
         apart = {frozenset(p) for p in PAIRS if "-twin" not in p[1]}

@@ -19,7 +19,8 @@ from report_samples import SampleRig, pair_results, samples, save
 from sandpaper_bench.claims import claims
 from sandpaper_bench.cli import main
 from sandpaper_bench.progress import Progress, duration
-from sandpaper_bench.report import read, write
+from sandpaper_bench.quick import where_it_ran
+from sandpaper_bench.report import circumstances, read, write
 from sandpaper_bench.table import table
 from sandpaper_bench.testbed import TestbedError
 
@@ -129,6 +130,12 @@ class Claims(unittest.TestCase):
                     [", ".join(list(vars(c).values())[1:])
                      for c in claims(samples()[name])], expected)
 
+    def test_quick_is_pairs_in_short(self) -> None:
+        found = samples()
+        self.assertEqual(claims(found["quick"]), claims(found["pairs"]))
+        self.assertEqual(table(found["quick"]).splitlines()[:-1],
+                         table(found["pairs"]).splitlines()[:-1])
+
     def test_the_words_name_who_was_measured(self) -> None:
         found = {name: claims(report)[-1].what
                  for name, report in samples().items() if name not in SILENT}
@@ -229,6 +236,36 @@ ROWS = {
                    "0.98..0.98",
     "of-tomorrow": "C1 39.9",
 }
+
+
+class Circumstances(unittest.TestCase):
+    """What a reader has to know of the machine."""
+
+    def said(self, **machine: object) -> str:
+        report = samples()["pairs"]
+        report["machine"] |= machine
+        return "\n".join(map(str, circumstances(report)))
+
+    def test_what_limits_the_link(self) -> None:
+        self.assertIn("1.25 Gbit/s (tbf)", self.said())
+        self.assertIn("'1.25 Gbit/s'", self.said(link_shaped_by_tbf=False))
+        self.assertIn("not shaped",
+                      self.said(link_bits_per_second=None))
+
+    def test_where_the_load_is(self) -> None:
+        self.assertIn("load and origin on 1,2; nice", self.said())
+        self.assertIn("load and origin on their machines; nice",
+                      self.said(load_cores=[]))
+
+    def test_what_quick_says_of_them(self) -> None:
+        machine = samples()["quick"]["machine"] | {"mode": "hosts"}
+        self.assertEqual(
+            where_it_ran(machine | {"link_shaped_by_tbf": False}),
+            "several machines, the client-facing link of 1.25 Gbit/s, TCP "
+            "reno")
+        self.assertIn("shaped to 1.25", where_it_ran(machine))
+        self.assertIn("run as root",
+                      where_it_ran(machine | {"link_bits_per_second": None}))
 
 
 class Tables(unittest.TestCase):
@@ -341,6 +378,8 @@ class Plots(unittest.TestCase):
             "stock": [(pair, 0.56, False)], "Sandpaper": [(pair, 0.98, True)],
             "paper, stock": [(pair, 0.74, False)],
             "claimed: at least 0.95": [(pair, 0.95, False)]})
+        self.assertEqual(self.shown("quick", samples()["quick"]),
+                         self.shown("pairs", samples()["pairs"]))
         self.assertEqual(self.shown("scale", samples()["scale"]), {
             "Sandpaper": [(1, 1.85, True), (200, 1.85, True)],
             "paper (a handful, 2000)": [(1, 5.0, False), (2000, 8.6, False)],
@@ -415,6 +454,7 @@ class Html(unittest.TestCase):
                             for _ in range(2))
         self.assertEqual(first, again)
         self.assertIn("Not measured: table1, alone, ", first)
+        self.assertNotRegex(first, "Not measured: [^<]*quick")
         self.assertNotIn("Not measured", self.text)
 
 
