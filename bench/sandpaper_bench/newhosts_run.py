@@ -24,7 +24,8 @@ from typing import Any
 from . import record
 from .abuse import is_proven, prove
 from .abuses import Abuse
-from .customers import path, tenant_map
+from .ask import check_once
+from .customers import CUSTOMERS, TWIN, path, tenant_map
 from .experiments import EXPERIMENTS
 from .journal import Journal
 from .rig import Rig, dump, progress
@@ -109,14 +110,17 @@ def turn(
         timer = threading.Timer(
             script.abused[0][0] + jump[0], varnish.cli,
             ("debug.sandpaper.age", f"{jump[1]:.0f}"))
-        if jump[1] and ours:
-            timer.start()
-        seen = rig.load.disturbed(varnish, groups, script.seconds, 0.0)
-        timer.cancel()
-        after = facts(varnish, ours) | {
-            "cpu_s": round(varnish.cpu_seconds() - cpu, 2)}
+        timer.daemon = True
+        try:
+            if jump[1] and ours:
+                timer.start()
+            seen = rig.load.disturbed(varnish, groups, script.seconds, 0.0)
+        finally:
+            timer.cancel()
         died = varnish.restarted() or varnish.panicked()
-        proven = ours and is_proven(varnish, victim.host)
+        after = {} if died else facts(varnish, ours) | {
+            "cpu_s": round(varnish.cpu_seconds() - cpu, 2)}
+        proven = ours and not died and is_proven(varnish, victim.host)
     found = {name: brief(s) for name, s in seen.items()
              if not name.startswith(("until", "abuser"))}
     attack = [s for name, s in seen.items() if name.startswith("abuser")]
@@ -260,7 +264,39 @@ def variants(names: str, root: Path) -> list[Variant]:
             "sandpaper=on", rate, "sandpaper_new_hosts=tenant")),
         "map": Variant("map", ours, ("sandpaper=on", rate), tenant_map()),
     }
-    return [every[name] for name in names.split(",")]
+    chosen = names.split(",")
+    check_once("--variants", chosen)
+    for name in chosen:
+        if name not in every:
+            raise TestbedError(f"there is no variant {name}: use some of "
+                               + " ".join(every))
+    return [every[name] for name in chosen]
+
+
+def check_victims(script: str, victims: Sequence[str]) -> None:
+    """Has the script as many victims as it needs?  They are made up."""
+    for name in victims:
+        if name.removesuffix(TWIN) not in CUSTOMERS:
+            raise TestbedError(f"--victim {name}: use some of "
+                               + " ".join(CUSTOMERS)
+                               + f", or a twin such as c1{TWIN}")
+    if len(victims) != (2 if script == "pair" else 1):
+        use = "two, such as c1,c3" if script == "pair" else "one"
+        raise TestbedError(f"--victim {','.join(victims)}: --script {script} "
+                           f"takes {use}")
+    check_once("--victim", victims)
+
+
+def check(args: argparse.Namespace) -> None:
+    """Refuse what can't be measured."""
+    for option in ("turns", "cycles"):
+        if getattr(args, option) < 1:
+            raise TestbedError(f"--{option} {getattr(args, option)}: use at "
+                               "least 1")
+    make_script(args, args.proof)
+    if len(seconds("--jump", args.jump)) != 2:
+        raise TestbedError(f"--jump {args.jump}: use AT,BY")
+    check_victims(args.script, args.victim.split(","))
 
 
 def make_script(args: argparse.Namespace, proof: float) -> Script:
@@ -290,6 +326,9 @@ def one_turn(
 
 def say(number: int, one: dict[str, Any]) -> None:
     """Print what a turn of a script found."""
+    if one["died"]:
+        progress(f"turn {number} {one['variant']}: a worker process died")
+        return
     progress(f"turn {number} {one['variant']}: " + ", ".join(
         f"{k} {v:.3f}" for k, v in quotients(one).items()))
     progress("    " + json.dumps(one["windows"]))
@@ -344,13 +383,11 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     """Measure, print, write."""
     given = bench_parser().parse_args(["pairs"])
     given.unit_us = args.unit_us
-    make_script(args, args.proof)  # is it possible?
-    if len(seconds("--jump", args.jump)) != 2:
-        raise TestbedError(f"--jump {args.jump}: use AT,BY")
+    check(args)
+    chosen = variants(args.variants, args.root.resolve())
     if args.record is not None:
         record.check()
     bed = make_bed(given, reaper)
-    chosen = variants(args.variants, args.root.resolve())
     name = args.record or f"{args.case}-{args.victim}-{args.script}"
     given.json, given.experiment = args.json, name
     folder, source = folder_of(given), code()
@@ -380,5 +417,7 @@ def main(argv: list[str] | None = None) -> int:
     except TestbedError as error:
         print(f"new-hosts: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
     finally:
         reaper.close()

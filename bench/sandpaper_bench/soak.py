@@ -172,9 +172,11 @@ class SoakTurn:
                     seen = rig.load.disturbed(
                         varnish, [victim, *mixed(abuses)],
                         rig.plan.seconds / HALVES, DRAIN_SECONDS)
-                rig.load.check([varnish])
-                halves.append(calm(varnish, faults, seen[victim.name],
+                half = dead if varnish.restarted() else calm
+                halves.append(half(varnish, faults, seen[victim.name],
                                    before))
+                if halves[-1].died:
+                    break
         return halves
 
 
@@ -189,6 +191,16 @@ def counted(varnish: Varnish) -> dict[str, int]:
     while counters != before and time.monotonic() < deadline:
         before, counters = counters, varnish.gauges(COUNTED)
     return counters
+
+
+def dead(
+    varnish: Varnish, faults: Faults, victim: GroupResult, before: int
+) -> Half:
+    """Return a half in which a worker process died: no more is known."""
+    progress(f"  a worker process died under load{varnish.obituary()}")
+    return Half(victim, 0.0, dict.fromkeys(COUNTED, 0), (before, before), 0,
+                faults.rss_bytes, faults.threads, True, len(faults.errors),
+                Holds(0, 0.0, "", 0.0, 0.0))
 
 
 def calm(
@@ -224,7 +236,7 @@ def result(
     """Return one entry of `results`."""
     end = halves[-1]
     return {
-        "variant": variant, "soaked_s": seconds,
+        "variant": variant, "soaked_s": seconds * len(halves) / HALVES,
         "rps": round(mean(h.victim.rps for h in halves), 3),
         "lost": sum(h.victim.lost for h in halves),
         "not_200": sum(h.victim.not_200 for h in halves),

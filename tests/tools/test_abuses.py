@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from sandpaper_bench.abuse import (
 from sandpaper_bench.abuses import ABUSES, Abuse
 from sandpaper_bench.customers import vcl, with_work
 from sandpaper_bench.faults import Faults, do, waits
-from sandpaper_bench.load import Group, GroupResult, build_loadgen
+from sandpaper_bench.load import Group, GroupResult, WorkerDied, build_loadgen
 from sandpaper_bench.newhosts import (
     EVERY,
     HOSTILE,
@@ -41,12 +42,14 @@ from sandpaper_bench.soak import (
     REST_SECONDS,
     Half,
     Holds,
+    SoakTurn,
     calm,
     mixed,
     taken,
     unaccounted,
 )
 from sandpaper_bench.soak import failed as soak_failed
+from sandpaper_bench.soak import result as soak_result
 from sandpaper_bench.testbed import Proxy, TestbedError
 from sandpaper_bench.variants import make_variants
 from sandpaper_bench.varnish import Variant
@@ -316,6 +319,23 @@ class Criteria(unittest.TestCase):
             self.assertEqual(soak_failed([good, bad]), [name])
             if name != "memory":
                 self.assertEqual(soak_failed([bad, good]), [name])
+
+    def test_a_soak_in_which_a_process_dies_fails(self) -> None:
+        rig, varnish = MagicMock(), MagicMock()
+        rig.varnish.return_value.__enter__.return_value = varnish
+        rig.plan.seconds = 180.0
+        rig.load.check.side_effect = WorkerDied
+        rig.load.disturbed.return_value = {"k0": GroupResult(
+            "k0", 100, 10.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, [])}
+        varnish.restarted.return_value = True
+        varnish.descriptors.return_value = 30
+        with patch("sandpaper_bench.soak.Faults") as faults:
+            faults.return_value.__enter__.return_value = MagicMock(
+                rss_bytes=2**20, threads=9, errors=[])
+            halves = SoakTurn(Variant("sandpaper", Path()), 100).run(rig)
+        found = soak_result("sandpaper", 180.0, halves)
+        self.assertEqual((found["failed"], found["soaked_s"]), ("died", 90.0))
+        json.dumps(found, allow_nan=False)
 
     def test_a_rest(self) -> None:
         varnish = MagicMock()

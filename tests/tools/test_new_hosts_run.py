@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""bench/new-hosts: what it refuses, and what becomes of a worker that died."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import unittest
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock, patch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+
+from sandpaper_bench.abuses import Abuse
+from sandpaper_bench.load import WorkerDied, tenant
+from sandpaper_bench.newhosts import proven_script
+from sandpaper_bench.newhosts_run import main, say, turn
+from sandpaper_bench.testbed import TestbedError
+from sandpaper_bench.varnish import Variant
+
+CASE = "new-hosts-paced-404"
+
+
+class Refusals(unittest.TestCase):
+    """What can't be measured ends in one line that names it, and status 2."""
+
+    def test_arguments(self) -> None:
+        for words, what in (
+                ("--variants off", "there is no variant off: use .* tenant"),
+                ("--variants map,map", "--variants names map 2 times"),
+                ("--victim k9", "--victim k9: use some of c1"),
+                ("--victim C1", "--victim C1: use some of c1"),
+                ("--victim c1,c3", "--script proven takes one"),
+                ("--script pair", "--victim k0: --script pair takes two"),
+                ("--script pair --victim c1,c1", "--victim names c1 2 times"),
+                ("--cycles 0", "--cycles 0: use at least 1"),
+                ("--turns 0", "--turns 0: use at least 1")):
+            said = io.StringIO()
+            with (self.subTest(words), contextlib.redirect_stderr(said),
+                  patch("sandpaper_bench.newhosts_run.make_bed",
+                        side_effect=AssertionError)):
+                self.assertEqual(main([CASE, *words.split()]), 2)
+                self.assertRegex(said.getvalue(),
+                                 f"^new-hosts: .*{what}.*\n$")
+
+    def test_an_interrupt(self) -> None:
+        with patch("sandpaper_bench.newhosts_run.run",
+                   side_effect=KeyboardInterrupt):
+            self.assertEqual(main([CASE]), 130)
+
+
+class Turn(unittest.TestCase):
+    """One turn of a script."""
+
+    def setUp(self) -> None:
+        self.varnish, self.rig = MagicMock(), MagicMock()
+        self.rig.varnish.return_value.__enter__.return_value = self.varnish
+        self.varnish.cpu_seconds.return_value = 1.0
+        self.rig.load.measure.return_value = {"k0": MagicMock(rps=100.0)}
+        self.rig.load.disturbed.return_value = {}
+
+    def turn(self, *parameters: str) -> dict[str, Any]:
+        return turn(self.rig, Variant("it", Path(), parameters),
+                    proven_script(1.0, [10.0]), Abuse(), tenant("k0"),
+                    False, [5.0, 60.0])
+
+    def test_a_worker_that_died_is_said(self) -> None:
+        gone = TestbedError("/proc/1/status: no such file")
+        self.varnish.restarted.return_value = True
+        self.varnish.rss_bytes.side_effect = [2**20, gone]
+        self.varnish.cpu_seconds.side_effect = [1.0, gone]
+        found = self.turn()
+        self.assertTrue(found["died"])
+        self.assertEqual(found["after"], {})
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            say(1, found)
+        self.assertEqual(said.getvalue(), "turn 1 it: a worker process died\n")
+
+    def test_the_clock_jumps_no_more_once_the_load_failed(self) -> None:
+        self.rig.load.disturbed.side_effect = WorkerDied
+        with (patch("threading.Timer") as timer,
+              self.assertRaises(WorkerDied)):
+            self.turn("sandpaper=on")
+        timer.return_value.start.assert_called_once_with()
+        timer.return_value.cancel.assert_called_once_with()
+        self.assertIs(timer.return_value.daemon, True)
+
+
+if __name__ == "__main__":
+    unittest.main()
