@@ -111,8 +111,8 @@ def alone_part(
     def note(turn: str, found: AloneTurn) -> None:
         (us, them), cpu = found.rps, found.found.cpu_us
         progress(f"  {turn} {name} {base.name} {them:8.0f}/s {ours.name} "
-                 f"{us:8.0f}/s ratio {us / them:.3f}  CPU {cpu[0]:.1f} "
-                 f"{cpu[1]:.1f} us")
+                 f"{us:8.0f}/s ratio {us / them if them else 0:.3f}  "
+                 f"CPU {cpu[0]:.1f} {cpu[1]:.1f} us")
 
     return Part(
         f"{name}, {ours.name}", {"": Turn(

@@ -13,6 +13,7 @@ the rate answered under the last variant over LAMBDA.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,6 +43,7 @@ CASES = ((0.05, 0.1), (0.15, 0.1), (0.15, 0.4))  # (p, 1/mu in seconds)
 SETTLE = 5  # mean times at the origin, until as many wait as will
 LOOK_SECONDS = 0.1
 LENT, THREADS = "SANDPAPER.lent", "MAIN.threads"
+Looks = list[tuple[float, dict[str, int]]]  # when, and the gauges
 FEW_THREADS = "thread_pool_min=5"  # or all of them would be there already
 
 
@@ -63,22 +65,32 @@ class Watcher(threading.Thread):
         self._varnish, self._names = varnish, names
         self._ended = threading.Event()
         self._error: TestbedError | None = None
-        self._seen: list[dict[str, int]] = []
+        self._seen: Looks = []
 
     def run(self) -> None:
         try:
             while not self._ended.wait(LOOK_SECONDS):
-                self._seen.append(self._varnish.gauges(self._names))
+                at = time.monotonic()
+                self._seen.append((at, self._varnish.gauges(self._names)))
         except TestbedError as error:
             self._error = error
 
-    def stop(self) -> list[dict[str, int]]:
+    def stop(self) -> Looks:
         """Return what was seen, or raise what kept it from looking."""
         self._ended.set()
         self.join()
         if self._error is not None:
             raise self._error
         return self._seen
+
+
+def within(watched: Looks, start: float, end: float) -> list[dict[str, int]]:
+    """Return the gauges of a window, which has a start and an end."""
+    found = [gauges for at, gauges in watched if start <= at <= end]
+    if not found:
+        raise TestbedError("varnishd's gauges could not be read in a window "
+                           f"of {end - start:.1f} s: use more --seconds")
+    return found
 
 
 def groups(miss: float, seconds: float) -> list[Group]:
@@ -105,13 +117,10 @@ class Watched(Window):
         watcher = Watcher(running[0], self.gauges)
         watcher.start()
         try:
-            m = rig.load.measure(
-                running[0], self.asked(rig, found), rig.plan.seconds,
-                rig.plan.warmup + self.settle)
+            m = self.loaded(rig, running[0], self.asked(rig, found))
         finally:
-            seen = watcher.stop()
-        # The window is the last part of what was watched
-        seen = seen[-round(rig.plan.seconds / LOOK_SECONDS):]
+            watched = watcher.stop()
+        seen = within(watched, m.began, m.began + m.window_s)
         return Look(mean(s.get(LENT, 0) for s in seen),
                     mean(s[THREADS] for s in seen),
                     sum(g.rps for g in m.groups.values()),
@@ -160,7 +169,8 @@ def part(ask: Ask, miss: float, seconds: float) -> Part:
         [Control(f"answered over offered, {case}, {last}", last,
                  lambda looks: [(look.rps, LAMBDA) for look in looks], case)],
         f"{miss:.0%} of {LAMBDA:.0f}/s miss for {seconds:g} s: "
-        f"{LAMBDA * miss * seconds:.0f} expected to wait", own_arrivals=True)
+        f"{LAMBDA * miss * seconds:.0f} expected to wait", whole=True,
+        own_arrivals=True)
 
 
 EXPERIMENT = Experiment("fetch", lambda ask: Job(

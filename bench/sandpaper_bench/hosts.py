@@ -32,6 +32,7 @@ from .testbed import (
     Proxy,
     Testbed,
     TestbedError,
+    last_line,
     parse_cores,
 )
 
@@ -122,11 +123,6 @@ def inventory(file: Path) -> dict[str, list[Host]]:
             raise HostError(f"{file} has no group [{role}]: add it, with a "
                             "machine")
     return found
-
-
-def last_line(text: str) -> str:
-    """Return the last line that says anything."""
-    return (text.strip().splitlines() or ["it gave no reason"])[-1]
 
 
 class Hosts(Testbed):

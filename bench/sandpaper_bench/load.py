@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any, TypeVar
 
 from .customers import host, path
 from .reaper import Reaper
-from .testbed import BENCH, BUILD, Testbed, TestbedError
+from .testbed import BENCH, BUILD, Testbed, TestbedError, last_line
 from .varnish import TICKS_PER_SECOND, Varnish
 from .vmod import newer, said
 
@@ -149,6 +150,7 @@ class Measurement:
     foreign_s: float
     stolen_s: float
     groups: dict[str, GroupResult] = field(default_factory=dict)
+    began: float = 0.0  # on the monotonic clock of the run
 
     def __getitem__(self, name: str) -> GroupResult:
         return self.groups[name]
@@ -181,6 +183,7 @@ class Clocks:
     varnish: float
     busy: float
     stolen: float
+    at: float  # monotonic
 
 
 def core_seconds(stat: str, cores: Iterable[int]) -> tuple[float, float]:
@@ -351,11 +354,13 @@ class Load:
         Options come first in `arguments`, groups last.
         """
         first = next(i for i, a in enumerate(arguments) if "=" in a)
+        log = self._reaper.top / "loadgen.log"
+        log.unlink(missing_ok=True)
         process = self._reaper.popen(self._bed.command("client", [
             str(self._loadgen_program), *(["-b"] if self._bed.busy else []),
             "-w", str(warmup), "-t", str(seconds), "-s", str(self.seed),
             *arguments[:first],
-            varnish.proxy.listen, *arguments[first:]]))
+            varnish.proxy.listen, *arguments[first:]]), log)
         try:
             assert process.stdout is not None
             before = after = clocks()
@@ -368,7 +373,8 @@ class Load:
                     return json.loads(line), before, after
         finally:
             self._reaper.end(process)
-        raise TestbedError("loadgen ended without a result")
+        raise TestbedError("loadgen ended without a result: "
+                           + last_line(log.read_text(errors="replace")))
 
     def _run_wrk(
         self, varnish: Varnish, groups: list[Group], seconds: float,
@@ -402,10 +408,10 @@ class Load:
             before, self._clocks(varnish))
 
     def _clocks(self, varnish: Varnish) -> Clocks:
-        used = varnish.cpu_seconds()
+        at, used = time.monotonic(), varnish.cpu_seconds()
         stat = self._bed.read(varnish.proxy.role, Path("/proc/stat"))
         return Clocks(used, core_seconds(stat, self._bed.proxy_cores)[0],
-                      core_seconds(stat, self._bed.cores)[1])
+                      core_seconds(stat, self._bed.cores)[1], at)
 
     @staticmethod
     def _seen(
@@ -416,4 +422,5 @@ class Load:
             window_s=result["window_s"], cpu_s=cpu,
             foreign_s=max(0.0, after.busy - before.busy - cpu),
             stolen_s=after.stolen - before.stolen,
-            groups={g["name"]: seen(g) for g in result["groups"]})
+            groups={g["name"]: seen(g) for g in result["groups"]},
+            began=before.at)

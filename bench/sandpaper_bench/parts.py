@@ -102,8 +102,7 @@ class BesideParts(Window):
         others = [replace(PARTS, conns=self.number, rate=DRIPS / self.number)
                   ] if self.number else []
         before = charged(varnish, group.host) if self.ours else (0.0, 0)
-        m = rig.load.measure(varnish, [group, *others], rig.plan.seconds,
-                             rig.plan.warmup + self.settle)
+        m = self.loaded(rig, varnish, [group, *others])
         after = charged(varnish, group.host) if self.ours else (0.0, 0)
         seen, requests = m[group.name], after[1] - before[1]
         return Beside(seen.p50_s, seen.p99_s, seen.failures,
@@ -172,7 +171,7 @@ def plan(ask: Ask) -> Job:
                  lambda turns: [(t.again.p99_s, t.none.p99_s) for t in turns],
                  victim)],
         f"{victim} beside {FEW} and {MANY} connections with a part "
-        "of a request")], [victim])
+        "of a request", whole=True)], [victim])
 
 
 # It is beside the abuses, so it is not in `all`

@@ -4,7 +4,8 @@
 Its schedule is the seconds of each of its turns, in order, as the plan has
 them.  The time left is the schedule of the turns to come, stretched by what
 the turns done took over their own schedule: windows that a hypervisor
-disturbed are measured again, which no plan knows.
+disturbed are measured again, which no plan knows.  Turns beyond the plan are
+added when they begin.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Progress:
         self, schedule: Sequence[float],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.schedule = schedule
+        self.schedule = [*schedule]
         self.done = 0
         self._skipped = 0.0
         self._clock = clock
@@ -45,6 +46,10 @@ class Progress:
         stretch = self.seconds / planned if planned else 1.0
         return sum(self.schedule[self.done:]) * stretch
 
+    def add(self, seconds: Sequence[float]) -> None:
+        """More turns than planned come next."""
+        self.schedule[self.done:self.done] = seconds
+
     def skip(self) -> None:
         """The turn that is next was measured before."""
         self._skipped += sum(self.schedule[self.done:self.done + 1])
@@ -52,7 +57,5 @@ class Progress:
     def tick(self) -> str:
         """Count a turn; say how far the experiment is."""
         self.done += 1
-        if self.done > len(self.schedule):
-            return f"  ({self.done} turns, until the verdict is resolved)"
         return (f"  ({self.done} of {len(self.schedule)} turns, about "
                 f"{duration(self.left())} left)")

@@ -153,13 +153,14 @@ class Rig:
     def measure(
         self, varnish: Varnish, groups: list[Group],
         seconds: float | None = None, drain: float = 0.0,
+        warmup: float | None = None,
     ) -> Measurement:
         """Measure one window of the planned length."""
         return self.journal.window(lambda: self._undisturbed(
             lambda: self.load.measure(
                 varnish, groups,
                 self.plan.seconds if seconds is None else seconds,
-                self.plan.warmup, drain)))
+                self.plan.warmup if warmup is None else warmup, drain)))
 
     def in_phases(
         self, phases: Sequence[tuple[Varnish, list[Group]]],

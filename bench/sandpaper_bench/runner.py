@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from .ask import Ask
 from .estimate import control
 from .journal import Journal
-from .load import PHASE_SECONDS, Group
+from .load import PHASE_SECONDS, Group, Measurement
 from .rig import Plan, Rig, progress
 from .table import table
 from .varnish import Variant, Varnish
@@ -64,8 +64,14 @@ class Window:
         self, rig: Rig, running: Sequence[Varnish], found: Sequence[Any]
     ) -> Any:
         """Measure it; `found` is of the windows before."""
-        return rig.measure(running[0], self.asked(rig, found),
-                           self.share * rig.plan.seconds)
+        return self.loaded(rig, running[0], self.asked(rig, found))
+
+    def loaded(
+        self, rig: Rig, varnish: Varnish, groups: list[Group]
+    ) -> Measurement:
+        """Measure these groups for as long as it takes."""
+        return rig.measure(varnish, groups, self.share * rig.plan.seconds,
+                           warmup=rig.plan.warmup + self.settle)
 
 
 @dataclass(frozen=True)
@@ -208,6 +214,8 @@ class Part:
         while self.wants_more(rig.plan, number, found):
             order = list(self.turns.items())
             number += 1
+            if number > (self.times or rig.plan.turns):
+                rig.turns.add([t.seconds(rig.plan) for _, t in order])
             for name, turn in order if number % 2 else order[::-1]:
                 rig.load.seed += self.own_arrivals
                 words = (self.name, name, f"turn {number}")
@@ -259,9 +267,9 @@ class Job:
                 results += part.results(rig, found)
                 for checked in part.controls:
                     controls |= checked.report(found, rig.plan.seed)
+            return rig.report(self.name, controls, results)
         finally:
             rig.bed.proxy_cores, rig.load.seed = cores, seed
-        return rig.report(self.name, controls, results)
 
 
 @dataclass(frozen=True)

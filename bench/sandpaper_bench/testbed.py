@@ -54,6 +54,11 @@ def one_line(text: str) -> str:
     return lines if len(lines) <= MESSAGE else ".." + lines[-MESSAGE:]
 
 
+def last_line(text: str) -> str:
+    """Return the last line that says anything."""
+    return (text.strip().splitlines() or ["it gave no reason"])[-1]
+
+
 def run(*command: str) -> None:
     """Run a command; its stderr becomes the error's text."""
     done = subprocess.run(command, capture_output=True, text=True,

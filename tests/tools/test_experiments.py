@@ -11,6 +11,7 @@ import sys
 import tempfile
 import unittest
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, patch
@@ -20,10 +21,11 @@ sys.path.insert(0, str(BENCH))
 
 from report_samples import SampleRig
 from sandpaper_bench.abuse import FLOOD_RPS
+from sandpaper_bench.alone import AloneTurn
 from sandpaper_bench.cli import make_job
 from sandpaper_bench.customers import PAIRS, check_names
 from sandpaper_bench.experiments import EXPERIMENTS
-from sandpaper_bench.fetch import LENT, THREADS
+from sandpaper_bench.fetch import LENT, THREADS, within
 from sandpaper_bench.journal import Journal
 from sandpaper_bench.load import (
     PHASE_SECONDS,
@@ -35,10 +37,10 @@ from sandpaper_bench.load import (
 from sandpaper_bench.options import parser
 from sandpaper_bench.rig import Plan
 from sandpaper_bench.runner import RUN, START, Job
-from sandpaper_bench.testbed import Testbed
+from sandpaper_bench.testbed import Testbed, TestbedError
 from sandpaper_bench.varnish import Variant
 
-LOOKS = [{LENT: 1, THREADS: 9}] * 100
+LOOKS = [(0.0, {LENT: 1, THREADS: 9})] * 100
 
 
 class RehearsedLoad:
@@ -201,6 +203,50 @@ class Plans(unittest.TestCase):
                                  name in ("quick", "soak"))
                 self.assertGreater(len(experiment.text(report)), 80)
 
+    def test_the_cores_are_those_of_the_experiment(self) -> None:
+        rig, job = Rehearsal(), plan("utilization", "--turns", "1")
+        rig.bed.proxy_cores, describe = [0], rig.bed.describe
+        rig.bed.describe = lambda: describe() | {
+            "proxy_cores": rig.bed.proxy_cores}
+        self.assertEqual(rig.run(job)["machine"]["proxy_cores"], [0, 1])
+        self.assertEqual(rig.bed.proxy_cores, [0])
+
+    def test_a_baseline_that_answers_nothing(self) -> None:
+        phases = [{"k0": RehearsedLoad().see(Group("k0", "a"), 1.0)}] * 4
+        phases[0] = phases[3] = {"k0": replace(phases[0]["k0"], rps=0.0)}
+        part = plan("alone", "--customers", "k0").parts[0]
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            part.note("turn 1", AloneTurn(
+                Interleaved(1.0, 0.0, phases, [1.0] * 4, {}), "k0"))
+        self.assertIn("ratio 0.000", said.getvalue())
+
+    def test_gauges_of_a_window(self) -> None:
+        looks = [(at, {LENT: round(at)}) for at in (1.0, 2.0, 5.0, 6.0)]
+        self.assertEqual(within(looks, 2.0, 5.5), [{LENT: 2}, {LENT: 5}])
+        with self.assertRaisesRegex(TestbedError, "in a window of 1.5 s"):
+            within(looks, 2.5, 4.0)
+
+    def test_windows_with_more_warmup_are_in_the_journal(self) -> None:
+        for name in ("fetch", "parts"):
+            job, rig = plan(name, "--turns", "1"), Rehearsal()
+            with tempfile.TemporaryDirectory() as tmp:
+                rig.path = Path(tmp) / name
+                rig.run(job)
+                lines = rig.path.read_text().splitlines()
+            self.assertEqual(sum('"window":' in line for line in lines),
+                             len(rig.load.asked), name)
+
+    def test_turns_beyond_the_plan_are_in_the_schedule(self) -> None:
+        job = plan("pairs", "--pairs", "c1-c3", "--turns", "1",
+                   "--max-turns", "2")
+        rig = Rehearsal()
+        rig.run(job)  # of so few turns no interval is known
+        self.assertEqual(len(rig.turns.schedule), len(rig.ends))
+        self.assertEqual(len(rig.ends), len(job.schedule) + 2)
+        self.assertEqual(rig.turns.schedule, [
+            *job.schedule[:2], *job.schedule[:2], *job.schedule[2:]])
+
     def test_its_customers_are_some(self) -> None:
         for name in EXPERIMENTS:
             check_names(plan(name).customers)
@@ -219,7 +265,8 @@ class Continued(unittest.TestCase):
             self.assertEqual(len(set(seeds)), len(seeds))
             self.assertEqual(first.load.seed, 1)
             lines = path.read_text().splitlines(keepends=True)
-            path.write_text("".join(lines[:6]))  # the head, five turns
+            # The head, and five turns, each of a window
+            path.write_text("".join(lines[:11]))
             second = Rehearsal(path)
             self.assertEqual(second.run(job)["results"], whole["results"])
             self.assertEqual([seed for seed, _, _ in second.load.asked],

@@ -24,11 +24,12 @@ from pathlib import Path
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
-from sandpaper_bench.hosts import inventory, last_line, members
+from sandpaper_bench.hosts import inventory, members
 from sandpaper_bench.load import build_loadgen
 from sandpaper_bench.reaper import Reaper, guarded
 from sandpaper_bench.testbed import (
     TestbedError,
+    last_line,
     make_namespaces,
     may_make_namespaces,
     run,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import socket
 import subprocess
@@ -16,11 +17,14 @@ import unittest
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
-from sandpaper_bench.load import Group, build_loadgen
+from sandpaper_bench.load import Group, Load, build_loadgen
+from sandpaper_bench.reaper import Reaper
+from sandpaper_bench.testbed import Testbed, TestbedError
 
 TIMEOUT = 60  # seconds, for what should take one
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -68,6 +72,21 @@ class CommandLine(unittest.TestCase):
             done = loadgen("127.0.0.1:1", f"host=a,headers={file.name}")
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stderr, "a set is too long")
+
+    def test_an_experiment_says_why_it_has_no_result(self) -> None:
+        reaper, core = Reaper(), [min(os.sched_getaffinity(0))]
+        self.addCleanup(reaper.close)
+        load = Load(Testbed(reaper, core, core, loopback=True), reaper, 1)
+        for conns in ("x", "y"):
+            varnish = MagicMock()
+            varnish.proxy.listen = f"127.0.0.1:{conns}"
+            with self.assertRaisesRegex(
+                    TestbedError, "without a result: loadgen: port "
+                    f"'{conns}'.* from 1"):
+                load.disturbed(varnish, [Group("a", "b")], 1.0, 0.0)
+        load._loadgen_program = Path("/bin/true")
+        with self.assertRaisesRegex(TestbedError, "it gave no reason"):
+            load.disturbed(varnish, [Group("a", "b")], 1.0, 0.0)
 
     def test_help_has_every_key(self) -> None:
         done = loadgen("--help")

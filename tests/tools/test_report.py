@@ -306,9 +306,8 @@ class TimeLeft(unittest.TestCase):
         self.assertEqual(turns.left(), 40.0)
         now[0] = 15.0
         self.assertIn("1 of 3 turns, about 45 s left", turns.tick())
-        turns.tick()
-        turns.tick()
-        self.assertIn("4 turns", turns.tick())
+        turns.add([10.0])
+        self.assertIn("2 of 4 turns, about 22 s left", turns.tick())
 
     def test_durations(self) -> None:
         self.assertEqual([duration(s) for s in (3.2, 100, 7500)],
