@@ -379,7 +379,7 @@ def failed(abuse: Abuse, r: dict[str, Any]) -> list[str]:
         "settled": r["settled_s"] > SETTLED,
         "lost": r["lost"] > 0,
         "died": r["died"] > 0,
-        "deeds": r["undone"] > 0,
+        "deeds": r["undone"] > 0,  # actions
         "threads": abuse.threads > 0 and r["threads_most"] > (
             POOLS * abuse.threads + SPARE_THREADS),
         "memory": 0 < abuse.memory_mb < r["memory_grown_mb"],

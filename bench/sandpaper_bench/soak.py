@@ -127,7 +127,7 @@ def failed(halves: Sequence[Half]) -> list[str]:
     """Return the criteria that are missed, by name."""
     missed = {
         "died": any(h.died for h in halves),
-        "deeds": any(h.undone for h in halves),
+        "deeds": any(h.undone for h in halves),  # actions
         "lost": any(h.victim.lost for h in halves),
         "counters": any(unaccounted(h.counters) for h in halves),
         "settled": any(h.settled_s > SETTLED for h in halves),

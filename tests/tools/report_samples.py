@@ -70,7 +70,7 @@ class SampleVariant(Variant):
 
 
 class SampleRig(Rig):
-    """A laboratory that measures nothing."""
+    """A rig that measures nothing."""
 
     def __init__(self) -> None:
         self.bed = cast("Testbed", SampleBed())

@@ -21,6 +21,7 @@ sys.path.insert(0, str(BENCH))
 
 from report_samples import SampleRig
 from sandpaper_bench.abuse import FLOOD_RPS
+from sandpaper_bench.abuses import ABUSES
 from sandpaper_bench.alone import AloneTurn
 from sandpaper_bench.cli import make_job
 from sandpaper_bench.customers import PAIRS, check_names
@@ -246,6 +247,16 @@ class Plans(unittest.TestCase):
         self.assertEqual(len(rig.ends), len(job.schedule) + 2)
         self.assertEqual(rig.turns.schedule, [
             *job.schedule[:2], *job.schedule[:2], *job.schedule[2:]])
+
+    def test_what_all_leaves_out_is_in_the_readme(self) -> None:
+        rows = [line for line in (BENCH / "README.md").read_text().split("\n")
+                if line.startswith(("| `all` |", "| `make bench` |"))]
+        self.assertEqual(len(rows), 2)
+        for name, experiment in EXPERIMENTS.items():
+            if not (experiment.in_all or name in ABUSES
+                    or name in ("quick", "soak")):
+                for row in rows:
+                    self.assertIn(f"`{name}`", row)
 
     def test_its_customers_are_some(self) -> None:
         for name in EXPERIMENTS:
