@@ -19,11 +19,11 @@ from . import paper
 from .abuses import ABUSES
 from .customers import NOOP
 from .estimate import WHOLE, known, verdict
-from .rig import controls
 from .latency import LIMIT
 from .parts import COST as PARTS_COST
 from .parts import TIMES as PARTS_TIMES
 from .policies import SLOTS
+from .rig import controls
 from .table import cell, sides
 from .timeline import CLAIM
 from .varnish import STOCK

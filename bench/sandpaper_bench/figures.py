@@ -25,9 +25,9 @@ from .claims import (
     valid,
 )
 from .estimate import covers_one, known
-from .rig import controls
 from .latency import LIMIT
 from .pedigree import DIRTY
+from .rig import controls
 from .table import cell
 from .timeline import CLAIM
 from .varnish import STOCK

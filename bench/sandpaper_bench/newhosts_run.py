@@ -28,7 +28,6 @@ from .ask import check_once
 from .customers import CUSTOMERS, TWIN, path, tenant_map
 from .experiments import EXPERIMENTS
 from .journal import Journal
-from .rig import Rig, dump, progress
 from .load import Group, GroupResult, WorkerDied
 from .newhosts import (
     EVERY,
@@ -44,6 +43,7 @@ from .options import parser as bench_parser
 from .pedigree import code
 from .reaper import Reaper
 from .resume import folder_of, journal_path, make_head, published
+from .rig import Rig, dump, progress
 from .testbed import BENCH, TestbedError
 from .variants import make_bed
 from .varnish import Variant, Varnish

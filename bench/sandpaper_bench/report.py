@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from .claims import NONE, Report, claims
-from .rig import controls
 from .progress import duration
+from .rig import controls
 from .sections import SECTIONS, Section
 from .table import body, control_lines
 from .testbed import TestbedError

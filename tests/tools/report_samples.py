@@ -23,12 +23,12 @@ from sandpaper_bench.abuse import AbuseTurn, abuse_result
 from sandpaper_bench.abuses import ABUSES
 from sandpaper_bench.alone import AloneTurn, alone_result
 from sandpaper_bench.estimate import control
-from sandpaper_bench.rig import Rig, Plan, dump
 from sandpaper_bench.latency import LatencyTurn, latency_result
 from sandpaper_bench.load import GroupResult, Interleaved, Measurement
 from sandpaper_bench.pairs import PairTurn, pair_result
 from sandpaper_bench.parts import Beside, PartsTurn, parts_result
 from sandpaper_bench.publishers import PUBLISHERS, Publishers
+from sandpaper_bench.rig import Plan, Rig, dump
 from sandpaper_bench.scale import NAME, scale_result
 from sandpaper_bench.soak import COUNTED, HALVES, Half, Holds
 from sandpaper_bench.soak import result as soak_result

@@ -38,7 +38,6 @@ from sandpaper_bench.estimate import (
     median_quotient,
     verdict,
 )
-from sandpaper_bench.rig import Plan
 from sandpaper_bench.latency import LatencyTurn, offered
 from sandpaper_bench.load import Group, GroupResult
 from sandpaper_bench.nginx import MODULES, PROGRAM, configuration
@@ -46,6 +45,7 @@ from sandpaper_bench.options import ALL, parser, shorten
 from sandpaper_bench.publishers import PUBLISHERS
 from sandpaper_bench.quick import introduction
 from sandpaper_bench.reaper import Reaper
+from sandpaper_bench.rig import Plan
 from sandpaper_bench.runner import Part
 from sandpaper_bench.testbed import (
     Proxy,
