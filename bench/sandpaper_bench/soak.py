@@ -197,7 +197,7 @@ def dead(
     varnish: Varnish, faults: Faults, victim: GroupResult, before: int
 ) -> Half:
     """Return a half in which a worker process died: no more is known."""
-    progress(f"  a worker process died under load{varnish.obituary()}")
+    progress(f"  a worker process died{varnish.obituary()}")
     return Half(victim, 0.0, dict.fromkeys(COUNTED, 0), (before, before), 0,
                 faults.rss_bytes, faults.threads, True, len(faults.errors),
                 Holds(0, 0.0, "", 0.0, 0.0))
@@ -210,6 +210,8 @@ def calm(
     took = settled(varnish, GAUGES, PATIENCE)
     held = holds(varnish.cli("debug.sandpaper.lock"))
     time.sleep(REST_SECONDS)
+    if varnish.restarted():
+        return dead(varnish, faults, victim, before)
     rest = varnish.rss_bytes()
     counters = counted(varnish)
     usual = before + 2 * counters["SANDPAPER.lent"]
@@ -217,7 +219,7 @@ def calm(
     while ((after := varnish.descriptors()) > usual + DESCRIPTORS
            and time.monotonic() < deadline):
         time.sleep(LOOK_SECONDS)
-    died = varnish.restarted() or varnish.panicked()
+    died = varnish.panicked()
     if died:
         progress(f"  a worker process died{varnish.obituary()}")
     if victim.lost:

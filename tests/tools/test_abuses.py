@@ -362,6 +362,17 @@ class Criteria(unittest.TestCase):
         self.assertEqual((half.threads, half.died, half.undone),
                          (9, False, 1))
 
+    def test_a_process_that_dies_in_a_rest(self) -> None:
+        varnish = MagicMock()
+        varnish.restarted.return_value = True
+        varnish.gauges.return_value = {}
+        varnish.cli.return_value = SAID
+        varnish.rss_bytes.side_effect = TestbedError("it has no /proc")
+        faults = MagicMock(rss_bytes=700 * 2**20, threads=9, errors=[])
+        with patch("sandpaper_bench.soak.time.sleep"):
+            half = calm(varnish, faults, MagicMock(lost=0), 30)
+        self.assertEqual(soak_failed([half]), ["died"])
+
 
 class Actions(unittest.TestCase):
     """What is done to a varnishd, and how it ends."""

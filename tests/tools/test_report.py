@@ -18,11 +18,14 @@ from typing import Any
 from report_samples import SampleRig, pair_results, samples, save
 from sandpaper_bench.claims import claims
 from sandpaper_bench.cli import main
+from sandpaper_bench.nginx import NGINX
 from sandpaper_bench.progress import Progress, duration
 from sandpaper_bench.quick import where_it_ran
 from sandpaper_bench.report import circumstances, read, write
 from sandpaper_bench.table import table
 from sandpaper_bench.testbed import TestbedError
+from sandpaper_bench.variants import SWITCHES
+from sandpaper_bench.varnish import STOCK
 
 VOID = {"meta", "link", "br", "img"}
 SILENT = {"table1", "utilization", "fetch", "policies", "of-tomorrow"}
@@ -338,7 +341,7 @@ class Files(unittest.TestCase):
         self.refused("nowhere: no such folder")
 
     def test_no_results(self) -> None:
-        self.refused("has no results")
+        self.refused("has no results .* --json FOLDER")
 
     def test_what_is_broken(self) -> None:
         path = self.folder / "pairs.json"
@@ -369,6 +372,13 @@ class Plots(unittest.TestCase):
         return {s.name: [(p.place, round(p.value, 2), bool(p.interval))
                          for p in s.points]
                 for s in plots.series_of(plots.DRAW[name][0], report)}
+
+    def test_each_variant_has_a_look_of_its_own(self) -> None:
+        looks = importlib.import_module("sandpaper_bench.plots").LOOKS
+        names = (STOCK, NGINX, *SWITCHES)
+        for what in ("colour", "marker"):
+            self.assertEqual(len({getattr(looks[n], what) for n in names}),
+                             len(names))
 
     def test_a_plot_shows_the_paper_and_the_target_too(self) -> None:
         pair, report = "C1 and C3", samples()["pairs"]
