@@ -48,8 +48,8 @@ class Window:
     """
 
     groups: Sequence[Group] | Callable[[Sequence[Any]], Sequence[Group]]
-    share: float = 1.0  # of the planned seconds
-    settle: float = 0.0  # seconds of load before it, beyond the planned ones
+    share: float = 1.0  # the part of --seconds that it measures
+    settle: float = 0.0  # seconds of load before it, besides --warmup
 
     def seconds(self, plan: Plan) -> float:
         """Return how long it takes."""
@@ -79,7 +79,7 @@ class Phases:
     """Phases that take turns in one run, each with its own connections."""
 
     phases: Sequence[tuple[int, Sequence[Group]]]  # which varnishd, groups
-    settle: float = 0.0  # seconds of load before, beyond the planned ones
+    settle: float = 0.0  # seconds of load before it, besides --warmup
     length: float = PHASE_SECONDS
 
     def seconds(self, plan: Plan) -> float:
@@ -107,13 +107,13 @@ class Phases:
 class Control:
     """A quotient that should be 1: what is the same, measured twice.
 
-    It is one of several if it has a key.
+    The quotients are a numerator and a denominator for each turn.
     """
 
     what: str
     variant: str  # "" in a part without variants
     quotients: Callable[[list[Any]], Sequence[tuple[float, float]]]
-    key: str = ""
+    key: str = ""  # if a job has several: what `part` of a claim names
 
     def report(self, found: Found, seed: int) -> Report:
         """Return its JSON."""
@@ -141,8 +141,10 @@ def first(found: Sequence[Any]) -> Any:
 class Turn:
     """Windows under one varnishd, or two side by side.
 
-    What they found is made the value of the turn.  Windows of a turn `before`,
-    under other varnishds, come first.
+    `value` makes one value of what the windows found: numbers, texts, lists,
+    dicts, or a dataclass of this package, for the journal.  `primed` are groups
+    whose pages are fetched once at first.  The windows of a turn `before`,
+    under other varnishds, come first, also in `value`.
     """
 
     servers: Sequence[Variant]
@@ -180,7 +182,8 @@ class Turn:
 class Part:
     """Turns that are compared, by the name of the variant.
 
-    A part that has nothing to compare has one turn, without a name.
+    A part without variants has one turn, whose name is "".  `note` prints a line
+    after each turn.
     """
 
     name: str  # in the journal
@@ -189,15 +192,21 @@ class Part:
     results: Callable[[Rig, Found], list[Report]] = lambda _rig, _found: []
     controls: Sequence[Control] = ()
     title: str = ""
-    times: int = 0  # each; 0: as planned
+    times: int = 0  # turns of each variant; 0: --turns
     whole: bool = False  # the journal keeps no part of a turn
     own_arrivals: bool = False  # each turn has random numbers of its own
     resolved: Callable[[Found], bool] = lambda _: True
 
     def schedule(self, plan: Plan) -> list[float]:
         """Return the seconds of each turn."""
-        return [turn.seconds(plan) for turn in self.turns.values()
-                ] * (self.times or plan.turns)
+        return [turn.seconds(plan) for number in range(
+            1, 1 + (self.times or plan.turns))
+            for _, turn in self.order(number)]
+
+    def order(self, number: int) -> list[tuple[str, Measurable]]:
+        """Return the turns number so many of all variants: A B B A."""
+        turns = list(self.turns.items())
+        return turns if number % 2 else turns[::-1]
 
     def wants_more(self, plan: Plan, number: int, found: Found) -> bool:
         """After so many turns of each variant: go on?"""
@@ -212,11 +221,11 @@ class Part:
         found: Found = {name: [] for name in self.turns}
         number = 0
         while self.wants_more(rig.plan, number, found):
-            order = list(self.turns.items())
             number += 1
+            order = self.order(number)
             if number > (self.times or rig.plan.turns):
                 rig.turns.add([t.seconds(rig.plan) for _, t in order])
-            for name, turn in order if number % 2 else order[::-1]:
+            for name, turn in order:
                 rig.load.seed += self.own_arrivals
                 words = (self.name, name, f"turn {number}")
                 value = rig.kept(", ".join(filter(None, words)),
@@ -266,7 +275,9 @@ class Job:
                 found = part.run(rig)
                 results += part.results(rig, found)
                 for checked in part.controls:
-                    controls |= checked.report(found, rig.plan.seed)
+                    more = checked.report(found, rig.plan.seed)
+                    assert not controls.keys() & more.keys(), "needs a key"
+                    controls |= more
             return rig.report(self.name, controls, results)
         finally:
             rig.bed.proxy_cores, rig.load.seed = cores, seed
@@ -283,8 +294,8 @@ class Experiment:
     in_quick: bool = True  # and in a quick `all`
     turns: int = TURNS
     seconds: float = SECONDS
-    compares_two: bool = False  # variants
-    needs: str = ""  # what stock has not
+    compares_two: bool = False  # exactly two variants must be given
+    needs: str = ""  # if it needs Sandpaper: what stock has not, in words
     text: Callable[[Report], str] = table
 
 
