@@ -60,7 +60,8 @@ void latencies_copy(struct latencies *, const struct latencies *, size_t from);
 void latencies_sort(struct latencies *);
 double latencies_quantile(const struct latencies *, double q);	/* s */
 
-/* What a mode does with a connection.  A function may be NULL. */
+/* What a mode does with a connection.  A function that is never called for it,
+ * by its events and requests, may be NULL. */
 struct mode {
 	const char	*name;
 	enum {

@@ -32,10 +32,11 @@ struct iface {
 };
 
 struct iface_stat {
-	uint64_t		tx_bytes;	/* sent, behind the qdisc, since
-						 * the interface's start */
+	uint64_t		tx_bytes;	/* sent, counted after the qdisc,
+						 * since the interface began */
 	uint64_t		backlog;	/* bytes in the qdisc */
-	int			paced;		/* it has a qdisc `fq` */
+	int			paced;		/* its qdisc, or a child of that,
+						 * is `fq` */
 };
 
 /* Begin without an interface */
@@ -46,9 +47,10 @@ void IFACE_Init(struct iface *);
  * IPv6.  The port does not matter.
  *
  * Returns 0, or -1: no interface has the address, the interface is gone, or the
- * kernel does not answer.  Waits IFACE_PATIENCE for each message of the kernel.
+ * kernel does not answer.  Waits IFACE_PATIENCE for each message of the kernel,
+ * but a search (getifaddrs()) has no limit.
  *
- * The first call searches the interface, and sets name and speed.  So does a
+ * The first call looks for the interface, and sets name and speed.  So does a
  * call with another address, and the call after a -1.  Other calls stay with
  * the interface, even if its address has moved to another one.
  *
@@ -59,7 +61,7 @@ void IFACE_Init(struct iface *);
 int IFACE_Read(struct iface *, const struct sockaddr_storage *address,
     struct iface_stat *);
 
-/* Close the socket.  The next IFACE_Read() searches the interface anew. */
+/* Close the socket.  The next IFACE_Read() looks for the interface again. */
 void IFACE_Close(struct iface *);
 
 #endif

@@ -1,8 +1,7 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The hooks: the functions of ours that Varnish's own code calls, in the order
- * of a request's life.  None of them is called with Sandpaper's lock held.
+ * The hooks: the functions of ours that Varnish's own code calls.  None of them is called with Sandpaper's lock held.
  * cache_varnishd.h includes this file.
  */
 
@@ -18,15 +17,15 @@ void SPD_VclUse(const struct vcl *);
  * Connections
  */
 
-/* Take an accepted connection.  0: Sandpaper is off. */
+/* Take an accepted connection.  1: taken.  0: Sandpaper is off. */
 int SPD_Accept(struct worker *, task_func_t *, const void *, size_t);
-/* Take a connection with bytes from Varnish's waiter.  0: stock must run the
- * task. */
+/* Take a connection with bytes from Varnish's waiter.  1: taken.  0: stock must
+ * run the task. */
 int SPD_Ready(struct sess *, struct pool_task *);
-/* 1: this session's socket is in blocking mode already */
+/* 1: the connection was parked, so its socket is in blocking mode already */
 int SPD_Resumed(const struct sess *);
-/* Read an HTTP/1 request.  0: a request is there, or stock's code reads on.  1:
- * the connection waits without this thread: return. */
+/* Read an HTTP/1 request.  1: the connection waits without this thread: return.
+ * 0: a request is there, or stock's code reads on. */
 int SPD_Rx(struct worker *, struct req *, htc_complete_f *);
 /* Set when the first byte of that request came. */
 void SPD_First(struct req *);
@@ -44,9 +43,10 @@ enum spd_gate {
 /* Queue or refuse a complete HTTP/1 request, before any VCL. */
 enum spd_gate SPD_Gate(struct worker *, struct req *);
 /* The same for an HTTP/2 stream.  0: a worker will run it.  Else: refuse it.
- * The session may have waited before the answer. */
+ * Before a refusal the session's thread may sleep, to slow its client. */
 int SPD_Stream(struct worker *, struct req *, enum task_prio);
-/* A stream is reset.  1: it waited, and the caller owns it again. */
+/* A stream is reset.  1: it waited, and the caller owns it again.  0: a worker
+ * has it.  The session's lock is held. */
 int SPD_Cancel(struct req *);
 /* Begin a released or woken request.  1: the client has reset, or the request
  * waited for too long: clean up. */
@@ -66,12 +66,13 @@ void SPD_Next(struct worker *);
 
 /* Lend the slot before a pipe. */
 void SPD_Pipe(const struct req *);
-/* Charge a pipe: so many bytes went to the client since it began. */
+/* Charge a pipe: so many bytes went to the client, in all. */
 void SPD_Piped(const struct req *, uint64_t bytes);
-/* Retake a lent slot at once, even above W. */
+/* Retake a lent slot at once, even if all slots are taken. */
 void SPD_Rejoin(void);
 /* Like Lck_CondWait(), Lck_CondWaitTimeout() (s) and pthread_cond_wait().  The
- * first call may return early, as if woken: test the predicate in a loop. */
+ * first call of a loop may return early, as if woken, and keeps the slot.  The
+ * next one lends it. */
 int SPD_CondWait(pthread_cond_t *, struct lock *);
 int SPD_CondWaitTimeout(pthread_cond_t *, struct lock *, vtim_dur);
 int SPD_CondWaitMutex(pthread_cond_t *, pthread_mutex_t *);
@@ -90,8 +91,8 @@ ssize_t SPD_Writev(int, const struct iovec *, int);
  * Fetches and threads
  */
 
-/* Like Pool_Task(), for a fetch.  Not above the tenant's limit.  It counts until
- * SPD_FetchEnd(). */
+/* Like Pool_Task(), for a fetch.  Not 0 at the tenant's limit, too.  The fetch
+ * counts until SPD_FetchEnd(). */
 int SPD_FetchTask(struct pool *, struct busyobj *, struct pool_task *,
     enum task_prio);
 /* A fetch begins on its thread. */
@@ -109,7 +110,8 @@ unsigned SPD_Herd(const struct pool *, unsigned minimum);
  * Of cache_wrk.c, for spd_pool.c: static in stock
  */
 
-extern uintmax_t reqpoolfail;	/* debug.reqpool.fail: a bit a task, 1 fails */
+extern uintmax_t reqpoolfail;	/* debug.reqpool.fail.  Bit 0 is for the next
+				 * task.  1: it fails */
 unsigned pool_reserve(void);
 struct worker *pool_getidleworker(struct pool *, enum task_prio);
 

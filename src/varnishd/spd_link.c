@@ -5,8 +5,8 @@
  *
  * The interface is the one with the local address of the first client
  * connection that is not on loopback.  Until then loopback counts, since a
- * health check often comes first.  When the interface is gone, the next
- * connection chooses again.  A Unix socket has no interface.  Then T is
+ * health check often comes first.  When the interface is gone, or the kernel
+ * does not answer, the next new connection chooses again.  A Unix socket has no interface.  Then T is
  * sandpaper_nic_rate.  Without that T is unknown, and Sandpaper holds no
  * request for net.
  *

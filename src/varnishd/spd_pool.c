@@ -53,7 +53,7 @@ spd_pool_run(struct pool *pp, const struct pool_task *task)
 
 /*
  * Remove a task from one of the pool's queues.  The pool's lock is held.
- * Varnish's herder reads the counts and the first queue without it.
+ * Varnish's herder reads the counts and the first queue without that lock.
  */
 static void __attribute__((no_sanitize("thread")))
 task_leaves(struct pool *pp, struct taskhead *queue, struct pool_task *tp)
@@ -65,8 +65,8 @@ task_leaves(struct pool *pp, struct taskhead *queue, struct pool_task *tp)
 }
 
 /*
- * Take the task that this worker would get if it went back to its pool now.
- * Returns 0 if there is none.  As in Pool_Work_Thread(), the last idle threads
+ * Store in the worker's task what it would get if it went back to its pool now.
+ * Returns 1, or 0 if there is none.  As in Pool_Work_Thread(), the last idle threads
  * are for urgent tasks.
  */
 int
@@ -80,11 +80,15 @@ spd_pool_take(struct worker *wrk)
 	AZ(SPD_TASK(wrk)->func);
 	Lck_Lock(&pp->mtx);
 	reserve = pool_reserve();
-	for (q = 0; tp == NULL && q < TASK_QUEUE_RESERVE &&
-	    pp->nidle >= reserve * q / TASK_QUEUE_RESERVE; q++)
+	for (q = 0; q < TASK_QUEUE_RESERVE; q++) {
+		if (pp->nidle < reserve * q / TASK_QUEUE_RESERVE)
+			break;
 		tp = VTAILQ_FIRST(&pp->queues[q]);
+		if (tp != NULL)
+			break;
+	}
 	if (tp != NULL) {
-		task_leaves(pp, &pp->queues[q - 1], tp);
+		task_leaves(pp, &pp->queues[q], tp);
 		SPD_TASK(wrk)->func = tp->func;
 		SPD_TASK(wrk)->priv = tp->priv;
 	}
@@ -111,8 +115,8 @@ spd_pool_ends(const struct pool *pp)
 	return (pp->die);
 }
 
-/* Return 1 if debug.reqpool.fail says that this task must fail, as Pool_Task()
- * does. */
+/* Return 1 if debug.reqpool.fail says that this task must fail.  Pool_Task()
+ * uses the same bits. */
 int
 spd_pool_must_fail(void)
 {
