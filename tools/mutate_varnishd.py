@@ -61,7 +61,7 @@ FOLDER = "src/varnishd"
 FLAGS = ("-w", "-g0", "-ftrivial-auto-var-init=pattern")
 COVER = ("-w", "-g0", "-O0", "--coverage", "-fprofile-update=atomic")
 # Programs of tests/tools that start a varnishd have one of these modules.
-STARTS = re.compile(r"^from (varnishd|preloaded|namespaces|live) import", re.M)
+STARTS = re.compile(r"^from (varnishd|live) import", re.M)
 # They load the machine and measure, and so fail while mutants are judged
 LOADS = {"test_h2load", "test_h2spec"}
 # Of this program only this class does not

@@ -16,14 +16,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
+from common import until
 from sandpaper_bench.hosts import inventory, members
 from sandpaper_bench.load import build_loadgen
 from sandpaper_bench.reaper import Reaper, guarded
@@ -94,16 +94,6 @@ def missing() -> str:
     if gone:
         return f"make hosts-deps has not been run: no {' '.join(gone)}"
     return "" if ROOT else "VARNISH_ROOT is not set"
-
-
-def eventually(done: Callable[[], bool], seconds: float = TIMEOUT) -> bool:
-    """Wait until something holds; say if it did."""
-    deadline = time.monotonic() + seconds
-    while not done():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
 
 
 class FarEnd(unittest.TestCase):
@@ -228,8 +218,7 @@ class Machines(unittest.TestCase):
             "ip", "netns", "exec", cls.name(host), *OWN_RUN, *before,
             str(shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")),
             "-D", "-e", "-f", str(config)]), log=cls.folder / f"{name}.log")
-        if not eventually((cls.folder / f"{name}.pid").exists):
-            raise TestbedError((cls.folder / f"{name}.log").read_text())
+        until((cls.folder / f"{name}.pid").exists, "sshd does not start")
 
     def inventory(self, port: int = PORT) -> Path:
         file = self.folder / f"hosts-{port}"
@@ -262,9 +251,8 @@ class Machines(unittest.TestCase):
                      if Path(c[0]).name == name), [])
 
     def check_nothing_left(self) -> None:
-        self.assertTrue(eventually(
-            lambda: not any(map(self.commands, HOSTS)), 20),
-            [self.commands(host) for host in HOSTS])
+        until(lambda: not any(map(self.commands, HOSTS)),
+              "programs are left")
 
     def qdiscs(self) -> str:
         return subprocess.run(
@@ -295,8 +283,7 @@ class Machines(unittest.TestCase):
             stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
-        self.assertTrue(eventually(
-            lambda: bool(self.running("client", "loadgen"))))
+        until(lambda: self.running("client", "loadgen"), "no load")
         self.assertTrue(self.running("origin", "apache2"))
         varnishd = self.running("proxy", "varnishd")
         folder = Path(varnishd[varnishd.index("-n") + 1]).parents[1]
@@ -305,7 +292,7 @@ class Machines(unittest.TestCase):
         process.kill()
         self.check_nothing_left()
         self.assertNotIn("tbf", self.qdiscs())
-        self.assertTrue(eventually(lambda: not folder.exists(), 20))
+        until(lambda: not folder.exists(), "the folder is left")
 
     def fails(self, inventory: Path, *options: str) -> str:
         done = subprocess.run(

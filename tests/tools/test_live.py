@@ -13,8 +13,9 @@ import unittest
 from dataclasses import dataclass
 from statistics import median
 
+import client as http
+from common import until
 from live import LOCAL_PORT, PORT, PROXY, Group, Live
-from namespaces import TIMEOUT, run
 from sandpaper_bench.soak import HOLD_SECONDS, holds
 
 WINDOWS = 4  # at most, until one is undisturbed
@@ -34,10 +35,6 @@ WORK = "\n".join(
     ['\t\tset req.http.x = "0123456789abcdefghij";']
     + ["\t\tset req.http.x = req.http.x + req.http.x;"] * 6
     + ['\t\tset req.http.y = regsuball(req.http.x, "[a-j]", "-");'] * 8)
-ONE = f"""exec 3<>/dev/tcp/{PROXY}/{PORT}
-printf 'GET / HTTP/1.1\\r\\nHost: one.example\\r\\n\\r\\n' >&3
-head -c 12 <&3
-"""
 VCL = """vcl 4.1;
 import sandpaper;
 backend self { .host = "127.0.0.1"; .port = "%d"; }
@@ -85,7 +82,7 @@ class Judge(Live):
 
     def look(self) -> Look:
         """Look once."""
-        said, cpu = self.state(), self.process_cpu()
+        said, cpu = self.varnishd.state(), self.process_cpu()
         tenants = said["list"]
 
         def of(field: str) -> dict[str, float]:
@@ -94,7 +91,7 @@ class Judge(Live):
         return Look(
             time.monotonic(), self.sent(), cpu,
             sum(t["cpu_s"] for t in tenants)
-            + 1e-9 * self.counter("cpu_unowned_ns"),
+            + 1e-9 * self.varnishd.counter("SANDPAPER.cpu_unowned_ns"),
             said["nic_held_s"], said["nic_rate_bps"],
             {k: int(v) for k, v in of("waiting").items()},
             {k: int(v) for k, v in of("running").items()},
@@ -136,22 +133,20 @@ class Link(Judge):
         seen = self.windows(*self.LOAD)
         learned = median(look.rate for look in seen)
         self.assertLess(abs(learned / RATE - 1), 0.05, f"{learned:.0f}")
-        self.assertIn(self.counter("nic_learned"), range(1, EPOCHS))
+        self.assertIn(self.varnishd.counter("SANDPAPER.nic_learned"),
+                      range(1, EPOCHS))
         # The next child has it from the first client on
-        last = self.state()["nic_rate_bps"]
-        self.cli("stop")
-        self.cli("start")
-        run("ip", "netns", "exec", self.client, "bash", "-c", ONE)
-        end = time.monotonic() + TIMEOUT
-        rate = 0
-        while rate == 0:
-            self.assertLess(time.monotonic(), end)
-            rate = self.state()["nic_rate_bps"]
-        self.assertEqual(rate, last)
+        last = self.varnishd.state()["nic_rate_bps"]
+        self.varnishd.cli("stop")
+        self.varnishd.cli("start")
+        with self.client, http.connect(PROXY, PORT) as one:
+            one.sendall(http.get("one.example"))
+            self.assertTrue(one.recv(12))
+        until(lambda: self.varnishd.state()["nic_rate_bps"], "no rate")
+        self.assertEqual(self.varnishd.state()["nic_rate_bps"], last)
         # A link that nothing stands before teaches nothing
-        while self.counter("uptime", "MAIN.") < 2:
-            self.assertLess(time.monotonic(), end)
-        self.assertEqual(self.counter("nic_learned"), 0)
+        until(lambda: self.varnishd.counter("MAIN.uptime") >= 2)
+        self.assertEqual(self.varnishd.counter("SANDPAPER.nic_learned"), 0)
 
     def test_a_full_queue_holds(self) -> None:
         # Else what is released fills the slots, and the queue of tbf
@@ -243,24 +238,24 @@ class Lock(Judge):
 
     def test_many_tenants(self) -> None:
         # A loop over tenants gives the lock up every few of them
-        self.serve(mapped("one"), "-p", f"sandpaper_tenants_max={10 * MANY}",
-                   "-p", "cc_command=exec cc -O0 -fpic -shared -o %o %s")
+        self.serve(mapped("one"), f"sandpaper_tenants_max={10 * MANY}",
+                   "cc_command=exec cc -O0 -fpic -shared -o %o %s")
         second = self.folder / "second"
         second.write_text(mapped("two"))
-        self.cli("vcl.load", "second", str(second))
+        self.varnishd.cli("vcl.load", "second", str(second))
         load = (Group("one", "t0.example", "/hit", conns=2),
                 Group("new", "new.example", "/hit", conns=2, random_host=1))
-        self.cli("debug.sandpaper.lock", "on")
+        self.varnishd.cli("debug.sandpaper.lock", "on")
         with self.load(SECONDS, *load):
             for vcl in ("second", "boot"):
-                self.cli("vcl.use", vcl)
-                self.cli("sandpaper.list", "-j")
-        said = self.cli("debug.sandpaper.lock")
+                self.varnishd.cli("vcl.use", vcl)
+                self.varnishd.cli("sandpaper.list", "-j")
+        said = self.varnishd.cli("debug.sandpaper.lock")
         self.assertLessEqual(holds(said).cpu_s, HOLD_SECONDS, said)
         for command in (("sandpaper.list", "-j"), ("vcl.use", "second")):
-            self.cli("debug.sandpaper.lock", "on")
-            self.cli(*command)
-            said = self.cli("debug.sandpaper.lock")
+            self.varnishd.cli("debug.sandpaper.lock", "on")
+            self.varnishd.cli(*command)
+            said = self.varnishd.cli("debug.sandpaper.lock")
             self.assertGreater(holds(said).number, MANY / STEPS, said)
 
 

@@ -8,14 +8,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
-from collections.abc import Callable
 from pathlib import Path
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
+from common import until
 from sandpaper_bench.reaper import Reaper, guarded, held, held_folder
 from sandpaper_bench.testbed import may_make_namespaces
 
@@ -69,16 +68,6 @@ TWICE = """
 def alive(pid: int) -> bool:
     """Is there such a process?"""
     return Path(f"/proc/{pid}").exists()
-
-
-def eventually(done: Callable[[], bool]) -> bool:
-    """Wait until something holds; say if it did."""
-    deadline = time.monotonic() + TIMEOUT
-    while not done():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def read_pid(process: subprocess.Popen[str]) -> int:
@@ -172,7 +161,7 @@ class Ends(unittest.TestCase):
         process = self.begin()
         self.assertEqual(self.left(), self.paths)
         process.kill()
-        self.assertTrue(eventually(lambda: not self.left()), self.left())
+        until(lambda: not self.left(), "something is left")
 
     def test_one_signal(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -216,8 +205,7 @@ class Programs(unittest.TestCase):
             ["sh", "-c", "echo $$; exec sleep 100"], reaper.nice))
         pid = read_pid(process)
         self.assertEqual(os.getsid(pid), process.pid)
-        self.assertTrue(eventually(
-            lambda: os.getpriority(os.PRIO_PROCESS, pid) == 5))
+        until(lambda: os.getpriority(os.PRIO_PROCESS, pid) == 5)
         self.assertNotEqual(os.getsid(0), process.pid)
 
 

@@ -80,7 +80,7 @@ class Varnishd(contextlib.ExitStack):
         return library
 
     def answers(self) -> bool:
-        """Is there a varnishd?  Ask again if one varnishadm does not find it."""
+        """Does varnishadm find it?  If not, ask again."""
         assert self.process.poll() is None, "varnishd has ended"
         return self.program("varnishadm", "-t", str(TIMEOUT // 10), "ping",
                             status=None).returncode == 0
