@@ -4,9 +4,9 @@
  * Modes of clients that misbehave, with HTTP/1.
  *
  *	stall	ask and never read, with a small receive buffer
- *	slow	the same, but read `rate` bytes/s a connection
+ *	slow	the same, but read about `rate` bytes/s a connection
  *	reset	ask, read a little, reset; `rate` a second in all
- *	drip	send a head, a byte every 1/rate seconds a connection
+ *	drip	send a head that never ends, a byte every 1/rate seconds
  *	post	send a head, then a byte of body every 1/rate seconds
  *	connect	connect and close; `rate` a second in all
  *

@@ -6,7 +6,7 @@
  *	PARKED -> CONNECTING -> IDLE -> HEAD -> BODY -> IDLE ...
  *
  * What it does in a state is its mode's.  After an error it is PARKED for a
- * tick, and connects again.
+ * tick.  Then it connects again, or is IDLE without a socket (fresh).
  */
 
 #define _GNU_SOURCE
@@ -79,7 +79,7 @@ conn_close(struct conn *c, int reset)
 	c->fd = -1;
 }
 
-/* A request that had no answer; err is 0 if the proxy closed the connection */
+/* The connection has failed; err is 0 if the proxy closed it */
 void
 conn_fail(struct conn *c, int err, uint64_t now)
 {
@@ -306,7 +306,7 @@ conn_answer(struct conn *c, size_t body, uint64_t now)
 	count_answers(c, 1, now);
 	if (in_window(g, now))
 		g->bytes += c->got;
-	if (asked_in_window(c, now))
+	if (answer_counts(c, now))
 		latencies_add(&g->lat, now - c->asked);
 	conn_idle(c, now);
 }

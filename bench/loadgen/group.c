@@ -35,7 +35,7 @@ start_conn(struct group *g, struct conn *c, uint64_t now)
 	if (g->fresh)
 		return;
 	if (g->from > 0)
-		conn_park(c, seconds_on(g->from));
+		conn_park(c, run_time(g->from));
 	else
 		conn_connect(c, now);
 }
@@ -51,7 +51,7 @@ group_start(struct group *g, uint64_t now)
 	g->resting = g->till > 0 && g->from > 0;
 	g->next_arrival = UINT64_MAX;
 	if (g->mode->arrival != NULL)
-		g->next_arrival = seconds_on(g->from);
+		g->next_arrival = run_time(g->from);
 	if (g->mode == &mode_open) {
 		g->late = calloc(LATE_MAX, sizeof *g->late);
 		assert(g->late != NULL);

@@ -202,7 +202,7 @@ static const struct key keys[] = {
 	{ "hosts", set_whole, FIELD(hosts), 0, UINT32_MAX,
 	    "Hosts h0.HOST, h1.HOST ..., in turn by connection" },
 	{ "every", set_whole, FIELD(every), 0, UINT32_MAX,
-	    "each so many requests, one asks for PATH?dear" },
+	    "one request of so many asks for PATH?dear" },
 	{ "streams", set_whole, FIELD(streams), 1, UINT32_MAX,
 	    "of h2, at a time (default 1)" },
 	{ "window", set_whole, FIELD(window), 0, H2_WINDOW_MAX,
@@ -269,7 +269,7 @@ set_key(struct group *g, const char *item)
 	exit(2);
 }
 
-/* What no key alone can tell */
+/* Check what depends on several keys. */
 static void
 check_group(const struct group *g)
 {

@@ -1,8 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The files of the load generator, from the ground up.  Calls go down: a file
- * calls only functions of files above it in this list.  conn.c and group.c
+ * The files of the load generator, lowest first.  A file calls only functions
+ * of files listed before it.  conn.c and group.c
  * reach modes by the functions of struct mode.
  *
  *	clock.c		time and random numbers
@@ -60,8 +60,8 @@ void latencies_copy(struct latencies *, const struct latencies *, size_t from);
 void latencies_sort(struct latencies *);
 double latencies_quantile(const struct latencies *, double q);	/* s */
 
-/* What a mode does with a connection.  A function that is never called for it,
- * by its events and requests, may be NULL. */
+/* What a mode does with a connection.  A function that its events never need
+ * may be NULL. */
 struct mode {
 	const char	*name;
 	enum {
@@ -133,7 +133,7 @@ struct group {
 	uint64_t	*late;		/* a ring: due, not sent (open loop) */
 	uint64_t	late_head, late_tail;
 
-	/* What is counted, in the window or as the name says */
+	/* What is counted: in the window, except extra, and as the name says */
 	uint64_t	done, bytes, errors, not_ok, waiting, extra;
 	uint64_t	sent_in_all, answered_in_all, sent_before;
 	char		first_error[80];
@@ -154,9 +154,9 @@ struct window {
 extern struct window win;
 
 void window_set(double warmup, double seconds);
-uint64_t seconds_on(double s);
+uint64_t run_time(double s);
 int in_window(const struct group *, uint64_t now);
-int asked_in_window(const struct conn *, uint64_t now);
+int answer_counts(const struct conn *, uint64_t now);
 int is_over(const struct group *, uint64_t now);
 int is_spent(const struct group *);
 int loads(const struct group *);

@@ -1,8 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * All modes.  To add one, write its struct in one of the three files, declare
- * it in loadgen.h, and name it here.
+ * All modes.  To add one, write its struct in loop.c, stream.c or abuse.c,
+ * declare it in loadgen.h, and name it here.
  */
 
 #include "loadgen.h"

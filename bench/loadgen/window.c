@@ -5,7 +5,7 @@
  *
  * Phases take turns in it.  A phase's first part does not count, because
  * requests of the phase before still run.  A group loads always, in one
- * phase, or from one second of the run to another.
+ * phase, in turn with rests, or from one second of the run to another.
  */
 
 #include "loadgen.h"
@@ -34,7 +34,7 @@ window_set(double warmup, double seconds)
 }
 
 uint64_t
-seconds_on(double s)
+run_time(double s)
 {
 
 	return (win.start + (uint64_t)(s * (double)NS));
@@ -47,17 +47,18 @@ in_window(const struct group *g, uint64_t now)
 	if (now < win.begin || now >= win.end)
 		return (0);
 	if (g->till > 0)
-		return (now >= seconds_on(g->from) + win.settle &&
-		    now < seconds_on(g->till));
+		return (now >= run_time(g->from) + win.settle &&
+		    now < run_time(g->till));
 	if (g->phase < 0)
 		return (1);
 	return (win.phase == (unsigned)g->phase &&
 	    (now - win.start) % win.phase_len >= win.settle);
 }
 
-/* With an end of its own a group counts by when it asked. */
+/* Does an answer count now?  A group with an end of its own counts an answer by
+ * when it was asked. */
 int
-asked_in_window(const struct conn *c, uint64_t now)
+answer_counts(const struct conn *c, uint64_t now)
 {
 	const struct group *g = c->group;
 
@@ -68,7 +69,7 @@ int
 is_over(const struct group *g, uint64_t now)
 {
 
-	return (g->till > 0 && now >= seconds_on(g->till));
+	return (g->till > 0 && now >= run_time(g->till));
 }
 
 int
@@ -106,9 +107,9 @@ counted_seconds(const struct group *g)
 	uint64_t begin = win.begin, end = win.end, ns;
 
 	if (g->till > 0) {
-		begin = seconds_on(g->from) + win.settle;
+		begin = run_time(g->from) + win.settle;
 		begin = begin < win.begin ? win.begin : begin;
-		end = seconds_on(g->till);
+		end = run_time(g->till);
 		end = end > win.end ? win.end : end;
 	}
 	ns = end > begin ? end - begin : 0;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What is claimed, the paper's figure beside it, and what the results say.
 
-A claim is met or missed if its whole interval is, unresolved if its interval
-covers the target or is unknown, and invalid if the control of its own
+A claim is met if its whole interval meets the target, missed if its whole
+interval misses it, unresolved if the interval covers it or is unknown, and invalid if the control of its own
 measurement does not cover 1.  An experiment that has several controls, one
 for each customer, pair or variant, has each claim judged by its own: one of
 ten 95 % intervals misses 1 by chance often enough.
@@ -215,7 +215,7 @@ RULES: dict[str, Sequence[Rule]] = {
     **dict.fromkeys(ABUSES, ABUSE),
     "soak": (Rule(
         "requests forgotten or lost of {enqueued}, and processes that died, "
-        "in {soaked_s:.0f} s of all abuses", "wrong", 0, Unit(0),
+        "in {soaked_s:.0f} s of most abuses", "wrong", 0, Unit(0),
         at_most=True),),
     "rate-unknown": (rate("is not set"),),
     "rate-wrong": (rate("is set twice too high"),),
@@ -267,7 +267,7 @@ def judge(rule: Rule, interval: Sequence[float], target: float) -> str:
 
 
 def valid(report: Report, part: str) -> bool:
-    """Does the control of that part cover 1?  One control is of all."""
+    """Does its own control cover 1?  Without one of its own: do all?"""
     control = report["control"]
     own = control.get(part)
     return all(c["covers_one"] for c in ([own] if own else controls(control)))

@@ -54,7 +54,7 @@ def what_to_run(p: Parser) -> None:
     p.add_argument("experiment", metavar="EXPERIMENT",
                    choices=[*EXPERIMENTS, ALL, ABUSE, REPORT],
                    help="what to run: quick (two pairs, four minutes), all, "
-                   "abuse (all abuses one by one), soak (all abuses at "
+                   "abuse (all abuses one by one), soak (most abuses at "
                    "once), report (write the page from "
                    "earlier results), or one of " + ", ".join(
                        n for n in EXPERIMENTS if n not in (SOAK, QUICK)))
@@ -76,7 +76,7 @@ def what_to_run(p: Parser) -> None:
                    "pairs and customers")
 
 
-def what_of_it(p: Parser) -> None:
+def of_some(p: Parser) -> None:
     """Add the options of some experiments."""
     p.add_argument("--pairs", metavar="A-B,..",
                    help="pairs of customers to measure (default "
@@ -122,10 +122,10 @@ def what_to_compare(p: Parser) -> None:
                    "with this value of the parameter sandpaper (default "
                    "%(default)s)")
     p.add_argument("--param", action="append", default=[], metavar="P=V",
-                   help="set a varnishd parameter in all variants except "
-                   "stock; repeat the option for more")
+                   help="set a varnishd parameter in all variants of "
+                   "Sandpaper; repeat the option for more")
     p.add_argument("--prelude", type=Path, metavar="FILE",
-                   help="VCL for all variants except stock, put first: imports "
+                   help="VCL for all variants of Sandpaper, put first: imports "
                    "and vcl_init")
 
 
@@ -188,14 +188,14 @@ def parser() -> Parser:
         description="Measure how fairly one varnishd serves its tenants, "
         "with stock Varnish and with Sandpaper. bench/README.md describes "
         "each experiment.")
-    for add in (what_to_run, what_of_it, what_to_compare, how_long,
+    for add in (what_to_run, of_some, what_to_compare, how_long,
                 where_to_run):
         add(p)
     return p
 
 
 def shorten(args: argparse.Namespace) -> None:
-    """Take less of everything: minutes instead of an hour or two."""
+    """Take less of everything: minutes instead of hours."""
     def at_most(value: float | None, limit: float) -> float:
         return limit if value is None else min(value, limit)
 

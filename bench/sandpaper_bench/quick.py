@@ -46,7 +46,7 @@ def work(name: str) -> str:
 
 
 def introduction(chosen: Sequence[tuple[str, str]]) -> str:
-    """Say what will happen, on stderr."""
+    """Return what will happen, for stderr."""
     names = dict.fromkeys(n for pair in chosen for n in pair)
     tenants = "\n".join(f"  {label(n):<20} {work(n)}" for n in names)
     return (
@@ -128,7 +128,7 @@ def outro(report: dict[str, Any]) -> str:
     if noise > 0.25:
         lines.append(
             f"Other work used {noise:.0%} of varnishd's core: these figures "
-            "are rough. `make bench` repeats until they are not.")
+            "are rough. Measure again on an idle machine.")
     root = os.path.relpath(BENCH.parent / "build" / "7.7" / "root")
     lines += [
         "", paint("To run it for real:", "1", sys.stdout),

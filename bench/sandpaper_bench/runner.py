@@ -8,7 +8,8 @@
     Turn         windows under one varnishd, or two side by side
     Window       one run of the load generator; Phases take turns in one
 
-The planned time is the sum of the windows that are run.  Variants take turns
+The planned time is the sum of the windows that are run and of the starts of
+varnishd.  Variants take turns
 in the order A B B A, so that a machine that slowly gets faster favours none.
 """
 
@@ -193,7 +194,7 @@ class Part:
     controls: Sequence[Control] = ()
     title: str = ""
     times: int = 0  # turns of each variant; 0: --turns
-    whole: bool = False  # the journal keeps no part of a turn
+    whole: bool = False  # the journal keeps only whole turns
     own_arrivals: bool = False  # each turn has random numbers of its own
     resolved: Callable[[Found], bool] = lambda _: True
 
@@ -204,7 +205,7 @@ class Part:
             for _, turn in self.order(number)]
 
     def order(self, number: int) -> list[tuple[str, Measurable]]:
-        """Return the turns number so many of all variants: A B B A."""
+        """Return all variants in the order of this turn: A B, then B A."""
         turns = list(self.turns.items())
         return turns if number % 2 else turns[::-1]
 

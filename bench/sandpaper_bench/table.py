@@ -30,8 +30,8 @@ class Cells(Formatter):
 
     ms, ms0, time: a time in s, as milliseconds; a long `time` has no tenths.
     95, 95ms: an interval.  to, to1, to4: an interval behind a value, with two
-    digits or as many; nothing if it is not known.  or X: a text, or X if there
-    is none.
+    digits or that many; nothing if it is not known.  or X: a text, or X if it
+    is empty.
     """
 
     def format_field(self, value: Any, form: str) -> str:

@@ -162,7 +162,7 @@ class Serves:
 
     def start(self, policy: str, fetch: Callable[[int], int],
               keep: bool = True) -> Server:
-        """One, at time 0. fetch: see Proxy."""
+        """Return a server at time 0. fetch: see Proxy."""
         rel = Releaser(policy, self.workers, options=self.options,
                        estimator=self.estimator, keep=keep)
         if not self.cores:
@@ -199,7 +199,7 @@ class Scenario:
 
 
 def costs(x: float | Shape, unit: float) -> Costs:
-    """Costs in ns. unit: ns."""
+    """Return costs in ns. unit: ns per unit of x."""
     if not isinstance(x, Shape):
         return Constant(max(1, round(x * unit)))
     if x.mean:
@@ -305,7 +305,7 @@ def check(f: File, trace: Trace | None) -> Iterator[str]:
 
 
 def parse(path: Path, text: str) -> File:
-    """The fields of a TOML file; Wrong."""
+    """Return the fields of a TOML file. Raises Wrong."""
     try:
         data = tomllib.loads(text)
         return msgspec.convert(data, File)
@@ -316,7 +316,7 @@ def parse(path: Path, text: str) -> File:
 
 
 def lasts(f: File, trace: Trace | None) -> float:
-    """Seconds; of a trace one more than it has, if the file says none."""
+    """Return the seconds of the file, or those of the trace and one more."""
     if f.seconds:
         return f.seconds
     assert trace                    # misused() has looked
@@ -325,7 +325,7 @@ def lasts(f: File, trace: Trace | None) -> float:
 
 
 def read(path: Path) -> Scenario:
-    """The whole file, and its trace; Wrong."""
+    """Return the whole file, and its trace. Raises Wrong."""
     with reading(path):
         text = path.read_text("utf-8")
     f = parse(path, text)

@@ -1,7 +1,7 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The interface of iface.h.  One question to rtnetlink gives the interface's
+ * See iface.h.  One question to rtnetlink gives the interface's
  * counters, a second one the qdiscs of all interfaces.
  *
  * After an error the socket is closed, so no late answer is read as that of the
@@ -37,8 +37,8 @@ iface_assert(const struct iface *i)
  */
 
 /*
- * Return 1 if the addresses are equal.  A socket that accepts only IPv6, as
- * Varnish's do, has no mapped addresses.
+ * Return 1 if the addresses are equal.  Varnish's IPv6 sockets accept only IPv6,
+ * so there are no mapped addresses.
  */
 static int
 iface_same(const struct sockaddr *a, const struct sockaddr_storage *b)
@@ -101,7 +101,7 @@ struct iface_answer {
 	struct iface_stat	stat;
 };
 
-/* Take over the counters of the interface */
+/* Copy the counters of the interface. */
 static void
 iface_counters(struct iface_answer *answer, struct nlmsghdr *h)
 {
@@ -132,7 +132,7 @@ iface_backlog(struct rtattr *stats)
 	return (q.backlog);
 }
 
-/* Take over a qdisc, if it is one of the interface */
+/* Copy what a qdisc says, if it is one of the interface. */
 static void
 iface_qdisc(struct iface_answer *answer, struct nlmsghdr *h)
 {
@@ -180,7 +180,7 @@ iface_ask(int fd, const struct nlmsghdr *question, struct iface_answer *answer)
 	return (-1);
 }
 
-/* Ask for all of the answer.  Return 0, or -1 after an error. */
+/* Ask both questions.  Return 0, or -1 after an error. */
 static int
 iface_ask_all(int fd, struct iface_answer *answer)
 {

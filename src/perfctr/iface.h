@@ -6,7 +6,7 @@
  * The caller names the interface by one of its addresses.  The kernel answers
  * by rtnetlink, for the network namespace of the calling thread.
  *
- * The caller owns the struct, and serialises.
+ * The caller owns the struct, and makes one call at a time.
  */
 
 #ifndef IFACE_H_INCLUDED

@@ -27,7 +27,7 @@ int SPD_Resumed(const struct sess *);
 /* Read an HTTP/1 request.  1: the connection waits without this thread: return.
  * 0: a request is there, or stock's code reads on. */
 int SPD_Rx(struct worker *, struct req *, htc_complete_f *);
-/* Set when the first byte of that request came. */
+/* Set t_first: when the first byte of that request came. */
 void SPD_First(struct req *);
 
 /*--------------------------------------------------------------------
@@ -71,7 +71,7 @@ void SPD_Piped(const struct req *, uint64_t bytes);
 /* Retake a lent slot at once, even if all slots are taken. */
 void SPD_Rejoin(void);
 /* Like Lck_CondWait(), Lck_CondWaitTimeout() (s) and pthread_cond_wait().  The
- * first call of a loop may return early, as if woken, and keeps the slot.  The
+ * first call of a loop keeps the slot and may return early, as if woken.  The
  * next one lends it. */
 int SPD_CondWait(pthread_cond_t *, struct lock *);
 int SPD_CondWaitTimeout(pthread_cond_t *, struct lock *, vtim_dur);
@@ -81,7 +81,7 @@ int SPD_CondWaitMutex(pthread_cond_t *, pthread_mutex_t *);
 int SPD_CondWaitWindow(pthread_cond_t *, struct lock *, vtim_dur);
 /* Like read(2), lending the slot while no byte comes */
 ssize_t SPD_Read(int, void *, size_t);
-/* Like write(2), for an answer without VCL and for a pipe.  A worker that
+/* Like write(2), for short answers and for a pipe.  A worker that
  * parses, or has a slot but no request, does not block. */
 ssize_t SPD_Write(int, const void *, size_t);
 /* Like writev(2), lending the slot to a slow reader */
@@ -91,7 +91,7 @@ ssize_t SPD_Writev(int, const struct iovec *, int);
  * Fetches and threads
  */
 
-/* Like Pool_Task(), for a fetch.  Not 0 at the tenant's limit, too.  The fetch
+/* Like Pool_Task(), for a fetch.  It also fails at the tenant's limit.  The fetch
  * counts until SPD_FetchEnd(). */
 int SPD_FetchTask(struct pool *, struct busyobj *, struct pool_task *,
     enum task_prio);

@@ -4,7 +4,7 @@
  * What the manager process calls of ours.  mgt_param.h includes this file.
  */
 
-/* Check the value of a parameter, or print it. */
+/* Check and set a parameter, or print it. */
 tweak_t tweak_sandpaper_counter;
 tweak_t tweak_sandpaper_mode;
 tweak_t tweak_sandpaper_new_hosts;

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * What we ask of one of Varnish's pools of threads: run a task on an idle
- * thread, or give this worker a task of the pool's queues.  Varnish has these as
+ * thread, give this worker a task of the pool's queues, say how it is.  Varnish has these as
  * parts of Pool_Task() and Pool_Work_Thread().
  *
  * The pool's own lock guards its fields.
@@ -107,7 +107,7 @@ spd_pool_has_task(const struct pool *pp)
 	return (pp->lqueue > 0);
 }
 
-/* Return 1 if the pool ends.  As above, the pool's lock is not held. */
+/* Return 1 if the pool is ending.  As above, the pool's lock is not held. */
 int __attribute__((no_sanitize("thread")))
 spd_pool_ends(const struct pool *pp)
 {

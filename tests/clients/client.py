@@ -42,7 +42,7 @@ def frame(kind: int, payload: bytes = b"", flags: int = 0,
 
 
 def get_stream(host: str, stream: int = 1) -> bytes:
-    """Return the frame of a request GET /, all of which HPACK has indexed."""
+    """Return the frame of a request GET /: HPACK, only the Host is a text."""
     block = b"\x82\x86\x84\x01" + bytes((len(host),)) + host.encode()
     return frame(HEADERS, block, END_HEADERS | END_STREAM, stream)
 

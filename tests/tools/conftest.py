@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Fixtures: a folder, an origin, a varnishd and a repository. All of them end
-with the test."""
+"""Fixtures: what tests need, and what ends with them."""
 
 from __future__ import annotations
 

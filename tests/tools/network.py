@@ -16,7 +16,7 @@ from common import ran
 
 OWN = "/proc/thread-self/ns/net"
 CLONE_NEWNET = 0x40000000
-# Before a program that reads /sys, which shows the network of its mount
+# Prefix for a program that reads /sys: it mounts that for this network
 OWN_SYS = ("unshare", "--mount", "sh", "-c",
            'mount -t sysfs sysfs /sys && exec "$@"', "sh")
 LIBC = ctypes.CDLL(None, use_errno=True)

@@ -43,7 +43,7 @@ class Varnishd(contextlib.ExitStack):
         self.folder = folder
         self.preloads = preloads
         self.port = free_port()
-        # burn.c says by one when it begins, and ends by the other
+        # burn.c writes to `now` when it begins, and stops at `go`
         self.now, self.go = folder / "now", folder / "go"
         os.mkfifo(self.now)
         os.mkfifo(self.go)
@@ -220,7 +220,7 @@ def respond(peer: socket.socket, body: bytes = b"") -> None:
 
 
 def allow_descriptors(many: int) -> None:
-    """Let this process, and a varnishd that it starts, have so many."""
+    """Let this process, and what it starts, have at least so many."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < many:
         pytest.skip(f"not applicable: at most {hard} descriptors")
