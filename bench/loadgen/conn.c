@@ -24,7 +24,7 @@
 
 #include "loadgen.h"
 
-#define FEW_BYTES	4096	/* of a small receive buffer */
+#define SMALL		4096	/* of a small receive buffer */
 #define EVENTS		256	/* at a time */
 
 static int ep;
@@ -98,7 +98,7 @@ static void
 set_options(const struct conn *c)
 {
 	const struct group *g = c->group;
-	int one = 1, few = FEW_BYTES;
+	int one = 1, few = SMALL;
 
 	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	if (g->mark > 0 && setsockopt(c->fd, SOL_SOCKET, SO_MARK, &g->mark,

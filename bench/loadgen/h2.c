@@ -110,6 +110,14 @@ H2_Settings(uint8_t *p, int ack)
 	return (frame(p, 0, SETTINGS, ack ? ACK : 0, 0));
 }
 
+static uint32_t
+length(const struct h2 *h)
+{
+
+	return ((uint32_t)h->head[0] << 16 | (uint32_t)h->head[1] << 8 |
+	    h->head[2]);
+}
+
 static void
 look(const struct h2 *h, struct h2_seen *seen)
 {
@@ -135,15 +143,14 @@ H2_Eat(struct h2 *h, const uint8_t *p, size_t len, struct h2_seen *seen)
 			h->head[h->have++] = *p++;
 			if (h->have < sizeof h->head)
 				continue;
-			h->left = (uint32_t)h->head[0] << 16 |
-			    (uint32_t)h->head[1] << 8 | h->head[2];
+			h->left = length(h);
 			look(h, seen);
 			if (h->left == 0)
 				h->have = 0;
-			else if (h->head[3] == HEADERS && p < e)
-				seen->not_ok += *p != STATUS_200;
 			continue;
 		}
+		if (h->head[3] == HEADERS && h->left == length(h))
+			seen->not_ok += *p != STATUS_200;
 		n = (size_t)(e - p) < h->left ? (size_t)(e - p) : h->left;
 		p += n;
 		h->left -= (uint32_t)n;

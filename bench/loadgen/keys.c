@@ -155,6 +155,7 @@ set_headers(const struct key *k, struct group *g, const char *path)
 	(void)k;
 	if (f == NULL)
 		wrong("headers '%s': %s", path, strerror(errno));
+	g->nheaders = 0;
 	while (fgets(line, sizeof line - 2, f) != NULL) {
 		n = strcspn(line, "\n");
 		if (n == 0) {

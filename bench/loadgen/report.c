@@ -44,7 +44,7 @@ interval_group(const struct group *g, struct before *b, uint64_t now,
 	uint64_t waiting = 0;
 
 	latencies_copy(&lat, &g->lat, b->nlat);
-	if (g->mode == &mode_closed || g->mode == &mode_open)
+	if (g->mode->flags & WAITS)
 		waiting = add_waiting(g, &lat, now);
 	latencies_sort(&lat);
 	printf("{\"name\": \"%s\", \"rps\": %.3f, \"p99_s\": %.6f, "

@@ -26,11 +26,12 @@ TIMEOUT = 60  # seconds
 needs_varnish = pytest.mark.skipif(not ROOT, reason="VARNISH_ROOT is not set")
 
 
-def until(true: Callable[[], object], what: object = "") -> None:
+def until(true: Callable[[], object],
+          what: str | Callable[[], object] = "") -> None:
     """Return once it is true; fail, and say what, after TIMEOUT."""
     end = time.monotonic() + TIMEOUT
     while not true():
-        assert time.monotonic() < end, what
+        assert time.monotonic() < end, what() if callable(what) else what
         time.sleep(0.01)
 
 
@@ -69,10 +70,3 @@ def port_of(server: socket.socket) -> int:
     """Return the port of a socket."""
     port: int = server.getsockname()[1]
     return port
-
-
-def free_port() -> int:
-    """Return a port that nobody has."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return port_of(free)
-

@@ -18,6 +18,7 @@ from typing import Any
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
+from loadgen import ANSWER, loaded
 from sandpaper_bench.load import build_loadgen
 from sandpaper_bench.testbed import free_port
 
@@ -124,10 +125,24 @@ class Loadgen(unittest.TestCase):
         self.assertEqual(seen["errors"], 0)
 
     def test_resets_read_no_whole_answer(self) -> None:
-        seen = self.load("host=a,path=/bytes/10000000,mode=reset,conns=1,"
-                         "rate=100,limit=5")
-        self.assertEqual(seen["answered_in_all"], 5)
-        self.assertEqual(seen["bytes"], 0)
+        with loaded("host=a,mode=reset,rate=100,conns=1,limit=1", "-t",
+                    str(TIMEOUT)) as (peer, _, found):
+            peer.recv(8192)
+            with self.assertRaises(ConnectionError):
+                peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: "
+                             b"10000000\r\n\r\n" + bytes(10_000_000))
+        self.assertEqual(found["answered_in_all"], 1)
+
+    def test_who_never_reads_has_a_small_window(self) -> None:
+        with loaded("host=a,mode=stall", "-t", "1") as (peer, _, found):
+            peer.recv(8192)
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+            peer.settimeout(0.2)
+            taken = 0
+            with contextlib.suppress(TimeoutError, ConnectionError):
+                while True:
+                    taken += peer.send(bytes(1000))
+        self.assertLess(taken, 30_000)
 
     @contextlib.contextmanager
     def loaded(self, group: str) -> Iterator[socket.socket]:
@@ -165,23 +180,17 @@ class Loadgen(unittest.TestCase):
             self.assertEqual((seen["waiting"], seen["errors"]), (1, 0))
 
     def test_an_answer_that_comes_twice(self) -> None:
-        answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            server.settimeout(TIMEOUT)
-            load = subprocess.Popen(
-                [str(self.program), "-w", "0", "-t", "1",
-                 f"127.0.0.1:{server.getsockname()[1]}",
-                 "host=a,mode=open,rate=1,conns=1"],
-                stdout=subprocess.PIPE, text=True)
-            with server.accept()[0] as peer:
-                peer.settimeout(TIMEOUT)
-                peer.recv(8192)
-                peer.send(answer)
-                peer.send(answer)
-                out, _ = load.communicate(timeout=TIMEOUT)
-        found = json.loads(out.splitlines()[2])["groups"][0]
-        # An error if it came in one read with the first one.
-        self.assertEqual(found["extra"] + found["errors"], 1)
+        with loaded("host=a,mode=open,rate=1,conns=1", "-t", "1", "-i",
+                    "0.05") as (peer, load, found):
+            peer.recv(8192)
+            peer.send(ANSWER)
+            assert load.stdout is not None
+            line = "start"
+            while "start" in line or '"rps": 0.000' in line:
+                line = load.stdout.readline()
+            self.assertIn("interval_s", line)
+            peer.send(ANSWER)
+        self.assertEqual((found["extra"], found["errors"]), (1, 0))
 
     def test_connects_and_closes(self) -> None:
         seen = self.load("host=a,mode=connect,conns=10,rate=1000,limit=300")
@@ -249,8 +258,7 @@ class Loadgen(unittest.TestCase):
             self.assertEqual(sum(g["slices"][rests:12:4]), 0, g)
 
     def test_each_so_many_requests_are_dear(self) -> None:
-        answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-        _, asked = self.answers("conns=1,path=/a,every=2", *[answer] * 4)
+        _, asked = self.answers("conns=1,path=/a,every=2", *[ANSWER] * 4)
         self.assertEqual([b"/a?dear " in a for a in asked],
                          [False, True, False, True])
 
@@ -260,28 +268,22 @@ class Loadgen(unittest.TestCase):
                 peer.settimeout(TIMEOUT)
                 said = b""
                 while not said.endswith(b"\r\n\r\nxx"):
-                    said += peer.recv(1)
+                    byte = peer.recv(1)
+                    self.assertTrue(byte)
+                    said += byte
         self.assertTrue(said.startswith(b"POST / HTTP/1.1\r\nHost: a\r\n"))
         self.assertIn(b"Content-Length: 1000000\r\n", said)
 
     def h2(self, group: str, frames: bytes) -> tuple[dict[str, Any], bytes]:
         """Answer an h2 connection with `frames`; return what it sent."""
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            server.settimeout(TIMEOUT)
-            load = subprocess.Popen(
-                [str(self.program), "-w", "0", "-t", "1",
-                 f"127.0.0.1:{server.getsockname()[1]}",
-                 f"host=a,conns=1,{group}"],
-                stdout=subprocess.PIPE, text=True)
-            said = b""
-            with server.accept()[0] as peer:
-                peer.settimeout(TIMEOUT)
-                for byte in frames:  # wherever a frame is cut
-                    peer.send(bytes([byte]))
-                while piece := peer.recv(65536):
-                    said += piece
-                out, _ = load.communicate(timeout=TIMEOUT)
-        return json.loads(out.splitlines()[2])["groups"][0], said
+        said = b""
+        with loaded(f"host=a,conns=1,{group}", "-t", "1") as (
+                peer, _, found):
+            for byte in frames:  # wherever a frame is cut
+                peer.send(bytes([byte]))
+            while piece := peer.recv(65536):
+                said += piece
+        return found, said
 
     def test_h2_streams(self) -> None:
         settings = bytes(3) + b"\x04\x00" + bytes(4)
@@ -309,23 +311,14 @@ class Loadgen(unittest.TestCase):
     def answers(self, group: str, *said: bytes) -> tuple[
             dict[str, Any], list[bytes]]:
         """Load one connection, answer with `said`; return what was asked."""
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            server.settimeout(TIMEOUT)
-            load = subprocess.Popen(
-                [str(self.program), "-w", "0", "-t", str(TIMEOUT),
-                 f"127.0.0.1:{server.getsockname()[1]}",
-                 f"host=a,limit={len(said)},{group}"],
-                stdout=subprocess.PIPE, text=True)
-            asked = []
-            with server.accept()[0] as peer:
-                peer.settimeout(TIMEOUT)
-                for answer in said:
-                    asked.append(peer.recv(8192))
-                    with contextlib.suppress(ConnectionError):
-                        for byte in answer:  # wherever the answer is cut
-                            peer.send(bytes([byte]))
-                out, _ = load.communicate(timeout=TIMEOUT)
-        found: dict[str, Any] = json.loads(out.splitlines()[2])["groups"][0]
+        asked = []
+        with loaded(f"host=a,limit={len(said)},{group}", "-t",
+                    str(TIMEOUT)) as (peer, _, found):
+            for answer in said:
+                asked.append(peer.recv(8192))
+                with contextlib.suppress(ConnectionError):
+                    for byte in answer:  # wherever the answer is cut
+                        peer.send(bytes([byte]))
         return found, asked
 
     def test_chunked_answers(self) -> None:
@@ -345,8 +338,7 @@ class Loadgen(unittest.TestCase):
     def test_sets_of_headers_take_turns(self) -> None:
         file = self.program.parent / "test.headers"
         file.write_text("A: 1\nB: 2\n\nC: 3, 4\n")
-        answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-        _, asked = self.answers(f"headers={file}", answer, answer, answer)
+        _, asked = self.answers(f"headers={file}", *[ANSWER] * 3)
         start = b"GET / HTTP/1.1\r\nHost: a\r\n"
         self.assertEqual(asked, [start + rest for rest in (
             b"A: 1\r\nB: 2\r\n\r\n", b"C: 3, 4\r\n\r\n",
