@@ -13,6 +13,8 @@ import tarfile
 import threading
 from pathlib import Path
 
+from common import ran
+
 POOL = "pool/main/v/varnish"
 ORIG = "varnish_7.7.0.orig.tar.xz"
 NEW = "7.7.0-3+deb13u2"
@@ -26,8 +28,7 @@ SECONDS = 120                   # of one run of apt, at the very most
 @functools.cache
 def arch() -> str:
     """Return this machine's architecture, as dpkg names it."""
-    return subprocess.run(["dpkg", "--print-architecture"], check=True,
-                          capture_output=True, text=True).stdout.strip()
+    return ran("dpkg", "--print-architecture").stdout.strip()
 
 
 def tarball(files: dict[str, str]) -> bytes:

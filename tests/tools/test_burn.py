@@ -105,6 +105,9 @@ def test_who_gets_no_core_keeps_its_slot(varnishd: Varnishd,
     others = [subprocess.Popen(
         [sys.executable, "-c", f"import os; os.sched_setaffinity(0, "
          f"{{{core}}})\nwhile True: pass"]) for _ in range(4)]
+    for other in others:
+        varnishd.callback(other.wait)
+        varnishd.callback(other.kill)
     time.sleep(STARVED)  # what is tested is that nothing happens
     for other in others:
         other.kill()

@@ -14,7 +14,7 @@ import client as http
 import pytest
 from common import until
 
-from varnishd import PING, Varnishd, await_frame, respond, status
+from varnishd import PING, Varnishd, await_frame, respond, status, work
 
 # Where a measurement takes a system call, only some requests are measured
 NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
@@ -27,9 +27,6 @@ LONG = 0.2  # seconds on each core
 TRIES = 64  # one in two is measured
 PINGS = 5000  # of HTTP/2
 SLOTS_OFF, WHILE_OFF = 8192, 20
-WORK = ('\t\tset req.http.x = "0123456789abcdefghij";\n'
-        + "\t\tset req.http.x = req.http.x + req.http.x;\n" * 6
-        + '\t\tset req.http.y = regsuball(req.http.x, "[a-j]", "-");\n' * 50)
 VCL = f"""vcl 4.1;
 import std;
 backend origin {{ .host = "127.0.0.1"; .port = "%d"; }}
@@ -38,7 +35,7 @@ sub vcl_recv {{
 	if (req.url == "/fetch") {{ return (hash); }}
 	if (req.url == "/burn") {{ std.syslog(0, "burn"); }}
 	if (req.url == "/work") {{
-{WORK}	}}
+{work(50)}	}}
 	return (synth(200));
 }}
 sub vcl_synth {{
@@ -49,7 +46,7 @@ sub vcl_synth {{
 }}
 sub vcl_backend_fetch {{
 	if (bereq.url == "/fetch") {{
-{WORK.replace("req.", "bereq.")}	}}
+{work(50).replace("req.", "bereq.")}	}}
 }}
 sub vcl_backend_response {{
 	set beresp.ttl = 1ms;

@@ -10,8 +10,9 @@ import threading
 
 import client as http
 import pytest
-from common import free_port, port_of
+from common import port_of
 
+from sandpaper_bench.testbed import free_port
 from varnishd import Varnishd, answered
 
 POOLS, THREADS = 8, 12  # of each pool, always

@@ -218,7 +218,8 @@ class Machines(unittest.TestCase):
             "ip", "netns", "exec", cls.name(host), *OWN_RUN, *before,
             str(shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")),
             "-D", "-e", "-f", str(config)]), log=cls.folder / f"{name}.log")
-        until((cls.folder / f"{name}.pid").exists, "sshd does not start")
+        until((cls.folder / f"{name}.pid").exists,
+              (cls.folder / f"{name}.log").read_text)
 
     def inventory(self, port: int = PORT) -> Path:
         file = self.folder / f"hosts-{port}"
@@ -252,7 +253,7 @@ class Machines(unittest.TestCase):
 
     def check_nothing_left(self) -> None:
         until(lambda: not any(map(self.commands, HOSTS)),
-              "programs are left")
+              lambda: [self.commands(host) for host in HOSTS])
 
     def qdiscs(self) -> str:
         return subprocess.run(

@@ -18,6 +18,8 @@ from common import until
 from live import LOCAL_PORT, PORT, PROXY, Group, Live
 from sandpaper_bench.soak import HOLD_SECONDS, holds
 
+from varnishd import work
+
 WINDOWS = 4  # at most, until one is undisturbed
 SECONDS = 3.0  # of a window
 LEARNING = 2.0  # seconds, before it
@@ -31,10 +33,6 @@ LARGE = 50_000  # bytes
 MANY = 2_000  # tenants in the map; 10,000 take gcc a minute
 FULL = 0.9  # of the rate was sent: the link was full
 BUSY = 0.9  # of the core was used
-WORK = "\n".join(
-    ['\t\tset req.http.x = "0123456789abcdefghij";']
-    + ["\t\tset req.http.x = req.http.x + req.http.x;"] * 6
-    + ['\t\tset req.http.y = regsuball(req.http.x, "[a-j]", "-");'] * 8)
 VCL = """vcl 4.1;
 import sandpaper;
 backend self { .host = "127.0.0.1"; .port = "%d"; }
@@ -58,7 +56,7 @@ sub vcl_synth {
 		return (deliver);
 	}
 }
-""" % (LOCAL_PORT, WORK, "x" * LARGE)
+""" % (LOCAL_PORT, work(8), "x" * LARGE)
 
 
 @dataclass

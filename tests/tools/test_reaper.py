@@ -161,7 +161,7 @@ class Ends(unittest.TestCase):
         process = self.begin()
         self.assertEqual(self.left(), self.paths)
         process.kill()
-        until(lambda: not self.left(), "something is left")
+        until(lambda: not self.left(), self.left)
 
     def test_one_signal(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

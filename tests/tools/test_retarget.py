@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from common import TOOLS, TOP, ran
+from common import TOOLS, TOP, load, ran
 
 TREE = TOP / "build" / "source-7.7"
 
@@ -57,3 +57,14 @@ def test_what_makes_no_sense(folder: Path) -> None:
         said = retarget(series, tree, status=1)
         assert what in said
         assert said.count("\n") == 1, said
+
+
+@pytest.mark.parametrize("call", [
+    "Lck_CondWaitTimeout(c, l, 1)", "pthread_cond_timedwait(&c, &m, &t)",
+    "pthread_join(t, &v)", "nanosleep(&t, &l)", "VTCP_connect(s, 1)",
+    "accept4(s, a, l, 0)", "connect(s, a, l)", "writev(s, v, 2)",
+    "recvmsg(s, m, 0)", "sendto(s, p, l, 0, a, n)"])
+def test_calls_that_wait(call: str) -> None:
+    tool = load("retarget")
+    assert tool.WAIT.search(f"\ti = {call};")
+    assert not tool.WAIT.search(f"\ti = x{call};")

@@ -19,7 +19,7 @@ import pytest
 from common import TIMEOUT, ran
 from network import Network
 
-from varnishd import FILES, Varnishd
+from varnishd import FILES, LINK, PART, Varnishd
 
 SIZE = 20_000_000  # bytes: more than sockets and router hold
 SECONDS = 40  # that the client's way takes for it
@@ -27,9 +27,6 @@ PORT = 8080
 ADDRESS = "10.78.0.1"
 SO_RCVBUFFORCE = 33  # Python has no name for it
 BLOCKED = 1.0  # seconds, SPD_BLOCKED
-LINK = 16_000_000  # bits/s: 4 times the slow way's, which keeps none busy
-PART = 300_000  # bytes: more than NIC_SHARE
-FILL = 200  # answers that count NIC_SHARE each: 26 s of LINK
 
 
 @pytest.fixture
@@ -104,14 +101,8 @@ def test_it_keeps_its_slot_for_a_while_if_the_link_is_busy(
         varnishd: Varnishd, client: Network) -> None:
     # The link sends little now, but it has a backlog
     start(varnishd, f"sandpaper_nic_rate={LINK}", "sandpaper_new_hosts=tenant")
-    for tenant in "ab":  # released whatever stands before the link
-        varnishd.cli(f"debug.sandpaper.cost {tenant}.example 1000 0")
-    # Two tenants, so that nobody has the link alone
-    part = page(varnishd, PART)
     fills = HTTPConnection(ADDRESS, PORT, timeout=TIMEOUT)
-    for n in range(FILL):
-        fills.request("GET", part, headers={"Host": "ab"[n % 2] + ".example"})
-        fills.getresponse().read()
+    varnishd.fill_link(fills, page(varnishd, PART))
     fills.close()
     _, asked = slow(varnishd, client)
     varnishd.await_counter("SANDPAPER.lendings", 1)

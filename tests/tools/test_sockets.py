@@ -12,11 +12,8 @@ from typing import Any
 import client as http
 from common import TIMEOUT
 
-from varnishd import Varnishd, status
+from varnishd import LINK, PART, Varnishd, status
 
-LINK = 16_000_000  # bits/s
-PART = 300_000  # bytes: more than NIC_SHARE
-FILL = 200  # answers that count NIC_SHARE each: 26 s of LINK
 LARGE = 20_000_000  # bytes: more than sockets hold
 HOLDS = 1_000_000  # bytes: of the client's socket, which else grows to 32 MB
 VCL = """vcl 4.1;
@@ -53,16 +50,11 @@ def asked_of_slow(varnishd: Varnishd, rwnd: int) -> str:
     """Return what was asked until a reader on a busy link was slow."""
     calls = start(varnishd, f"sandpaper_nic_rate={LINK}",
                   "sandpaper_new_hosts=tenant", RWND=rwnd)
-    for tenant in "ab":  # released whatever stands before the link
-        varnishd.cli(f"debug.sandpaper.cost {tenant}.example 1000 0")
     client = HTTPConnection("127.0.0.1", varnishd.port, timeout=TIMEOUT)
     varnishd.callback(client.close)
     client.connect()
     client.sock.setsockopt(SOL_SOCKET, SO_RCVBUF, HOLDS)
-    for n in range(FILL):
-        client.request("GET", "/part",
-                       headers={"Host": "ab"[n % 2] + ".example"})
-        assert len(client.getresponse().read()) == PART
+    varnishd.fill_link(client, "/part")
     before = len(calls.read_text())
     client.request("GET", "/large", headers={"Host": "a.example"})
     varnishd.await_counter("SANDPAPER.lendings", 1)

@@ -40,7 +40,7 @@ class Cores(unittest.TestCase):
         """Short commands, such as varnishadm, run on the load's cores."""
         found = []
         asks = threading.Thread(target=lambda: found.append(
-            bed.ask("proxy0", AFFINITY).stdout))  # as a deed does
+            bed.ask("proxy0", AFFINITY).stdout))  # as an action does
         asks.start()
         asks.join()
         self.assertEqual(json.loads(found[0]), self.load)

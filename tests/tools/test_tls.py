@@ -17,8 +17,9 @@ from pathlib import Path
 
 import client as http
 import pytest
-from common import TIMEOUT, free_port, ran, until
+from common import TIMEOUT, ran, until
 
+from sandpaper_bench.testbed import free_port
 from varnishd import Varnishd
 
 SIZE = 10_000_000  # bytes: more than sockets and hitch hold

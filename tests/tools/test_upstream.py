@@ -28,6 +28,7 @@ def test_reruns() -> None:
     assert not upstream.same([p, f, p], [p, p, p])
     assert not upstream.same([s, s, s], [p, p, p])
     assert not upstream.same([], [p, p, p])
+    assert not upstream.same([f, f, f], [s, s, s])
 
 
 def test_list_wants_a_reason(folder: Path) -> None:

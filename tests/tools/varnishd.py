@@ -14,12 +14,14 @@ import resource
 import socket
 import subprocess
 from collections.abc import Iterable, Sequence
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Self
 
 import client as http
 import pytest
-from common import ROOT, TIMEOUT, free_port, ran, until
+from common import ROOT, TIMEOUT, ran, until
+from sandpaper_bench.testbed import free_port
 
 HERE = Path(__file__).resolve().parent
 HELLO = """vcl 4.1;
@@ -33,6 +35,19 @@ sub vcl_synth {
 	return (deliver);
 }
 """
+
+
+LINK = 16_000_000  # bits/s
+PART = 300_000  # bytes: more than NIC_SHARE
+FILL = 200  # answers that count NIC_SHARE each: 26 s of LINK
+
+
+def work(times: int) -> str:
+    """Return VCL that takes CPU time, more with more times."""
+    return ('\t\tset req.http.x = "0123456789abcdefghij";\n'
+            + "\t\tset req.http.x = req.http.x + req.http.x;\n" * 6
+            + '\t\tset req.http.y = regsuball(req.http.x, "[a-j]", "-");\n'
+            * times)
 
 
 class Varnishd(contextlib.ExitStack):
@@ -168,6 +183,18 @@ class Varnishd(contextlib.ExitStack):
         client = client or self.connect()
         client.sendall(http.get(host, url))
         return status(client)
+
+    def fill_link(self, client: HTTPConnection, part: str) -> None:
+        """Get so much of PART bytes that a link of LINK has a backlog.
+
+        As two tenants, so that nobody has the link alone.
+        """
+        for tenant in "ab":  # released whatever stands before the link
+            self.cli(f"debug.sandpaper.cost {tenant}.example 1000 0")
+        for n in range(FILL):
+            client.request("GET", part,
+                           headers={"Host": "ab"[n % 2] + ".example"})
+            assert len(client.getresponse().read()) == PART
 
     def session(self) -> socket.socket:
         """Return a connection whose HTTP/2 session has a thread."""
