@@ -106,7 +106,7 @@ run(uint64_t interval, int busy)
 			next = earlier(next, phases(now));
 		serve(now, next, busy);
 	}
-	if (!open)	/* the window was missed, or every limit reached before */
+	if (!open)	/* it was missed, or every limit reached before */
 		say("start");
 	win.end = earlier(win.end, now);
 	say("end");

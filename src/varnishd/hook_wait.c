@@ -96,9 +96,10 @@ SPD_Piped(const struct req *req, uint64_t out)
  *
  * The first call waits for SPD_PATIENCE at most, and returns as if woken.  All
  * callers test their predicate in a loop: it may have become true while the
- * caller's lock was not held, and no thread signals again.  The next call on the
- * same variable lends the slot at once, and waits for its whole tmo.  The caller's
- * lock (boc, sess, or a mutex) comes before `sandpaper` in the order of locks.
+ * caller's lock was not held, and no thread signals again.  The next call on
+ * the same variable lends the slot at once, and waits for its whole tmo.  The
+ * caller's lock (boc, sess, or a mutex) comes before `sandpaper` in the order
+ * of locks.
  */
 
 /* Wait for cond.  Its lock is mtx, or lck if mtx is NULL.  tmo: s, or INFINITY.
@@ -160,9 +161,9 @@ SPD_CondWait(pthread_cond_t *cond, struct lock *lck)
 }
 
 /*
- * Like pthread_cond_wait(), lending the slot.  From 8.0 on a worker waits so for
- * the rest of a body (storage_simple.c).  A thread that holds a boc's lock may
- * take the mutex.
+ * Like pthread_cond_wait(), lending the slot.  From 8.0 on a worker waits so
+ * for the rest of a body (storage_simple.c).  A thread that holds a boc's lock
+ * may take the mutex.
  */
 int
 SPD_CondWaitMutex(pthread_cond_t *cond, pthread_mutex_t *mtx)

@@ -1,8 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The hooks: the functions of ours that Varnish's own code calls.  None of them is called with Sandpaper's lock held.
- * cache_varnishd.h includes this file.
+ * The hooks: the functions of ours that Varnish's own code calls.  None of them
+ * is called with Sandpaper's lock held.  cache_varnishd.h includes this file.
  */
 
 #ifndef SANDPAPER_HOOKS_H_INCLUDED
@@ -91,8 +91,8 @@ ssize_t SPD_Writev(int, const struct iovec *, int);
  * Fetches and threads
  */
 
-/* Like Pool_Task(), for a fetch.  It also fails at the tenant's limit.  The fetch
- * counts until SPD_FetchEnd(). */
+/* Like Pool_Task(), for a fetch.  It also fails at the tenant's limit.  The
+ * fetch counts until SPD_FetchEnd(). */
 int SPD_FetchTask(struct pool *, struct busyobj *, struct pool_task *,
     enum task_prio);
 /* A fetch begins on its thread. */

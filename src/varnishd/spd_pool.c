@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * What we ask of one of Varnish's pools of threads: run a task on an idle
- * thread, give this worker a task of the pool's queues, say how it is.  Varnish has these as
- * parts of Pool_Task() and Pool_Work_Thread().
+ * thread, give this worker a task of the pool's queues, say how it is.  Varnish
+ * has these as parts of Pool_Task() and Pool_Work_Thread().
  *
  * The pool's own lock guards its fields.
  */
@@ -66,8 +66,8 @@ task_leaves(struct pool *pp, struct taskhead *queue, struct pool_task *tp)
 
 /*
  * Store in the worker's task what it would get if it went back to its pool now.
- * Returns 1, or 0 if there is none.  As in Pool_Work_Thread(), the last idle threads
- * are for urgent tasks.
+ * Returns 1, or 0 if there is none.  As in Pool_Work_Thread(), the last idle
+ * threads are for urgent tasks.
  */
 int
 spd_pool_take(struct worker *wrk)
