@@ -37,8 +37,8 @@ iface_assert(const struct iface *i)
  */
 
 /*
- * Return 1 if the addresses are equal.  Varnish's IPv6 sockets accept only IPv6,
- * so there are no mapped addresses.
+ * Return 1 if the addresses are equal.  Varnish's IPv6 sockets accept only
+ * IPv6, so there are no mapped addresses.
  */
 static int
 iface_same(const struct sockaddr *a, const struct sockaddr_storage *b)
@@ -83,12 +83,12 @@ iface_find(struct iface *i)
 	for (a = all; a != NULL; a = a->ifa_next)
 		if (iface_same(a->ifa_addr, &i->address))
 			break;
-	if (a != NULL) {
+	/* The name in the list may be a label, such as eth0:1 */
+	if (a != NULL)
 		i->index = if_nametoindex(a->ifa_name);
-		(void)snprintf(i->name, sizeof i->name, "%s", a->ifa_name);
-		i->speed = iface_speed(i->name);
-	}
 	freeifaddrs(all);
+	if (i->index != 0 && if_indextoname(i->index, i->name) != NULL)
+		i->speed = iface_speed(i->name);
 }
 
 /*--------------------------------------------------------------------

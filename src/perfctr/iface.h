@@ -32,10 +32,9 @@ struct iface {
 };
 
 struct iface_stat {
-	uint64_t		tx_bytes;	/* sent, counted after the qdisc,
-						 * since the interface began */
+	uint64_t		tx_bytes;	/* sent, after the qdisc */
 	uint64_t		backlog;	/* bytes in the qdisc */
-	int			paced;		/* its qdisc, or a child of that,
+	int			paced;		/* its qdisc or a child of that
 						 * is `fq` */
 };
 
@@ -47,8 +46,9 @@ void IFACE_Init(struct iface *);
  * IPv6.  The port does not matter.
  *
  * Returns 0, or -1: no interface has the address, the interface is gone, or the
- * kernel does not answer.  Waits IFACE_PATIENCE for each message of the kernel,
- * but a search (getifaddrs()) has no limit.
+ * kernel does not answer.  Waits IFACE_PATIENCE at most for a message that the
+ * kernel has not made yet.  The kernel makes it in the calling thread, which
+ * can take longer while interfaces are changed.  A search has no limit either.
  *
  * The first call looks for the interface, and sets name and speed.  So does a
  * call with another address, and the call after a -1.  Other calls stay with

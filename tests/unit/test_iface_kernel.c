@@ -42,7 +42,8 @@ static struct {
 	int		empty_answer;	/* recv() returns 0 */
 	int		error_answer;
 	uint16_t	hidden;		/* attribute of a link to leave out */
-	int		only_fq;	/* every tbf is called fq */
+	const char	*tbf;		/* what each tbf is called; at most
+					 * 3 letters */
 	int		searches;	/* calls of getifaddrs() */
 	int		lists;		/* of it that are not freed */
 	int		sends;		/* calls of send() */
@@ -126,7 +127,7 @@ edit_qdisc(struct nlmsghdr *h)
 
 	for (; RTA_OK(a, l); a = RTA_NEXT(a, l))
 		if (a->rta_type == TCA_KIND && !strcmp(RTA_DATA(a), "tbf"))
-			memcpy(RTA_DATA(a), "fq", 3);
+			strcpy(RTA_DATA(a), kernel.tbf);
 }
 
 ssize_t
@@ -147,7 +148,7 @@ recv(int fd, void *p, size_t len, int flags)
 			h->nlmsg_type = NLMSG_ERROR;
 		if (h->nlmsg_type == RTM_NEWLINK && kernel.hidden)
 			edit_link(h);
-		if (h->nlmsg_type == RTM_NEWQDISC && kernel.only_fq)
+		if (h->nlmsg_type == RTM_NEWQDISC && kernel.tbf != NULL)
 			edit_qdisc(h);
 	}
 	return (n);
@@ -223,12 +224,16 @@ test_paced(void **state)
 
 	(void)state;
 	need_namespaces();
-	kernel.only_fq = 1;
+	kernel.tbf = "fq";
 	tc("qdisc add dev one root handle 1: tbf " SLOW "\n");
 	send_frames(1, FIRST + 10);
 	st = seen("10.0.1.1");
 	assert_int_equal(st.paced, 1);
 	assert_int_equal(st.backlog, 10 * FRAME);
+	/* Another qdisc whose name only begins like that */
+	kernel.tbf = "fqx";
+	assert_int_equal(seen("10.0.1.1").paced, 0);
+	kernel.tbf = "fq";
 	/* That of another interface does not matter */
 	assert_int_equal(seen("10.0.2.1").paced, 0);
 	tc("qdisc add dev two root pfifo limit 10\n");
@@ -245,7 +250,7 @@ test_paced_child(void **state)
 
 	(void)state;
 	need_namespaces();
-	kernel.only_fq = 1;
+	kernel.tbf = "fq";
 	add_pair("four", 4, "numtxqueues 4");
 	tc("qdisc add dev four root handle 1: mq\n"
 	    "qdisc add dev four parent 1:3 tbf " SLOW "\n");
