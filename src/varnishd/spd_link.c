@@ -6,9 +6,9 @@
  * The interface is the one with the local address of the first client
  * connection that is not on loopback.  Until then loopback counts, since a
  * health check often comes first.  When the interface is gone, or the kernel
- * does not answer, the next new connection chooses again.  A Unix socket has no interface.  Then T is
- * sandpaper_nic_rate.  Without that T is unknown, and Sandpaper holds no
- * request for net.
+ * does not answer, the next new connection chooses again, SPD_AGAIN later.  A
+ * Unix socket has no interface.  Then T is sandpaper_nic_rate.  Without that T
+ * is unknown, and Sandpaper holds no request for net.
  *
  * The NIC and the address are under spd_lock(); rate_of_costs, address and
  * busy are also read without it.  Only the keeper measures.
@@ -30,6 +30,9 @@
 
 #define SPD_RATE_UNKNOWN	10000000000ULL	/* bits/s: costs, T unknown */
 #define SPD_BUSY	.75	/* of T: net counts as busy */
+/* ns until the interface of another address is looked for: a search takes 20 ms
+ * with a thousand interfaces */
+#define SPD_AGAIN	INT64_C(1000000000)
 /* ns: a tenant counts as alone on net after this long */
 #define SPD_SHARED_HOLD	INT64_C(10000000000)
 
@@ -184,7 +187,8 @@ spd_link_changed(void)
 void
 spd_learn(int64_t now)
 {
-	static char measured[IF_NAMESIZE];	/* the interface; "": none */
+	static unsigned measured;	/* index of the interface; 0: none */
+	static int64_t again;		/* do not look for one before */
 	static uint64_t last_tx;
 	static int64_t last;
 	struct sockaddr_storage ss;
@@ -196,18 +200,19 @@ spd_learn(int64_t now)
 	known = address != ADDRESS_NONE;
 	ss = addr;
 	spd_unlock();
-	if (!known || IFACE_Read(iface, &ss, &st)) {
-		last = 0;
-		measured[0] = '\0';
-		spd_link_missing(known, now);
+	if (!known || now < again) {
+		spd_link_missing(0, now);
 		return;
 	}
-	if (strcmp(iface->name, measured)) {
-		bprintf(measured, "%s", iface->name);
-		spd_link_changed();
-		last = 0;
+	if (IFACE_Read(iface, &ss, &st)) {
+		measured = 0;
+		again = now + SPD_AGAIN;
+		spd_link_missing(1, now);
+		return;
 	}
-	if (last == 0 || now <= last) {
+	if (measured != iface->index) {
+		measured = iface->index;
+		spd_link_changed();
 		last = now;
 		last_tx = st.tx_bytes;
 		return;
