@@ -83,6 +83,8 @@ class Context:
         if self.jobs == 1 and not self.scheduler:
             yield from ((i, what(*task)) for i, task in tasks.items())
             return
+        if not tasks:
+            return
         with self._executor() as pool:
             futures = {pool.submit(what, *task): i
                        for i, task in tasks.items()}

@@ -49,9 +49,9 @@ LOOP = ("connections", "rate", "think_us", "cpu_us", "link_us", "kbytes",
 
 def number(least: float, most: float) -> Meta:
     """Between the two."""
-    kind = "a whole number" if isinstance(least, int) else "a number"
-    return Meta(ge=least, le=most,
-                description=f"{kind}, {least:g} to {most:g}")
+    said = (f"a whole number, {least} to {most}" if isinstance(least, int)
+            else f"a number, {least:.10g} to {most:.10g}")
+    return Meta(ge=least, le=most, description=said)
 
 
 def one_of(names: Iterable[str]) -> Meta:
@@ -73,11 +73,11 @@ Above0 = Annotated[float, Meta(gt=0, le=1e15)]
 Seconds = Annotated[
     Annotated[int, Meta(ge=1, le=10**6)] |
     Annotated[float, Meta(ge=0.001, le=1e6)],
-    Meta(description="a number, 0.001 to 1e+06")]
+    Meta(description="a number, 0.001 to 1000000")]
 WarmSeconds = Annotated[
     Annotated[int, Meta(ge=0, le=10**6)] |
     Annotated[float, Meta(ge=0, le=1e6)],
-    Meta(description="a number, 0 to 1e+06")]
+    Meta(description="a number, 0 to 1000000")]
 
 
 class Shape(msgspec.Struct, forbid_unknown_fields=True):

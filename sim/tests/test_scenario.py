@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from sandpaper_sim import play, scenario, theory
+from sandpaper_sim import play, releaser, scenario, theory
+from sandpaper_sim.releaser import Estimator
+from sandpaper_sim.scenario import Serves, read
 
 Run = Callable[..., Any]
 Refused = Callable[..., Any]
@@ -186,9 +188,10 @@ BLOCKS = GOOD[GOOD.index("\n[[tenant]]"):]
     ("seconds = 1", "seconds = 1\nfast = 1", "fast: is not known: use one of"),
     ("seconds = 1", "seconds = 1\nwarm_seconds = 2",
      "warm_seconds: 2 is not allowed: use a number below 1"),
+    ("seconds = 1", "seconds = 1\nwarm_seconds = 1", "warm_seconds: 1 is not"),
     ("seconds = 1", "seconds = nan", "seconds: nan is not allowed"),
     ("seconds = 1", "seconds = 0", "seconds: 0 is not allowed: use a number, "
-     "0.001 to 1e+06"),
+     "0.001 to 1000000"),
     ("seconds = 1", "seconds = 1e-10", "seconds: 1e-10 is not allowed"),
     ("seconds = 1", 'estimator = "ewma\\n"\nseconds = 1',
      "estimator: 'ewma\\n' is not allowed: use one of "),
@@ -203,12 +206,18 @@ BLOCKS = GOOD[GOOD.index("\n[[tenant]]"):]
     ('"threads"', '"proxy"', "cores: is missing"),
     ("seconds = 1", 'link = "held"\nseconds = 1',
      'link: works only with model = "proxy"'),
+    ("seconds = 1", "cores = 2\nseconds = 1", 'cores: works only with model'),
+    ("seconds = 1", "link_bits_per_s = 2\nseconds = 1",
+     "link_bits_per_s: works only with model"),
+    ("seconds = 1", "fetch_ms = 2\nseconds = 1",
+     "fetch_ms: works only with model"),
     ("connections = 4", "", "tenant 1: connections: use either"),
     ("connections = 4", "connections = 4\nrate = 1",
      "tenant 1: connections: use either"),
     ("weight = 3", "weight = 0", "tenant 2: weight: 0 is not allowed: use a "),
     ("weight = 3", "limit = 1.5",
      "tenant 2: limit: 1.5 is not allowed: use a number, 0 to 1\n"),
+    ("weight = 3", "reservation = 1.5", "tenant 2: reservation: 1.5 is not"),
     ("weight = 3", "wight = 3", "tenant 2: wight: is not known: use one of na"),
     ("weight = 3", 'group = "g"', "tenant 2: group: 'g' is not known: add it"),
     ("cpu_us = 1000", "cpu_us = -1",
@@ -249,12 +258,13 @@ def test_bad_proxies(more: str, says: str, bad_file: Refused) -> None:
 
 @pytest.mark.parametrize(("argv", "says"), [
     ([], "are required: FILE"), (["no"], "No such file"),
-    (["."], "Is a directory"),
+    (["."], "Is a directory"), (["b.toml"], "is not UTF-8"),
     (["s.toml", "--policy", "best"],
      "policy 'best' is not known: use one of mr3-rs, ")])
 def test_bad_arguments(argv: list[str], says: str, tmp_path: Path,
                        refused: Refused) -> None:
     (tmp_path / "s.toml").write_text(GOOD)
+    (tmp_path / "b.toml").write_bytes(b"\xff")
     refused(says, "scenario", *(str(tmp_path / a) for a in argv[:1]),
             *argv[1:])
 
@@ -273,6 +283,29 @@ def test_trace(tmp_path: Path, tenants: Run) -> None:
     assert a["latency_p50_ms"] == pytest.approx((2 + 2.5) / 2 / 1000)
     assert b["latency_p50_ms"] == pytest.approx(4.5 / 1000)
     assert b["wait_p99_ms"] == pytest.approx(1.5 / 1000)
+
+
+def test_a_trace_is_part_of_the_digest(tmp_path: Path) -> None:
+    found = set()
+    (tmp_path / "s.toml").write_text(TRACED)
+    for trace in (TRACE, TRACE + "6,b,0.000003,0\n"):
+        (tmp_path / "t.csv").write_text(trace)
+        found.add(read(tmp_path / "s.toml").digest)
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize(("fields", "serves"), [
+    ('cores = 2', Serves(20, 2, "held", None, releaser.ALL, 0)),
+    ('cores = 2\nworkers = 3\nlink = "queue"\nrefresh_ms = 2.5\n'
+     'estimator = "ewma"\noptions = ["settle"]',
+     Serves(3, 2, "queue", Estimator("ewma", 0.9), releaser.SETTLE,
+            2_500_000)),
+    ('cores = 1\nestimator = "ewma"\nalpha = 0.25',
+     Serves(10, 1, "held", Estimator("ewma", 0.25), releaser.ALL, 0))])
+def test_what_serves(fields: str, serves: Serves, tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(GOOD.replace('model = "threads"\nworkers = 2', fields))
+    assert read(file).serves == serves
 
 
 def test_a_trace_s_fetches(tmp_path: Path, scenario_of: Run) -> None:
