@@ -75,10 +75,13 @@ class Watcher(threading.Thread):
         except TestbedError as error:
             self._error = error
 
-    def stop(self) -> Looks:
-        """Return what was seen, or raise what kept it from looking."""
+    def stop(self) -> None:
+        """End it."""
         self._ended.set()
         self.join()
+
+    def looks(self) -> Looks:
+        """Return what was seen, or raise what kept it from looking."""
         if self._error is not None:
             raise self._error
         return self._seen
@@ -119,8 +122,8 @@ class Watched(Window):
         try:
             m = self.loaded(rig, running[0], self.asked(rig, found))
         finally:
-            watched = watcher.stop()
-        seen = within(watched, m.began, m.began + m.window_s)
+            watcher.stop()
+        seen = within(watcher.looks(), m.began, m.began + m.window_s)
         return Look(mean(s.get(LENT, 0) for s in seen),
                     mean(s[THREADS] for s in seen),
                     sum(g.rps for g in m.groups.values()),

@@ -151,26 +151,25 @@ class Rig:
                            with_work(prelude, self.unit_us)), proxy)
 
     def measure(
-        self, varnish: Varnish, groups: list[Group],
-        seconds: float | None = None, drain: float = 0.0,
-        warmup: float | None = None,
+        self, varnish: Varnish, groups: list[Group], seconds: float,
+        drain: float = 0.0, warmup: float | None = None,
     ) -> Measurement:
-        """Measure one window of the planned length."""
+        """Measure one window."""
         return self.journal.window(lambda: self._undisturbed(
             lambda: self.load.measure(
-                varnish, groups,
-                self.plan.seconds if seconds is None else seconds,
+                varnish, groups, seconds,
                 self.plan.warmup if warmup is None else warmup, drain)))
 
     def in_phases(
         self, phases: Sequence[tuple[Varnish, list[Group]]],
         always: Sequence[Group] = (), warmup: float | None = None,
-        length: float = PHASE_SECONDS,
+        length: float = PHASE_SECONDS, seconds: float | None = None,
     ) -> Interleaved:
-        """Measure phases that take turns within the planned length."""
+        """Measure phases that take turns, by default for the planned length."""
         return self.journal.window(lambda: self._undisturbed(
             lambda: self.load.in_phases(
-                phases, self.plan.seconds,
+                phases,
+                self.plan.seconds if seconds is None else seconds,
                 self.plan.warmup if warmup is None else warmup, always,
                 length)))
 

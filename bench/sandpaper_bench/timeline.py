@@ -107,10 +107,10 @@ class Timeline(Phases):
     ) -> Line:
         """Return requests in each slice; what is fair is not known yet."""
         length, number = rig.plan.seconds, len(self.phases)
-        found = rig.load.in_phases(
-            self.asked(rig, running), length * number, 0.0,
+        found = rig.in_phases(
+            self.asked(rig, running),
             [replace(g, to=running[0].proxy.listen) for g in self.always],
-            length)
+            0.0, length, length * number)
         count = round(length * SLICES) * number
         static, *others = [found.always[g.name].slices[:count]
                            for g in self.always]

@@ -9,6 +9,7 @@ import json
 import math
 import sys
 import tempfile
+import time
 import unittest
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -26,7 +27,7 @@ from sandpaper_bench.alone import AloneTurn
 from sandpaper_bench.cli import make_job
 from sandpaper_bench.customers import PAIRS, check_names
 from sandpaper_bench.experiments import EXPERIMENTS
-from sandpaper_bench.fetch import LENT, THREADS, within
+from sandpaper_bench.fetch import LENT, THREADS, Watched, Watcher, within
 from sandpaper_bench.journal import Journal
 from sandpaper_bench.load import (
     PHASE_SECONDS,
@@ -34,6 +35,7 @@ from sandpaper_bench.load import (
     GroupResult,
     Interleaved,
     Measurement,
+    WorkerDied,
 )
 from sandpaper_bench.options import parser
 from sandpaper_bench.rig import Plan
@@ -156,7 +158,7 @@ class Rehearsal(SampleRig):
     def run(self, job: Job) -> dict[str, Any]:
         """Run a job; return its report."""
         with (patch("sandpaper_bench.fetch.Watcher", MagicMock(
-                return_value=MagicMock(stop=lambda: LOOKS))),
+                return_value=MagicMock(looks=lambda: LOOKS))),
               patch("sandpaper_bench.soak.time.sleep", self.sleep),
               patch.object(Variant, "version", lambda _: "varnish-7.7.0"),
               contextlib.redirect_stderr(io.StringIO()) as said):
@@ -228,8 +230,28 @@ class Plans(unittest.TestCase):
         with self.assertRaisesRegex(TestbedError, "in a window of 1.5 s"):
             within(looks, 2.5, 4.0)
 
-    def test_windows_with_more_warmup_are_in_the_journal(self) -> None:
-        for name in ("fetch", "parts"):
+    def test_a_worker_that_died_is_said_not_its_gauges(self) -> None:
+        gone = MagicMock()
+        gone.gauges.side_effect = TestbedError("varnishstat: it is not there")
+        rig = MagicMock()
+
+        def dies(*_: object, **__: object) -> None:
+            while not gone.gauges.called:
+                time.sleep(0.01)
+            raise WorkerDied
+
+        rig.measure.side_effect = dies
+        with self.assertRaises(WorkerDied):
+            Watched([], gauges=[THREADS]).measure(rig, [gone], [])
+        watcher = Watcher(gone, [THREADS])
+        watcher.start()
+        watcher.join()
+        watcher.stop()
+        with self.assertRaisesRegex(TestbedError, "it is not there"):
+            watcher.looks()
+
+    def test_each_window_is_in_the_journal(self) -> None:
+        for name in ("fetch", "parts", "content-change", "flash-crowd"):
             job, rig = plan(name, "--turns", "1"), Rehearsal()
             with tempfile.TemporaryDirectory() as tmp:
                 rig.path = Path(tmp) / name
