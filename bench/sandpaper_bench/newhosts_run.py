@@ -147,7 +147,7 @@ def sparse_turn(
     """
     site = Group("site", "many.example", path("k0"), "paced", SITES,
                  2 / SITES, hosts=SITES)
-    found: dict[str, Any] = {"variant": variant.name, "died": False}
+    found: dict[str, Any] = {"variant": variant.name}
     with rig.varnish(abused(variant, kind)) as varnish:
         rig.load.prime(varnish, [victim, *(
             replace(site, host=f"h{n}.{site.host}", hosts=0)
@@ -159,6 +159,7 @@ def sparse_turn(
             seen = rig.load.disturbed(
                 varnish, [site, *others], SPARSE_SECONDS, 0.0)["site"]
             found[name] = brief(seen) | {"requests": seen.sent_in_all}
+        rig.load.check([varnish])
         found["after"] = facts(varnish, bool(variant.parameters))
     return found
 
@@ -169,20 +170,34 @@ class Watch(threading.Thread):
     def __init__(
         self, varnish: Varnish, hosts: Sequence[str], seconds: float
     ) -> None:
-        super().__init__()
-        self.after_s: dict[str, float] = {}
+        super().__init__(daemon=True)
+        self._after_s: dict[str, float] = {}
+        self._error: TestbedError | None = None
         self._varnish, self._hosts, self._seconds = varnish, hosts, seconds
 
     def run(self) -> None:
+        """Look; keep what keeps it from looking."""
+        try:
+            self._look()
+        except TestbedError as error:
+            self._error = error
+
+    def _look(self) -> None:
         """Look five times a second."""
         begin = time.monotonic()
-        while (len(self.after_s) < len(self._hosts)
+        while (len(self._after_s) < len(self._hosts)
                and time.monotonic() - begin < self._seconds):
             for name in self._hosts:
-                if name not in self.after_s and is_proven(
+                if name not in self._after_s and is_proven(
                         self._varnish, name):
-                    self.after_s[name] = round(time.monotonic() - begin, 1)
+                    self._after_s[name] = round(time.monotonic() - begin, 1)
             time.sleep(0.2)
+
+    def after_s(self) -> dict[str, float]:
+        """Return after how many seconds each was one, once it has ended."""
+        if self._error is not None:
+            raise self._error
+        return self._after_s
 
 
 def pair_turn(
@@ -190,7 +205,7 @@ def pair_turn(
 ) -> dict[str, Any]:
     """Measure two real sites, each alone and both, when they are proven."""
     groups = [rig.tenant(name) for name in names]
-    found: dict[str, Any] = {"variant": variant.name, "died": False}
+    found: dict[str, Any] = {"variant": variant.name}
     with rig.varnish(variant) as varnish:
         rig.load.prime(varnish, groups)
         if new:
@@ -198,7 +213,8 @@ def pair_turn(
             watch.start()
             rig.load.disturbed(varnish, groups, PAIR_SECONDS, 0.0)
             watch.join()
-            found["proven_after_s"] = watch.after_s
+            rig.load.check([varnish])
+            found["proven_after_s"] = watch.after_s()
         a, b = groups
         seen = rig.in_phases(
             [(varnish, [a]), (varnish, groups), (varnish, [b])]).phases

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import sys
 import unittest
 from pathlib import Path
@@ -14,9 +15,15 @@ from unittest.mock import MagicMock, patch
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
 from sandpaper_bench.abuses import Abuse
-from sandpaper_bench.load import WorkerDied, tenant
+from sandpaper_bench.load import Load, WorkerDied, tenant
 from sandpaper_bench.newhosts import proven_script
-from sandpaper_bench.newhosts_run import main, say, turn
+from sandpaper_bench.newhosts_run import (
+    main,
+    pair_turn,
+    say,
+    sparse_turn,
+    turn,
+)
 from sandpaper_bench.testbed import TestbedError
 from sandpaper_bench.varnish import Variant
 
@@ -60,6 +67,8 @@ class Turn(unittest.TestCase):
         self.varnish.cpu_seconds.return_value = 1.0
         self.rig.load.measure.return_value = {"k0": MagicMock(rps=100.0)}
         self.rig.load.disturbed.return_value = {}
+        self.rig.load.check = Load.check
+        self.varnish.restarted.return_value = False
 
     def turn(self, *parameters: str) -> dict[str, Any]:
         return turn(self.rig, Variant("it", Path(), parameters),
@@ -78,6 +87,37 @@ class Turn(unittest.TestCase):
         with contextlib.redirect_stderr(said):
             say(1, found)
         self.assertEqual(said.getvalue(), "turn 1 it: a worker process died\n")
+
+    def test_a_worker_that_died_ends_a_turn_of_rare_requests(self) -> None:
+        self.rig.load.disturbed.return_value = {"site": MagicMock(
+            rps=2.0, p50_s=0.1, p99_s=0.1)}
+        self.varnish.restarted.return_value = True
+        self.varnish.rss_bytes.side_effect = TestbedError("no /proc/1/status")
+        with self.assertRaises(WorkerDied):
+            sparse_turn(self.rig, Variant("it", Path()), Abuse(),
+                        tenant("k0"), False)
+
+    def pair(self) -> dict[str, Any]:
+        self.rig.tenant = tenant
+        seen = {n: MagicMock(rps=100.0) for n in ("c1", "c3")}
+        self.rig.in_phases.return_value.phases = [seen] * 3
+        return pair_turn(self.rig, Variant("it", Path()), ["c1", "c3"], True)
+
+    def test_two_sites_are_watched_until_they_are_tenants(self) -> None:
+        self.varnish.cli.return_value = json.dumps([0, [], 0, {"list": [
+            {"tenant": "c1-main.example"}, {"tenant": "c3-main.example"}]}])
+        found = self.pair()
+        self.assertEqual(set(found["proven_after_s"]),
+                         {"c1-main.example", "c3-main.example"})
+        self.assertEqual(found["ratio"], 1.0)
+
+    def test_what_keeps_from_watching_is_said(self) -> None:
+        self.varnish.cli.side_effect = TestbedError("varnishadm: no")
+        with self.assertRaisesRegex(TestbedError, "varnishadm: no"):
+            self.pair()
+        self.varnish.restarted.return_value = True
+        with self.assertRaises(WorkerDied):
+            self.pair()
 
     def test_the_clock_jumps_no_more_once_the_load_failed(self) -> None:
         self.rig.load.disturbed.side_effect = WorkerDied
