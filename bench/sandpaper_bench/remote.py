@@ -24,7 +24,7 @@ from pathlib import Path
 
 BEAT = 2.0  # seconds
 SILENCE = 20  # seconds without a beat after which the far end gives up
-COMMAND_SECONDS = 30.0
+COMMAND_SECONDS = 60.0  # more than varnishadm waits (varnish.py)
 READY = "ready"
 
 

@@ -247,6 +247,11 @@ class Job:
     customers: Sequence[str] = ()
     cores: Sequence[int] | None = None  # varnishd's, if not as usual
 
+    def __post_init__(self) -> None:
+        keys = [c.key for part in self.parts for c in part.controls]
+        assert len({*keys}) == len(keys) and (
+            "" not in keys or len(keys) == 1), f"a control needs a key: {keys}"
+
     @property
     def name(self) -> str:
         """Return the experiment's name."""
@@ -276,9 +281,7 @@ class Job:
                 found = part.run(rig)
                 results += part.results(rig, found)
                 for checked in part.controls:
-                    more = checked.report(found, rig.plan.seed)
-                    assert not controls.keys() & more.keys(), "needs a key"
-                    controls |= more
+                    controls |= checked.report(found, rig.plan.seed)
             return rig.report(self.name, controls, results)
         finally:
             rig.bed.proxy_cores, rig.load.seed = cores, seed

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from .machine import cpu_model, governor, is_virtual
 from .reaper import Reaper, guarded, held
+from .remote import COMMAND_SECONDS
 
 BENCH = Path(__file__).resolve().parent.parent
 BUILD = BENCH.parent / "build" / "bench"
@@ -36,7 +37,6 @@ MANY = ("net.core.somaxconn=20000", "net.ipv4.tcp_max_syn_backlog=20000",
 HOLE = "192.0.2.0/24"  # from where nothing ever comes (TEST-NET-1)
 PROXIES = 2
 LOG = "log"  # the role of what a varnishd writes to, beside its cores
-ASK_SECONDS = 60.0
 LOG_LINES = 512  # that a log has not read yet, as systemd sets it
 MESSAGE = 500  # characters of what a program says
 
@@ -242,10 +242,13 @@ class Testbed:
     def ask(
         self, role: str, command: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command on the machine `role` that soon ends."""
-        return subprocess.run(
-            self.inside(role, list(command)), capture_output=True, text=True,
-            check=False, timeout=ASK_SECONDS)
+        """Run a command on the machine `role` that soon ends, or fails."""
+        try:
+            return subprocess.run(
+                self.inside(role, list(command)), capture_output=True,
+                text=True, check=False, timeout=COMMAND_SECONDS)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return subprocess.CompletedProcess(command, 127, "", str(error))
 
     def remove(self, role: str, folder: Path) -> None:
         """Remove a folder that is no longer needed."""

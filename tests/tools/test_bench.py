@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import json
 import math
 import os
 import subprocess
@@ -45,8 +46,9 @@ from sandpaper_bench.options import ALL, parser, shorten
 from sandpaper_bench.publishers import PUBLISHERS
 from sandpaper_bench.quick import introduction
 from sandpaper_bench.reaper import Reaper
+from sandpaper_bench.remote import obey
 from sandpaper_bench.rig import Plan
-from sandpaper_bench.runner import Part
+from sandpaper_bench.runner import Control, Job, Part
 from sandpaper_bench.testbed import (
     Proxy,
     Testbed,
@@ -159,6 +161,16 @@ class Turns(unittest.TestCase):
         plan = Plan(turns=2, max_turns=5)
         self.assertEqual(len(self.order(plan, 3)), 6)
         self.assertEqual(len(self.order(plan, 99)), 10)
+
+    def test_controls_need_keys_of_their_own(self) -> None:
+        for keys, good in ((["", ""], False), (["", "a"], False),
+                           (["a", "b", "a"], False), (["a", "b"], True),
+                           ([""], True), ([], True)):
+            parts = [Part("", {}, controls=[Control("", "", list, key)])
+                     for key in keys]
+            with (contextlib.nullcontext() if good
+                  else self.assertRaisesRegex(AssertionError, "key")):
+                Job(MagicMock(), parts)
 
 
 class CommandLine(unittest.TestCase):
@@ -305,6 +317,22 @@ class Refusals(unittest.TestCase):
     def test_what_a_program_says_is_one_line(self) -> None:
         self.assertEqual(one_line("Error: a\n\n  b\n"), "Error: a; b")
         self.assertEqual(len(one_line("x" * 9000)), 502)
+
+
+class Asking(unittest.TestCase):
+    """A command that soon ends, here or on another machine."""
+
+    def test_one_that_does_not_end_has_failed(self) -> None:
+        with (patch("sandpaper_bench.testbed.COMMAND_SECONDS", 0.01),
+              patch("sandpaper_bench.remote.COMMAND_SECONDS", 0.01)):
+            for words, said in ((["sleep", "9"], "timed out after 0.01"),
+                                (["/none"], "No such file.*/none")):
+                here = bed(shaped=False).ask("proxy", words)
+                there = obey(json.dumps({"command": words, "data": ""}))
+                self.assertEqual((here.returncode, here.stdout, here.stderr),
+                                 there)
+                self.assertEqual(here.returncode, 127)
+                self.assertRegex(here.stderr, said)
 
 
 VARNISHD = """#!/bin/sh
