@@ -20,9 +20,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import product
 
-from .customers import BIG, DEAR, LARGE, backend, host
+from .customers import BIG, LARGE, backend, host
 from .load import Group
 from .testbed import Testbed
+from .work import DEAR
 
 KEPT = 0.9  # of the fair share
 TIMES = 2.0  # p99 over p99 alone, at most

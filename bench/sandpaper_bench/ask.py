@@ -41,7 +41,7 @@ def chosen_pairs(text: str) -> list[tuple[str, str]]:
         if not dash or a == b:
             raise TestbedError(f"'{item}' is not a pair: use two customers, "
                                "such as c1-c3")
-        check_names([a, b])
+        check_names([a, b], described=True)
         found.append((a, b))
     check_once("--pairs", ["-".join(pair) for pair in found])
     return found
@@ -100,7 +100,7 @@ class Ask:
         if self.args.customers is None:
             return usual()
         found: list[str] = self.args.customers.split(",")
-        check_names(found)
+        check_names(found, described=True)
         check_once("--customers", found)
         return found
 

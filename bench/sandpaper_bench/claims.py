@@ -184,7 +184,7 @@ PAIRS = (
          paper="about 27 ×", worst=lambda r: r["stretch"],
          each_side=True, if_all="stretch_counts"))
 RULES: dict[str, Sequence[Rule]] = {
-    "pairs": PAIRS, "quick": PAIRS,
+    "pairs": PAIRS, "random-pairs": PAIRS, "quick": PAIRS,
     "alone": (LOST,),
     "overhead": (replace(
         LOST, what=f"{LOST.what}, costs sampled",

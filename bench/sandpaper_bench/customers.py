@@ -2,28 +2,36 @@
 """The tenants of the experiments and the VCL that serves them all.
 
 C1 to C4 are the paper's, see publishers.py.  The others are made up: such a
-customer is a page size and an amount of VCL work in microseconds of CPU.
-The work is regular-expression substitutions, as publishers' VCL does them;
-how long one takes is measured at start (`_calibrate` in rig.py).
+customer is a page size and an amount of VCL work in microseconds of CPU
+(work.py).  A user can describe more by their names.
 Every customer has two Hosts, its own and a twin's, for runs against itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import operator
+import random
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .publishers import PUBLISHERS
 from .testbed import Proxy, TestbedError
+from .work import work_vcl
 
 
 @dataclass(frozen=True)
 class Customer:
-    """One tenant: `size` in bytes, `work_us` in microseconds of CPU."""
+    """One tenant: `size` in bytes, `work_us` in microseconds of CPU.
+
+    `connections` are 0 if they are as planned.
+    """
 
     name: str
     size: int
     work_us: float
+    connections: int = 0
 
     @property
     def path(self) -> str:
@@ -53,26 +61,69 @@ PAIRS = [("C1", "C3"), ("C1", "C2"), ("C1", "C4"), ("C2", "C3"),
 MADE_UP_PAIRS = [("c1", "c3"), ("c3", "c4"), ("c1", "c4"), ("k0", "k1"),
                  ("k1", "k2"), ("k2", "k3")]
 
+# A customer that a user describes: page, work and connections
+OWN = re.compile(r"p([1-9][0-9]*)w([0-9]+)n([1-9][0-9]*)")
+OWN_LIMITS = (10_000_000, 10_000, 10_000)
+OWN_TEXT = ("p27600w440n100, which is a page of 27600 bytes, 440 us of work "
+            "and 100 connections; at most p{}w{}n{}".format(*OWN_LIMITS))
+
 BIG = 10_000_000  # bytes: of a page that abusers ask for
 LARGE = 230_000  # bytes: with c1's work, link-bound
 PAGE_SIZES = sorted({c.size for c in CUSTOMERS.values()} | {BIG, LARGE})
 
-DEAR = "\t\t# dear work\n"
-DEAR_US = 2200
-
 CALIBRATION = "calibrate"  # the Host that does PROBE_UNITS units
 PROBE_UNITS = 40
 
-TEXT = "published-5 minutes-ago by-4 editors-in 12-cities, " * 4
+
+def own(name: str) -> Customer | None:
+    """Return the customer that a name such as p27600w440n100 describes."""
+    base = name.removesuffix(TWIN)
+    match = OWN.fullmatch(base)
+    if match is None:
+        return None
+    numbers = [int(text) for text in match.groups()]
+    if any(map(operator.gt, numbers, OWN_LIMITS)):
+        return None
+    return Customer(base, *numbers)
 
 
-def check_names(names: Sequence[str]) -> None:
-    """A customer that does not exist is the user's mistake."""
+def all_own(names: Sequence[str]) -> Mapping[str, Customer]:
+    """Return those that are described by their names, without twins."""
+    found = [customer for customer in map(own, names) if customer is not None]
+    return {customer.name: customer for customer in found}
+
+
+def drawn(seed: int, number: int) -> list[tuple[str, str]]:
+    """Return pairs of customers that nobody chose.
+
+    Pages have 1 to 200 kB, and requests take 15 to 2000 us of CPU time, of which
+    a no-op is 15: each order of magnitude is as likely as another.  Tenants have
+    1 to 300 connections, each number as likely.
+    """
+    rng = random.Random(seed)
+
+    def between(low: float, high: float) -> float:
+        return math.exp(rng.uniform(math.log(low), math.log(high)))
+
+    def one() -> str:
+        return (f"p{between(1000, 200_000):.0f}w{between(15, 2000) - 15:.0f}"
+                f"n{rng.randint(1, 300)}")
+
+    return [(one(), one()) for _ in range(number)]
+
+
+def check_names(names: Sequence[str], described: bool = False) -> None:
+    """A customer that does not exist is the user's mistake.
+
+    Where it is `described`, its name may say what it is.
+    """
     for name in names:
-        if name.removesuffix(TWIN) not in CUSTOMERS | PUBLISHERS:
+        if (name.removesuffix(TWIN) not in CUSTOMERS | PUBLISHERS
+                and not (described and own(name))):
             raise TestbedError(
                 f"there is no customer {name}: use "
                 + " ".join([*PUBLISHERS, *CUSTOMERS])
+                + (f" or one such as {OWN_TEXT}" if described else "")
                 + f", each with a twin such as c1{TWIN}")
 
 
@@ -95,21 +146,7 @@ def host(name: str) -> str:
 def path(name: str) -> str:
     """Return the URL of the page of a customer or twin."""
     base = name.removesuffix(TWIN)
-    return (PUBLISHERS if base in PUBLISHERS else CUSTOMERS)[base].path
-
-
-def work_vcl(units: int) -> str:
-    """Return VCL statements that do `units` units of work."""
-    step = ('\t\tset req.http.X-Work = regsuball(req.http.X-Text, '
-            '"([a-z]+)-([0-9a-z]+)", "\\2-\\1");\n')
-    if units == 0:
-        return ""
-    return f'\t\tset req.http.X-Text = "{TEXT}";\n' + step * units
-
-
-def with_work(text: str, unit_us: float) -> str:
-    """Return VCL with the dear work in its place."""
-    return text.replace(DEAR, work_vcl(round(DEAR_US / unit_us)))
+    return (own(name) or (PUBLISHERS | CUSTOMERS)[base]).path
 
 
 def tenant_map() -> str:
@@ -133,11 +170,19 @@ def backend(name: str, addr: str, port: int) -> str:
 """
 
 
-def vcl(proxy: Proxy, unit_us: float, prelude: str = "") -> str:
+def units_of(
+    described: Mapping[str, Customer], unit_us: float
+) -> dict[str, int]:
+    """Return the units of work of each made-up customer."""
+    return {name: round(c.work_us / unit_us)
+            for name, c in {**CUSTOMERS, **described}.items()
+            } | {CALIBRATION: PROBE_UNITS}
+
+
+def vcl(
+    proxy: Proxy, units: Mapping[str, int], prelude: str = ""
+) -> str:
     """Return the VCL of all customers; `prelude` follows the backends."""
-    units = {
-        name: round(c.work_us / unit_us) for name, c in CUSTOMERS.items()
-    } | {CALIBRATION: PROBE_UNITS}
     tenants = " else ".join(
         f'if (req.http.host ~ "^{name}-(main|twin)\\.example$") {{\n'
         f"{work_vcl(n)}\t}}" for name, n in units.items()

@@ -24,6 +24,7 @@ from . import (
 EXPERIMENTS = {e.name: e for e in (
     table1.EXPERIMENT,
     pairs.PAIRS,
+    pairs.RANDOM,
     alone.EXPERIMENT,
     overhead.EXPERIMENT,
     workers.EXPERIMENT,

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .customers import host, path
+from .customers import host, own, path
 from .reaper import Reaper
 from .testbed import BENCH, BUILD, Testbed, TestbedError, last_line
 from .varnish import TICKS_PER_SECOND, Varnish
@@ -73,7 +73,13 @@ class Group:
 
 
 def tenant(name: str, conns: int = 100, headers: str = "") -> Group:
-    """Return the closed-loop group of a customer or twin."""
+    """Return the closed-loop group of a customer or twin.
+
+    A name may say how many connections it has.
+    """
+    described = own(name)
+    if described is not None:
+        conns = described.connections
     return Group(name, host(name), path(name), conns=conns, headers=headers)
 
 
@@ -110,6 +116,10 @@ class GroupResult:
     def lost(self) -> int:
         """Requests that were not answered exactly once."""
         return self.errors + self.unanswered + self.extra
+
+    def bytes_in(self, window_s: float) -> float:
+        """Return the bytes of an answer, in a window of so many seconds."""
+        return self.bytes / (max(self.rps, 1e-9) * window_s)
 
     @property
     def stretch(self) -> float:

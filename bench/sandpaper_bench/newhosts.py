@@ -26,8 +26,9 @@ from typing import Any
 
 from .abuse import QUICK_CONNECTIONS
 from .abuses import ABUSES, HOLE, INVENTED, Abuse, abuser
-from .customers import BIG, DEAR, backend
+from .customers import BIG, backend
 from .load import Group
+from .work import DEAR
 
 CLOSED, OPEN = 6.0, 4.0  # seconds of a window's two parts
 QUICK_LOAD = 0.45

@@ -11,19 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
-from .customers import (
-    CALIBRATION,
-    CUSTOMERS,
-    PROBE_UNITS,
-    TEXT,
-    TWIN,
-    host,
-)
+from .customers import TWIN, host
 from .reaper import Reaper
 from .testbed import Proxy, Testbed, TestbedError
 from .varnish import START_TIMEOUT, Variant, Varnish
+from .work import TEXT
 
 NGINX = "nginx"
 PROGRAM = Path("/usr/sbin/nginx")
@@ -59,11 +54,9 @@ def server(name: str, units: int, proxy: Proxy) -> str:
 
 
 def configuration(
-    proxy: Proxy, folder: Path, cores: int, unit_us: float
+    proxy: Proxy, folder: Path, cores: int, units: Mapping[str, int]
 ) -> str:
     """Return nginx.conf: all made-up customers, and files in the folder."""
-    units = {name: round(c.work_us / unit_us)
-             for name, c in CUSTOMERS.items()} | {CALIBRATION: PROBE_UNITS}
     load = "".join(f"load_module {m};\n" for m in MODULES)
     temporary = "".join(
         f"\t{kind}_temp_path {folder}/{kind};\n" for kind in (
@@ -120,16 +113,16 @@ class Nginx(Varnish):
 
     def __init__(
         self, variant: Variant, bed: Testbed, reaper: Reaper,
-        unit_us: float, proxy: Proxy,
+        units: Mapping[str, int], proxy: Proxy,
     ) -> None:
         super().__init__(variant, bed, reaper, "", proxy)
-        self._unit_us = unit_us
+        self._units = units
 
     def _command(self) -> list[str]:
         conf = self._folder / "nginx.conf"
         self._bed.write(self.proxy.role, conf, configuration(
             self.proxy, self._folder, len(self._bed.proxy_cores),
-            self._unit_us).encode())
+            self._units).encode())
         return [str(self.variant.program), "-c", str(conf), "-e",
                 str(self._folder / "log")]
 

@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any
 
 from .ask import Ask, named
-from .customers import TWIN
+from .customers import TWIN, drawn, own
 from .estimate import (
     bootstrap,
     fold,
@@ -25,8 +25,15 @@ from .estimate import (
     verdict,
     with_interval,
 )
-from .load import GroupResult, Interleaved, Measurement, tenant
-from .rig import Rig, progress
+from .load import (
+    PHASE_SECONDS,
+    GroupResult,
+    Interleaved,
+    Measurement,
+    tenant,
+)
+from .publishers import link_bytes
+from .rig import Plan, Rig, progress
 from .runner import (
     Control,
     Experiment,
@@ -39,9 +46,42 @@ from .runner import (
     first,
     of_each,
 )
-from .varnish import Variant
+from .varnish import Variant, Varnish
 
 FAIR_CONNECTION = 0.5  # slowest over mean, for the stretch to count
+RANDOM_PAIRS = 10
+ROUNDS = 5  # a connection's requests in a phase, about
+NOOP_US, NET_US_PER_BYTE = 40.0, 0.01  # of a request
+
+
+@dataclass(frozen=True)
+class Costed:
+    """A window, and the CPU time of a request by tenant, microseconds.
+
+    Stock does not know it.
+    """
+
+    window: Measurement
+    cpu_us: dict[str, float]
+
+
+class Costing(Window):
+    """A window in which Sandpaper's account of CPU time is read."""
+
+    def measure(
+        self, rig: Rig, running: Sequence[Varnish], found: Sequence[Any]
+    ) -> Costed:
+        """Measure it."""
+        varnish, groups = running[0], self.asked(rig, found)
+        if not varnish.variant.parameters:
+            return Costed(self.loaded(rig, varnish, groups), {})
+        before = [varnish.charged(g.host) for g in groups]
+        window = self.loaded(rig, varnish, groups)
+        after = [varnish.charged(g.host) for g in groups]
+        return Costed(window, {
+            g.name: 1e6 * (new_s - old_s) / max(1, new - old)
+            for g, (old_s, old), (new_s, new)
+            in zip(groups, before, after, strict=True)})
 
 
 @dataclass(frozen=True)
@@ -53,16 +93,21 @@ class PairTurn:
     """
 
     phases: Interleaved
-    windows: tuple[Measurement, Measurement, Measurement]
+    windows: tuple[Costed, Costed, Costed]
 
     def alone(self, name: str) -> tuple[GroupResult, GroupResult]:
         """Return a tenant alone: in its phase, and in its window."""
         i = 0 if name in self.phases.phases[0] else 2
-        return self.phases.phases[i][name], self.windows[i][name]
+        return self.phases.phases[i][name], self.windows[i].window[name]
 
     def together(self, name: str) -> tuple[GroupResult, GroupResult]:
         """Return a tenant beside the other one, in the same way."""
-        return self.phases.phases[1][name], self.windows[1][name]
+        return self.phases.phases[1][name], self.windows[1].window[name]
+
+    def cpu_us(self, name: str) -> tuple[float, float]:
+        """Return CPU us a request together and alone, where known."""
+        first, both, last = (w.cpu_us for w in self.windows)
+        return both[name], (first if name in first else last)[name]
 
     def normalised(self, name: str) -> float:
         """Return a tenant's throughput together over alone."""
@@ -70,13 +115,30 @@ class PairTurn:
         return self.together(name)[0].rps / rps if rps > 0 else 0.0
 
 
-def pair_turn(variant: Variant, *, a: str, b: str, conns: int) -> Turn:
-    """Return a alone, both, b alone: as phases, and as windows."""
-    of_a, of_b = tenant(a, conns), tenant(b, conns)
-    sets = ([of_a], [of_a, of_b], [of_b])
+def round_seconds(*names: str) -> float:
+    """Return how long it takes until each connection has its answer.
+
+    It is estimated for customers that a user describes.  The others are known to
+    be fast enough for the usual phases.
+    """
+    return sum(
+        c.connections * (c.work_us + NOOP_US + c.size * NET_US_PER_BYTE) / 1e6
+        for c in map(own, names) if c is not None)
+
+
+def pair_turn(variant: Variant, *, a: str, b: str, plan: Plan) -> Turn:
+    """Return a alone, both, b alone: as phases, and as windows.
+
+    In a phase each connection asks several times, and what a phase leaves
+    behind is done before the next one counts.
+    """
+    of_a, of_b = (tenant(name, plan.connections) for name in (a, b))
+    sets, each = ([of_a], [of_a, of_b], [of_b]), round_seconds(a, b)
+    share = max(1 / 2, ROUNDS * each / plan.seconds)
     return Turn(
-        [variant], [Phases([(0, groups) for groups in sets]),
-                    *(Window(groups, 1 / 2) for groups in sets)],
+        [variant], [Phases([(0, groups) for groups in sets],
+                           length=max(PHASE_SECONDS, ROUNDS * each)),
+                    *(Costing(groups, share, each) for groups in sets)],
         [of_a, of_b],
         lambda found: PairTurn(found[0], (found[1], found[2], found[3])))
 
@@ -95,6 +157,40 @@ def pair_interval(
 
     return (fold(quotient(turns)),
             *fold_interval(*bootstrap(turns, quotient, seed)))
+
+
+def cost_result(
+    rig: Rig, turns: Sequence[PairTurn], a: str, b: str
+) -> dict[str, Any]:
+    """Return what requests cost in company, and what that takes of the ratio.
+
+    `ratio_at_cost` is the ratio if each request had cost as much as alone.  That
+    is so for bytes: a request of a tenant that is bound by net cannot cost more.
+    All is None under stock, which has no account.
+    """
+    found: dict[str, Any] = {
+        f"{key}_{side}": None for side in "ab"
+        for key in ("cpu_us", "cpu_us_alone", "dearer", "bound_by")
+    } | {"ratio_at_cost": None}
+    if not turns[0].windows[0].cpu_us:
+        return found
+    times: dict[str, list[float]] = {}
+    cores = len(rig.bed.proxy_cores)
+    for name, side in ((a, "a"), (b, "b")):
+        costs = [t.cpu_us(name) for t in turns]
+        both, alone = (median(c) for c in zip(*costs, strict=True))
+        window = turns[0].windows[1].window
+        data = link_bytes(window[name].bytes_in(window.window_s))
+        net_us = 8e6 * data / rig.bed.rate_bps if rig.bed.shaped else 0.0
+        bound = "net" if net_us > alone / cores else "cpu"
+        times[name] = [c / d if bound == "cpu" else 1.0 for c, d in costs]
+        found |= {f"cpu_us_{side}": round(both, 1),
+                  f"cpu_us_alone_{side}": round(alone, 1),
+                  f"dearer_{side}": round(median_quotient(costs), 3),
+                  f"bound_by_{side}": bound}
+    return found | {"ratio_at_cost": round(fold(median(
+        t.normalised(a) * x / (t.normalised(b) * y or float("inf"))
+        for t, x, y in zip(turns, times[a], times[b], strict=True))), 4)}
 
 
 def side_result(
@@ -142,11 +238,13 @@ def pair_result(
     }
     for name, side in ((a, "a"), (b, "b")):
         result |= side_result(turns, name, side, rig.plan.seed)
+    result |= cost_result(rig, turns, a, b)
     result["stretch_counts"] = all(
         result[f"slowest_to_mean_{side}"] >= FAIR_CONNECTION
         for side in "ab")
     result["noise_cores"] = round(median(
-        t.windows[1].foreign_s / t.windows[1].window_s for t in turns), 3)
+        t.windows[1].window.foreign_s / t.windows[1].window.window_s
+        for t in turns), 3)
     return result
 
 
@@ -195,7 +293,7 @@ def pair_part(ask: Ask, a: str, b: str, title: str) -> Part:
 
     return Part(
         f"{a}-{b}", of_each(ask.variants, partial(
-            pair_turn, a=a, b=b, conns=plan.connections)),
+            pair_turn, a=a, b=b, plan=plan)),
         partial(note_pair, a, b),
         lambda rig, found: [pair_result(rig, a, b, variant, turns)
                             for variant, turns in found.items()],
@@ -215,5 +313,9 @@ def plan_pairs(ask: Ask, chosen: Sequence[tuple[str, str]]) -> Job:
 
 
 PAIRS = Experiment("pairs", lambda ask: plan_pairs(ask, ask.pairs()))
+RANDOM = Experiment(
+    "random-pairs",
+    lambda ask: plan_pairs(ask, drawn(ask.plan.seed, RANDOM_PAIRS)),
+    in_all=False)
 RATES = [Experiment(name, lambda ask: plan_pairs(ask, ask.pairs(1)),
                     in_quick=False) for name in ("rate-unknown", "rate-wrong")]

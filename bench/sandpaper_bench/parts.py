@@ -11,7 +11,6 @@ Both windows without such connections are the control.
 
 from __future__ import annotations
 
-import json
 import resource
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -78,14 +77,6 @@ def lacks(_: Ask) -> str | None:
     return f"{MANY + OTHERS} descriptors, and ulimit -Hn says {hard}"
 
 
-def charged(varnish: Varnish, host: str) -> tuple[float, int]:
-    """Return the tenant's CPU seconds and requests so far."""
-    for t in json.loads(varnish.cli("sandpaper.list", "-j"))[-1]["list"]:
-        if t["tenant"] == host:
-            return t["cpu_s"], t["requests"]
-    return 0.0, 0
-
-
 @dataclass(frozen=True)
 class BesideParts(Window):
     """A window of a tenant beside so many connections with a part."""
@@ -101,9 +92,9 @@ class BesideParts(Window):
         group, = self.asked(rig, found)
         others = [replace(PARTS, conns=self.number, rate=DRIPS / self.number)
                   ] if self.number else []
-        before = charged(varnish, group.host) if self.ours else (0.0, 0)
+        before = varnish.charged(group.host) if self.ours else (0.0, 0)
         m = self.loaded(rig, varnish, [group, *others])
-        after = charged(varnish, group.host) if self.ours else (0.0, 0)
+        after = varnish.charged(group.host) if self.ours else (0.0, 0)
         seen, requests = m[group.name], after[1] - before[1]
         return Beside(seen.p50_s, seen.p99_s, seen.failures,
                       (after[0] - before[0]) / requests * 1e6 if requests

@@ -265,7 +265,7 @@ DRAW: dict[str, Sequence[Plot]] = {
              "{publisher}", table1("cpu"), form="{:.0f}"),
         Plot("A request alone: time of the link", "µs", "us", "{publisher}",
              table1("link"), form="{:.0f}")),
-    "pairs": PAIRS, "quick": PAIRS,
+    "pairs": PAIRS, "random-pairs": PAIRS, "quick": PAIRS,
     "alone": (LOST, Plot(
         "A tenant alone: CPU time per request", "CPU time per request, µs",
         "us", "{customer}", cpu, form="{:.0f}")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, TypeVar
@@ -14,10 +14,12 @@ from .customers import (
     CALIBRATION,
     PAGE_SIZES,
     PROBE_UNITS,
+    Customer,
+    all_own,
     host,
     publisher,
+    units_of,
     vcl,
-    with_work,
 )
 from .journal import Journal
 from .load import (
@@ -36,6 +38,7 @@ from .publishers import Publishers
 from .reaper import Reaper
 from .testbed import Testbed, TestbedError
 from .varnish import Variant, Varnish
+from .work import with_work
 
 T = TypeVar("T")
 W = TypeVar("W", Measurement, Interleaved)
@@ -88,6 +91,7 @@ class Rig:
             self._origin.put(f"bytes/{size}", page(size))
         self.publishers: Publishers | None = None
         self._serves_publishers = False
+        self._described: Mapping[str, Customer] = {}
         self.unit_us = unit_us or self._calibrate(self._varnish)
         for variant in variants:
             if variant.name == NGINX:
@@ -103,7 +107,10 @@ class Rig:
                            f"--variants {NGINX},stock")
 
     def prepare(self, names: Sequence[str]) -> None:
-        """Get C1 to C4 ready if one is named."""
+        """Get ready what only these customers need."""
+        self._described = all_own(names)
+        for size in {c.size for c in self._described.values()}:
+            self._origin.put(f"bytes/{size}", page(size))
         self._serves_publishers = any(map(publisher, names))
         if self._serves_publishers and self.publishers is None:
             self.publishers = Publishers(
@@ -143,11 +150,12 @@ class Rig:
         """
         proxy, prelude = self.bed.proxies[second], variant.prelude
         if variant.name == NGINX:
-            return Nginx(variant, self.bed, self._reaper, self._lua_us, proxy)
+            return Nginx(variant, self.bed, self._reaper,
+                         units_of(self._described, self._lua_us), proxy)
         if self._serves_publishers and self.publishers is not None:
             prelude += self.publishers.vcl(variant.root)
         return Varnish(variant, self.bed, self._reaper,
-                       vcl(proxy, self.unit_us,
+                       vcl(proxy, units_of(self._described, self.unit_us),
                            with_work(prelude, self.unit_us)), proxy)
 
     def measure(

@@ -41,7 +41,7 @@ class Sample:
 def sample(found: Measurement, name: str, rate_bps: float) -> Sample:
     """Return what a request took in a window."""
     seen = found[name]
-    data = seen.bytes / (max(seen.rps, 1e-9) * found.window_s)
+    data = seen.bytes_in(found.window_s)
     return Sample(found.cpu_us_per_request,
                   link_bytes(data) * 8e6 / rate_bps, data, seen.failures)
 

@@ -15,6 +15,7 @@ from typing import Self
 
 from .reaper import Reaper
 from .testbed import Proxy, Testbed, TestbedError, one_line
+from .work import workspace
 
 STOCK = "stock"
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -23,9 +24,7 @@ OBITUARIES = ("died", "not responding", "Panic", "Assert", "Unexpected reply")
 PANIC_LINES = 40
 
 # Stock drops sessions at its default queue limit: raised, for a fair baseline.
-# The VCL's work leaves its results in the workspace; 6.0's default is small.
-FAIR_PARAMETERS = ("thread_queue_limit=20000", "listen_depth=20000",
-                   "workspace_client=128k")
+FAIR_PARAMETERS = ("thread_queue_limit=20000", "listen_depth=20000")
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,9 @@ class Varnish:
             "-a", self.proxy.listen,
             "-s", "malloc,256m",
         ]
-        for parameter in FAIR_PARAMETERS + self.variant.parameters:
+        for parameter in (*FAIR_PARAMETERS,
+                          f"workspace_client={workspace(self._vcl)}",
+                          *self.variant.parameters):
             command += ["-p", parameter]
         return command
 
@@ -153,6 +154,13 @@ class Varnish:
         found = json.loads(done.stdout)
         found = found.get("counters", found)  # 6.0: without that level
         return {name: found[name]["value"] for name in names}
+
+    def charged(self, host: str) -> tuple[float, int]:
+        """Return a tenant's CPU seconds and requests, as Sandpaper says."""
+        for t in json.loads(self.cli("sandpaper.list", "-j"))[-1]["list"]:
+            if t["tenant"] == host:
+                return t["cpu_s"], t["requests"]
+        return 0.0, 0
 
     def cpu_seconds(self) -> float:
         """CPU time that the worker process has used."""

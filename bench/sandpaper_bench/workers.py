@@ -9,6 +9,7 @@ and a link-bound tenant, by slots a core and connections a tenant.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from .ask import Ask
@@ -29,7 +30,8 @@ def plan(ask: Ask) -> Job:
         return Part(
             f"{clients} connections", of_each(
                 [*variants.values()],
-                partial(pair_turn, a=a, b=b, conns=clients)),
+                partial(pair_turn, a=a, b=b,
+                        plan=replace(ask.plan, connections=clients))),
             partial(note_pair, a, b), lambda rig, found: [
                 {"slots": n, "connections": clients}
                 | pair_result(rig, a, b, v.name, found[v.name])

@@ -25,7 +25,7 @@ from sandpaper_bench.alone import AloneTurn, alone_result
 from sandpaper_bench.estimate import control
 from sandpaper_bench.latency import LatencyTurn, latency_result
 from sandpaper_bench.load import GroupResult, Interleaved, Measurement
-from sandpaper_bench.pairs import PairTurn, pair_result
+from sandpaper_bench.pairs import Costed, PairTurn, pair_result
 from sandpaper_bench.parts import Beside, PartsTurn, parts_result
 from sandpaper_bench.publishers import PUBLISHERS, Publishers
 from sandpaper_bench.rig import Plan, Rig, dump
@@ -98,7 +98,8 @@ def pair_turns(variant: str) -> list[PairTurn]:
         sets = [{"C1": seen(1000 + n)},
                 {"C1": seen(a + n, 0.15), "C3": seen(b - n, 0.11)},
                 {"C3": seen(1000 - n)}]
-        windows = [Measurement(2.0, 1.0, 0.1, 0.0, s) for s in sets]
+        windows = [Costed(Measurement(2.0, 1.0, 0.1, 0.0, s), {})
+                   for s in sets]
         found.append(PairTurn(
             Interleaved(2.0, 0.0, sets, [400.0] * 3, {}),
             (windows[0], windows[1], windows[2])))
@@ -195,7 +196,8 @@ def tenants(rig: Rig) -> dict[str, list[Report]]:
                  for v, p99 in zip(VARIANTS, (0.9, 0.05), strict=True)}
     return {
         **{name: pair_results(rig)
-           for name in ("pairs", "quick", "rate-unknown", "rate-wrong")},
+           for name in ("pairs", "random-pairs", "quick", "rate-unknown",
+                        "rate-wrong")},
         "alone": alone,
         "overhead": [{"setting": setting} | r | {"variant": setting}
                      for setting in ("off", "sampled") for r in alone],

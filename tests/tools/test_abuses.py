@@ -26,7 +26,7 @@ from sandpaper_bench.abuse import (
     settled,
 )
 from sandpaper_bench.abuses import ABUSES, Abuse
-from sandpaper_bench.customers import vcl, with_work
+from sandpaper_bench.customers import units_of, vcl
 from sandpaper_bench.faults import Faults, do, waits
 from sandpaper_bench.load import Group, GroupResult, WorkerDied, build_loadgen
 from sandpaper_bench.newhosts import (
@@ -53,6 +53,7 @@ from sandpaper_bench.soak import result as soak_result
 from sandpaper_bench.testbed import Proxy, TestbedError
 from sandpaper_bench.variants import make_variants
 from sandpaper_bench.varnish import Variant
+from sandpaper_bench.work import with_work
 
 ROOT = os.environ.get("VARNISH_ROOT", "")
 TIMEOUT = 60  # seconds
@@ -89,7 +90,8 @@ class Table(unittest.TestCase):
             a.vcl for a in (ABUSES | HOSTILE).values())
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "vcl"
-            file.write_text(vcl(proxy, 100, with_work("".join(parts), 100)))
+            file.write_text(vcl(proxy, units_of({}, 100),
+                                with_work("".join(parts), 100)))
             done = subprocess.run(
                 [f"{ROOT}/sbin/varnishd", "-C", "-f", str(file), "-n",
                  f"{folder}/n"], capture_output=True, text=True,

@@ -27,6 +27,7 @@ from sandpaper_bench.customers import (
     PAIRS,
     check_names,
     host,
+    units_of,
     vcl,
 )
 from sandpaper_bench.estimate import (
@@ -374,7 +375,7 @@ class Customers(unittest.TestCase):
 
     def test_units_of_work(self) -> None:
         text = vcl(Proxy("proxy", "127.0.0.1", 1, "192.0.2.1", 80, 81),
-                   unit_us=10)
+                   units_of({}, 10))
         for name, units in (("c1", 44), ("k0", 0)):
             block = text.split(f'"^{name}-(main|twin)', 1)[1].split("}")[0]
             self.assertEqual(block.count("regsuball"), units, name)
@@ -419,7 +420,7 @@ class NginxToo(unittest.TestCase):
     def test_its_configuration_is_one(self) -> None:
         proxy = Proxy("proxy", "127.0.0.1", 8080, "127.0.0.1", 8081, 8082)
         with tempfile.TemporaryDirectory() as folder:
-            text = configuration(proxy, Path(folder), 2, 0.5)
+            text = configuration(proxy, Path(folder), 2, units_of({}, 0.5))
             conf = Path(folder) / "nginx.conf"
             conf.write_text(text)
             if all(m.exists() for m in (PROGRAM, *MODULES)):

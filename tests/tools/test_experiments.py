@@ -115,6 +115,7 @@ class Rehearsal(SampleRig):
         super().__init__()
         self.load: Any = RehearsedLoad()
         self.bed: Any = MagicMock(rate_bps=1.25e9, mode="namespaces",
+                                  proxy_cores=[0],
                                   describe=self.bed.describe)
         self.path = path
         self.ends: list[float] = []
@@ -130,6 +131,7 @@ class Rehearsal(SampleRig):
         varnish.gauges = lambda names: dict.fromkeys(names, 0)
         varnish.threads.return_value = varnish.rss_bytes.return_value = 1
         varnish.descriptors.return_value = 30
+        varnish.charged.side_effect = [(n / 10, 100 * n) for n in range(100)]
         varnish.panicked.return_value = False
         varnish.restarted.return_value = False
         varnish.cli.side_effect = self.said
@@ -141,7 +143,7 @@ class Rehearsal(SampleRig):
             return ("CPU: 1 holds, the longest 2 us by f, 99.99 % up to 1 us\n"
                     "wall: 1 holds, the longest 2 us by f, 99.99 % up to 1 us")
         return json.dumps([0, [], 0, {"list": [
-            {"tenant": "k0-main.example", "cpu_s": 1.0, "requests": 9}]}])
+            {"tenant": "k0-main.example"}]}])
 
     def prepare(self, _: Sequence[str]) -> None:
         """C1 to C4 are ready."""
@@ -282,7 +284,7 @@ class Plans(unittest.TestCase):
 
     def test_its_customers_are_some(self) -> None:
         for name in EXPERIMENTS:
-            check_names(plan(name).customers)
+            check_names(plan(name).customers, described=True)
         self.assertEqual(len(plan("pairs").customers), 2 * len(PAIRS))
 
 

@@ -462,7 +462,7 @@ class Html(unittest.TestCase):
                                    write(Path(tmp)).read_text())
                             for _ in range(2))
         self.assertEqual(first, again)
-        self.assertIn("Not measured: table1, alone, ", first)
+        self.assertIn("Not measured: table1, random-pairs, alone, ", first)
         self.assertNotRegex(first, "Not measured: [^<]*quick")
         self.assertNotIn("Not measured", self.text)
 
