@@ -39,7 +39,7 @@ from sandpaper_bench.load import (
 )
 from sandpaper_bench.options import parser
 from sandpaper_bench.rig import Plan
-from sandpaper_bench.runner import RUN, START, Job
+from sandpaper_bench.runner import RUN, START, Job, Turn
 from sandpaper_bench.testbed import Testbed, TestbedError
 from sandpaper_bench.varnish import Variant
 
@@ -279,6 +279,23 @@ class Plans(unittest.TestCase):
                     or name in ("quick", "soak")):
                 for row in rows:
                     self.assertIn(f"`{name}`", row)
+
+    def test_policies_have_the_prelude_that_was_given(self) -> None:
+        with tempfile.NamedTemporaryFile("w", suffix=".vcl") as file:
+            file.write("# mine\n")
+            file.flush()
+            job = plan("policies", "--prelude", file.name)
+        for turn in job.parts[0].turns.values():
+            assert isinstance(turn, Turn)
+            self.assertIn("# mine\nimport std;", turn.servers[0].prelude)
+
+    def test_policies_need_the_vmod_of_their_tenants(self) -> None:
+        with (patch("sandpaper_bench.ask.supported", return_value=False),
+              self.assertRaisesRegex(TestbedError, "policies needs "
+                                     "bench/vmod_customers.* 7.7 or 9.0")):
+            make_job("policies", parser().parse_args(
+                ["policies", "--stock", "/", "--sandpaper", "/"]),
+                MagicMock(shaped=True))
 
     def test_its_customers_are_some(self) -> None:
         for name in EXPERIMENTS:
