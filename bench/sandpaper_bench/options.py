@@ -53,7 +53,7 @@ def what_to_run(p: Parser) -> None:
     """Add what is measured, and where the results go."""
     p.add_argument("experiment", metavar="EXPERIMENT",
                    choices=[*EXPERIMENTS, ALL, ABUSE, REPORT],
-                   help="what to run: quick (two pairs, four minutes), all, "
+                   help="what to run: quick (two pairs of tenants), all, "
                    "abuse (all abuses one by one), soak (most abuses at "
                    "once), report (write the page from "
                    "earlier results), or one of " + ", ".join(

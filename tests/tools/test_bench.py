@@ -386,8 +386,9 @@ class Customers(unittest.TestCase):
                 check_names([name])
 
     def test_the_quick_experiment_knows_all(self) -> None:
-        text = introduction([("C1", "c1-twin")])
+        text = introduction([("C1", "c1-twin")], 8)
         self.assertRegex(text, r"C1 .*Table 1\n *c1-twin .* 440 us of VCL")
+        self.assertIn("neighbour, 8 connections each.\n", text)
 
     def test_its_introduction_has_colours_where_it_is_written(self) -> None:
         for out, err in ((True, False), (False, True)):
@@ -395,8 +396,8 @@ class Customers(unittest.TestCase):
                   patch("sys.stderr", MagicMock(isatty=lambda err=err: err)),
                   patch.dict(os.environ)):
                 os.environ.pop("NO_COLOR", None)
-                self.assertEqual("\x1b[1m" in introduction([("c1", "c3")]),
-                                 err)
+                self.assertEqual("\x1b[1m" in introduction(
+                    [("c1", "c3")], 8), err)
 
     def test_all_pairs_of_the_paper(self) -> None:
         apart = {frozenset(p) for p in PAIRS if "-twin" not in p[1]}
