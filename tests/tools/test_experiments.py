@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import math
+import re
 import sys
 import tempfile
 import time
@@ -279,6 +280,30 @@ class Plans(unittest.TestCase):
                     or name in ("quick", "soak")):
                 for row in rows:
                     self.assertIn(f"`{name}`", row)
+
+    def test_the_times_in_the_readme_are_those_of_the_plans(self) -> None:
+        seconds = {name: plan(name).seconds for name in EXPERIMENTS}
+        minutes = {name: round(s / 60) for name, s in seconds.items()}
+        whole = round(sum(seconds[n] for n, e in EXPERIMENTS.items()
+                          if e.in_all) / 60)
+        text = " ".join((BENCH / "README.md").read_text().split())
+        said = re.search(r"By plan, (.*?) Each other", text)
+        assert said is not None
+        named = dict(re.findall(r"`([\w-]+)`(?: takes)? (\d+)", said[1]))
+        self.assertIn("pairs", named)
+        for name, number in named.items():
+            self.assertEqual(int(number), minutes[name], name)
+        others = [m for n, m in minutes.items() if n not in named]
+        self.assertIn(f"Each other one takes {min(others)} to {max(others)}. "
+                      f"`all` takes {whole // 60} h {whole % 60} min.", text)
+        for command, takes in (
+                ("quick", f"{minutes['quick']} minutes"),
+                ("EXPERIMENT",
+                 f"[{min(others)} to {max(minutes.values())} minutes]"),
+                ("abuse",
+                 f"{round(sum(seconds[n] for n in ABUSES) / 3600)} hours")):
+            self.assertRegex(text, rf"\| `bench/sandpaper-bench {command}` "
+                             rf"\| [^|]* \| {re.escape(takes)}")
 
     def test_policies_have_the_prelude_that_was_given(self) -> None:
         with tempfile.NamedTemporaryFile("w", suffix=".vcl") as file:
