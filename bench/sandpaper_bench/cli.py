@@ -24,7 +24,7 @@ from .options import ABUSE, ALL, REPORT, SOAK, make_ask, parser, shorten
 from .progress import duration
 from .reaper import Reaper
 from .resume import folder_of, make_journals, published
-from .rig import Rig, dump, progress
+from .rig import Rig, progress
 from .runner import Job
 from .table import abuse_table, align
 from .testbed import BUILD, Testbed, TestbedError
@@ -117,12 +117,9 @@ def run_jobs(
             print(f"\n== {job.name}: {number + 1} of {len(jobs)}, about "
                   f"{duration(left)} left", flush=True)
         found = job.run(rig, kept)
-        if folder:
-            (folder / f"{args.record or job.name}.json").write_text(
-                dump(found))
+        record.keep(found, args.record or job.name, folder,
+                    args.record is not None)
         print(EXPERIMENTS[job.name].text(found), flush=True)
-        if args.record is not None:
-            progress(f"recorded in {record.write(found, args.record)}")
         reports.append(found)
     return reports
 

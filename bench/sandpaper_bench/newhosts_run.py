@@ -43,7 +43,7 @@ from .options import parser as bench_parser
 from .pedigree import code
 from .reaper import Reaper
 from .resume import folder_of, journal_path, make_head, published
-from .rig import Rig, dump, progress
+from .rig import Rig, progress
 from .testbed import BENCH, TestbedError
 from .variants import make_bed
 from .varnish import Variant, Varnish
@@ -415,10 +415,7 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
               unit_us=args.unit_us or kept.calibration.get("unit_us"))
     rig.begin([], kept)
     report = make_report(rig, chosen, args, all_turns(rig, chosen, args))
-    if folder:
-        (folder / f"{name}.json").write_text(dump(report))
-    if args.record is not None:
-        progress(f"recorded in {record.write(report, name)}")
+    record.keep(report, name, folder, args.record is not None)
     return 0
 
 

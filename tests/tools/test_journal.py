@@ -61,11 +61,23 @@ class Records(unittest.TestCase):
         job.name, job.run.return_value = "pairs", self.report
         for words, count in (([], 0), (["--record"], 1)):
             args = parser().parse_args(["pairs", *words])
-            with patch("sandpaper_bench.cli.record.write") as write, \
+            with patch("sandpaper_bench.record.write") as write, \
                     contextlib.redirect_stdout(io.StringIO()), \
                     contextlib.redirect_stderr(io.StringIO()):
                 run_jobs(args, [job], MagicMock(), [Journal()], None)
             self.assertEqual(write.call_count, count)
+
+    def test_a_folder_of_results_has_no_part_of_one(self) -> None:
+        with tempfile.TemporaryDirectory() as tmp:
+            record.keep(self.report, "mine", Path(tmp), recorded=False)
+            self.assertEqual(record.read(Path(tmp)), {"mine": self.report})
+            with self.assertRaisesRegex(TestbedError, "b.json cannot be "
+                                        "written: No such file"):
+                record.keep(self.report, "b", Path(tmp) / "none", False)
+            with (patch.object(Path, "replace", side_effect=OSError),
+                  self.assertRaisesRegex(TestbedError, "c.json cannot")):
+                record.keep(self.report, "c", Path(tmp), recorded=False)
+            self.assertFalse((Path(tmp) / "c.json").exists())
 
 
 class Continuing(unittest.TestCase):
