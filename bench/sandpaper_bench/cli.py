@@ -148,9 +148,11 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     if args.record and len(jobs) > 1:
         raise TestbedError(f"--record {args.record}: a name is for one "
                            "experiment: use --record alone")
-    folder = folder_of(args)
+    several = args.experiment in (ALL, ABUSE)
+    folder = folder_of(args.json or (BUILD if several else None))
     build_publishers(jobs)
-    journals = make_journals(args, jobs, bed, folder)
+    journals = make_journals(args, bed, folder, {
+        job.name: job.ask.variants for job in jobs})
     rig = make_rig(args, jobs, bed, reaper, journals, folder)
     reports = run_jobs(args, jobs, rig, journals, folder)
     if whole and folder:

@@ -27,7 +27,6 @@ from .abuses import Abuse
 from .ask import check_once
 from .customers import CUSTOMERS, TWIN, path, tenant_map
 from .experiments import EXPERIMENTS
-from .journal import Journal
 from .load import Group, GroupResult, WorkerDied
 from .newhosts import (
     EVERY,
@@ -40,9 +39,8 @@ from .newhosts import (
 )
 from .options import make_plan
 from .options import parser as bench_parser
-from .pedigree import code
 from .reaper import Reaper
-from .resume import folder_of, journal_path, make_head, published
+from .resume import folder_of, make_journals, published
 from .rig import Rig, progress
 from .testbed import BENCH, TestbedError
 from .variants import make_bed
@@ -405,12 +403,8 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
         record.check()
     bed = make_bed(given, reaper)
     name = args.record or f"{args.case}-{args.victim}-{args.script}"
-    given.json, given.experiment = args.json, name
-    folder, source = folder_of(given), code()
-    kept = Journal(
-        make_head(name, args, bed, source, chosen),
-        journal_path(args, folder, name),
-        {"source": source, "command": args.command})
+    folder = folder_of(args.json)
+    kept, = make_journals(args, bed, folder, {name: chosen})
     rig = Rig(bed, reaper, chosen, make_plan(given, EXPERIMENTS["pairs"]),
               unit_us=args.unit_us or kept.calibration.get("unit_us"))
     rig.begin([], kept)
