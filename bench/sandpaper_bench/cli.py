@@ -8,7 +8,6 @@ starts: an experiment is first planned as a Job, then run.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from . import journal, record, report
 from .abuses import ABUSES
 from .ask import Ask
+from .command import run_command
 from .customers import publisher
 from .experiments import EXPERIMENTS
 from .journal import Journal
@@ -23,7 +23,7 @@ from .nginx import NGINX
 from .options import ABUSE, ALL, REPORT, SOAK, make_ask, parser, shorten
 from .progress import duration
 from .reaper import Reaper
-from .resume import folder_of, make_journals, published
+from .resume import folder_of, make_journals
 from .rig import Rig, progress
 from .runner import Job
 from .table import abuse_table, align
@@ -137,6 +137,11 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     The status is 1 if that was the soak, an abuse or all abuses, and one
     failed; the last line then says how many.
     """
+    if args.experiment == REPORT:
+        print(report.write(args.json or BUILD))
+        return 0
+    if args.quick:
+        shorten(args)
     abuses = args.experiment in (ABUSE, SOAK, *ABUSES)
     whole = args.experiment == ALL
     if whole:
@@ -174,23 +179,4 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one experiment, or all; return the exit status."""
-    words = sys.argv[1:] if argv is None else argv
-    args = parser().parse_args(words)
-    args.command = published("bench/sandpaper-bench", words)
-    if args.quick:
-        shorten(args)
-    reaper = None
-    try:
-        if args.experiment == REPORT:
-            print(report.write(args.json or BUILD))
-            return 0
-        reaper = Reaper(args.nice)
-        return run(args, reaper)
-    except TestbedError as error:
-        print(f"sandpaper-bench: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    finally:
-        if reaper is not None:
-            reaper.close()
+    return run_command(parser(), argv, run)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from . import record
 from .abuse import is_proven, prove
 from .abuses import Abuse
 from .ask import check_once
+from .command import run_command
 from .customers import CUSTOMERS, TWIN, path, tenant_map
 from .experiments import EXPERIMENTS
 from .load import Group, GroupResult, WorkerDied
@@ -39,8 +39,8 @@ from .newhosts import (
 )
 from .options import make_plan
 from .options import parser as bench_parser
-from .reaper import Reaper
-from .resume import folder_of, make_journals, published
+from .reaper import NICE, Reaper
+from .resume import folder_of, make_journals
 from .rig import Rig, progress
 from .testbed import BENCH, TestbedError
 from .variants import make_bed
@@ -265,6 +265,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--root", type=Path,
                    default=BENCH.parent / "build")
     p.add_argument("--unit-us", type=float)
+    p.set_defaults(nice=NICE)
     return p
 
 
@@ -415,16 +416,4 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one case; return the exit status."""
-    words = sys.argv[1:] if argv is None else argv
-    args = parser().parse_args(words)
-    args.command = published("bench/new-hosts", words)
-    reaper = Reaper(-10)
-    try:
-        return run(args, reaper)
-    except TestbedError as error:
-        print(f"new-hosts: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    finally:
-        reaper.close()
+    return run_command(parser(), argv, run)

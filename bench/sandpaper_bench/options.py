@@ -15,6 +15,7 @@ from .abuses import ABUSES
 from .ask import Ask
 from .customers import MADE_UP_PAIRS, PAIRS
 from .experiments import EXPERIMENTS
+from .reaper import NICE
 from .rig import Plan
 from .runner import SECONDS, TURNS, Experiment
 from .testbed import BENCH, Testbed, TestbedError
@@ -176,7 +177,7 @@ def where_to_run(p: Parser) -> None:
     p.add_argument("--unit-us", type=float, metavar="US",
                    help="microseconds of a unit of VCL work (default: measure "
                    "them)")
-    p.add_argument("--nice", type=int, default=-10, metavar="N",
+    p.add_argument("--nice", type=int, default=NICE, metavar="N",
                    help="priority of all started programs, where allowed "
                    "(default %(default)s)")
 
