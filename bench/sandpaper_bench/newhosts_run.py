@@ -42,8 +42,8 @@ from .options import parser as bench_parser
 from .reaper import NICE, Reaper
 from .resume import folder_of, make_journals
 from .rig import Rig, progress
-from .testbed import BENCH, TestbedError
-from .variants import make_bed
+from .testbed import BENCH, RATE_BPS, TestbedError
+from .variants import make_bed, nic_rate
 from .varnish import Variant, Varnish
 
 PROOF_SECONDS = 60.0
@@ -271,13 +271,13 @@ def parser() -> argparse.ArgumentParser:
 
 def variants(names: str, root: Path) -> list[Variant]:
     """Return the variants by name."""
-    ours, rate = root / "7.7" / "root", "sandpaper_nic_rate=1250M"
+    ours = root / "7.7" / "root"
+    on = ("sandpaper=on", *nic_rate("", RATE_BPS, shaped=True))
     every = {
         "stock": Variant("stock", root / "stock-7.7" / "root"),
-        "sandpaper": Variant("sandpaper", ours, ("sandpaper=on", rate)),
-        "tenant": Variant("tenant", ours, (
-            "sandpaper=on", rate, "sandpaper_new_hosts=tenant")),
-        "map": Variant("map", ours, ("sandpaper=on", rate), tenant_map()),
+        "sandpaper": Variant("sandpaper", ours, on),
+        "tenant": Variant("tenant", ours, (*on, "sandpaper_new_hosts=tenant")),
+        "map": Variant("map", ours, on, tenant_map()),
     }
     chosen = names.split(",")
     check_once("--variants", chosen)

@@ -18,7 +18,8 @@ from .experiments import EXPERIMENTS
 from .reaper import NICE
 from .rig import Plan
 from .runner import SECONDS, TURNS, Experiment
-from .testbed import BENCH, Testbed, TestbedError
+from .scale import CONNECTIONS
+from .testbed import BENCH, RATE_BPS, Testbed, TestbedError
 from .variants import make_variants
 from .vmod import NEEDED
 
@@ -90,8 +91,9 @@ def of_some(p: Parser) -> None:
                    "(only the first, default C1)")
     p.add_argument("--tenants", default="1,10,100,200,1000,2000",
                    metavar="N,..",
-                   help="numbers of tenants of scale, with 10 connections "
-                   "each; ulimit -Hn limits them (default %(default)s)")
+                   help=f"numbers of tenants of scale, with {CONNECTIONS} "
+                   "connections each; ulimit -Hn limits them (default "
+                   "%(default)s)")
     p.add_argument("--clients", default="1,5,20,50,100", metavar="N,..",
                    help="numbers of connections of utilization (default "
                    "%(default)s)")
@@ -156,7 +158,7 @@ def how_long(p: Parser) -> None:
 
 def where_to_run(p: Parser) -> None:
     """Add the testbed."""
-    p.add_argument("--rate", type=float, default=1.25e9, metavar="BITS/S",
+    p.add_argument("--rate", type=float, default=RATE_BPS, metavar="BITS/S",
                    help="rate of the client-side link (default %(default)g)")
     p.add_argument("--cc", default="reno", metavar="NAME",
                    help="TCP congestion control (default %(default)s)")
