@@ -19,7 +19,6 @@ measured twice.
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Sequence
@@ -56,7 +55,7 @@ from .runner import (
     of_each,
 )
 from .testbed import TestbedError
-from .varnish import Variant, Varnish
+from .varnish import Variant, Varnish, listed
 
 QUICK_CONNECTIONS = 20
 QUICK_LOAD = 0.5  # of what is fair
@@ -149,11 +148,8 @@ def prove(load: Load, varnish: Varnish, group: Group) -> None:
 
 def is_proven(varnish: Varnish, name: str) -> bool:
     """Is the Host a tenant, and not new?"""
-    listed = json.loads(varnish.cli("sandpaper.list", "-j"))[-1]
-    for one in listed["list"]:
-        if one["tenant"] == name:
-            return "group" not in one
-    return False
+    found = listed(varnish, name)
+    return found != {} and "group" not in found
 
 
 class Case:

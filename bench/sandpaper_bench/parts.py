@@ -11,7 +11,6 @@ Both windows without such connections are the control.
 
 from __future__ import annotations
 
-import json
 import resource
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +25,7 @@ from .load import Group, tenant
 from .rig import Rig, progress
 from .runner import Control, Experiment, Job, Part, Turn, Window, of_each
 from .scale import CONNECT_RATE
-from .varnish import Variant, Varnish
+from .varnish import Variant, Varnish, listed
 
 FEW, MANY = 200, 15_000  # connections
 DRIPS = 20_000.0  # bytes/s
@@ -80,10 +79,8 @@ def lacks(_: Ask) -> str | None:
 
 def charged(varnish: Varnish, host: str) -> tuple[float, int]:
     """Return the tenant's CPU seconds and requests so far."""
-    for t in json.loads(varnish.cli("sandpaper.list", "-j"))[-1]["list"]:
-        if t["tenant"] == host:
-            return t["cpu_s"], t["requests"]
-    return 0.0, 0
+    found = listed(varnish, host)
+    return found.get("cpu_s", 0.0), found.get("requests", 0)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from .reaper import Reaper
 from .testbed import Proxy, Testbed, TestbedError, one_line
@@ -229,3 +229,12 @@ class Varnish:
 
     def _read(self, path: Path) -> str:
         return self._bed.read(self.proxy.role, path)
+
+
+def listed(varnish: Varnish, host: str) -> dict[str, Any]:
+    """Return what sandpaper.list says of a tenant; {} if it is none."""
+    for tenant in json.loads(varnish.cli("sandpaper.list", "-j"))[-1]["list"]:
+        if tenant["tenant"] == host:
+            found: dict[str, Any] = tenant
+            return found
+    return {}
