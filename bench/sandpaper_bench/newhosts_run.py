@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from . import record
-from .abuse import is_proven, prove
+from .abuse import abused, is_proven, prove
 from .abuses import Abuse
 from .ask import check_once
 from .command import run_command
@@ -80,13 +80,6 @@ def by_second(seen: Sequence[GroupResult], seconds: float) -> str:
               for i in range(int(seconds * 10))]
     return " ".join(str(sum(slices[i:i + 10]))
                     for i in range(0, len(slices), 10))
-
-
-def abused(variant: Variant, kind: Abuse) -> Variant:
-    """Return the variant with what an abuse needs."""
-    return replace(
-        variant, prelude=variant.prelude + kind.vcl,
-        parameters=(*variant.parameters, *kind.parameters))
 
 
 def turn(
