@@ -20,6 +20,7 @@ from sandpaper_bench.abuse import (
     PROOF,
     Case,
     abuse_result,
+    abused,
     dead_turn,
     failed,
     prove,
@@ -164,6 +165,12 @@ class InventedHosts(unittest.TestCase):
         mapped = ABUSES["new-hosts-paced-404-map"]
         self.assertEqual(failed(mapped, GOOD | {
             "fair": mapped.fair, "kept": 0.451}), [])
+
+    def test_what_an_abuse_needs_is_added(self) -> None:
+        found = abused(Variant("it", Path(), ("a=1",), "# mine\n"),
+                       Abuse(vcl="# its\n", parameters=("b=2",)))
+        self.assertEqual(found.parameters, ("a=1", "b=2"))
+        self.assertEqual(found.prelude, "# mine\n# its\n")
 
     def test_the_victim_is_proven_first(self) -> None:
         group = Group("k0", "k0-main.example")
