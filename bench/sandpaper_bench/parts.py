@@ -11,7 +11,6 @@ Both windows without such connections are the control.
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +23,7 @@ from .latency import offered
 from .load import Group, tenant
 from .rig import Rig, progress
 from .runner import Control, Experiment, Job, Part, Turn, Window, of_each
-from .scale import CONNECT_RATE
+from .scale import CONNECT_RATE, descriptors
 from .varnish import Variant, Varnish, listed
 
 FEW, MANY = 200, 15_000  # connections
@@ -71,10 +70,10 @@ class PartsTurn:
 
 def lacks(_: Ask) -> str | None:
     """Return what this machine lacks."""
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if hard == resource.RLIM_INFINITY or hard >= MANY + OTHERS:
-        return None
-    return f"{MANY + OTHERS} descriptors, and ulimit -Hn says {hard}"
+    wanted = MANY + OTHERS
+    hard = descriptors(wanted)
+    return None if hard == wanted else (
+        f"{wanted} descriptors, and ulimit -Hn says {hard}")
 
 
 def charged(varnish: Varnish, host: str) -> tuple[float, int]:

@@ -8,6 +8,7 @@ import io
 import json
 import math
 import re
+import resource
 import sys
 import tempfile
 import time
@@ -41,6 +42,7 @@ from sandpaper_bench.load import (
 from sandpaper_bench.options import parser
 from sandpaper_bench.rig import Plan
 from sandpaper_bench.runner import RUN, START, Job, Turn
+from sandpaper_bench.scale import descriptors, possible
 from sandpaper_bench.testbed import Testbed, TestbedError
 from sandpaper_bench.varnish import Variant
 
@@ -304,6 +306,28 @@ class Plans(unittest.TestCase):
                  f"{round(sum(seconds[n] for n in ABUSES) / 3600)} hours")):
             self.assertRegex(text, rf"\| `bench/sandpaper-bench {command}` "
                              rf"\| [^|]* \| {re.escape(takes)}")
+
+    def test_descriptors_that_a_process_may_have(self) -> None:
+        for hard, may, allowed in (
+                (90, False, 90), (90, True, 100), (100, False, 100),
+                (200, False, 100), (resource.RLIM_INFINITY, False, 100)):
+            with (patch("resource.getrlimit", return_value=(1, hard)),
+                  patch("resource.setrlimit",
+                        side_effect=None if may else ValueError)):
+                self.assertEqual(descriptors(100), allowed)
+
+    def test_too_few_descriptors(self) -> None:
+        with (patch("resource.getrlimit", return_value=(1, 150)),
+              patch("resource.setrlimit", side_effect=ValueError)):
+            with self.assertRaisesRegex(TestbedError, "parts needs 16000 "
+                                        "descriptors, and ulimit -Hn says 150"):
+                plan("parts")
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said):
+                self.assertEqual(possible([1, 5]), [1, 2])
+        self.assertIn("ulimit -Hn is 150: it allows 2 tenants",
+                      said.getvalue())
+
 
     def test_policies_have_the_prelude_that_was_given(self) -> None:
         with tempfile.NamedTemporaryFile("w", suffix=".vcl") as file:
