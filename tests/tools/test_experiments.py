@@ -40,9 +40,11 @@ from sandpaper_bench.load import (
     WorkerDied,
 )
 from sandpaper_bench.options import parser
+from sandpaper_bench.parts import FEW, MANY
 from sandpaper_bench.rig import Plan
 from sandpaper_bench.runner import RUN, START, Job, Turn
 from sandpaper_bench.scale import descriptors, possible
+from sandpaper_bench.sections import SECTIONS
 from sandpaper_bench.testbed import Testbed, TestbedError
 from sandpaper_bench.varnish import Variant
 
@@ -306,6 +308,13 @@ class Plans(unittest.TestCase):
                  f"{round(sum(seconds[n] for n in ABUSES) / 3600)} hours")):
             self.assertRegex(text, rf"\| `bench/sandpaper-bench {command}` "
                              rf"\| [^|]* \| {re.escape(takes)}")
+
+    def test_the_connections_of_parts_are_those_in_the_texts(self) -> None:
+        row = next(line for line in (BENCH / "README.md").read_text().split(
+            "\n") if line.startswith("| `parts` |"))
+        for text in (SECTIONS["parts"].about, SECTIONS["parts"].legend, row):
+            self.assertEqual({*re.findall(r"\d[\d,]+\d", text)},
+                             {f"{FEW:,}", f"{MANY:,}"})
 
     def test_descriptors_that_a_process_may_have(self) -> None:
         for hard, may, allowed in (
