@@ -208,7 +208,7 @@ def shorten(args: argparse.Namespace) -> None:
         # Clients that pipeline need most of a second to fill their sockets.
         args.warmup = at_most(args.warmup, QUICK_WARMUP)
     if args.experiment == ALL:
-        args.tenants, args.slots, args.clients = "200", "10,100", "10,100"
+        args.tenants = "200"
     args.flood = at_most(args.flood, QUICK_FLOOD)
 
 
