@@ -6,15 +6,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import MagicMock, patch
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
 from sandpaper_bench.abuse import (
     PROOF,
@@ -425,7 +422,3 @@ class Actions(unittest.TestCase):
         with Faults(self.varnish, ["a"], once=True) as faults:
             pass
         self.assertEqual(faults.errors, ["a: no"])
-
-
-if __name__ == "__main__":
-    unittest.main()

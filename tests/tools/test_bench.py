@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The testbed's own parts: estimates, turns, load generator, origin."""
+"""sandpaper-bench: estimates, turns, options, refusals, the tenants' VCL."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ import json
 import math
 import os
 import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 from unittest.mock import MagicMock, patch
-
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
 
 from sandpaper_bench.ask import chosen_pairs, chosen_sizes
 from sandpaper_bench.cli import main, make_job, make_jobs
@@ -430,7 +426,3 @@ class NginxToo(unittest.TestCase):
         self.assertIn("server_name c1-main.example c1-twin.example;", text)
         self.assertIn("work(880)", text)
         self.assertEqual(text.count("{"), text.count("}"))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -9,7 +9,6 @@ import json
 import math
 import re
 import resource
-import sys
 import tempfile
 import time
 import unittest
@@ -18,9 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, patch
-
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
 
 from report_samples import SampleRig
 from sandpaper_bench.abuse import FLOOD_RPS
@@ -48,6 +44,7 @@ from sandpaper_bench.sections import SECTIONS
 from sandpaper_bench.testbed import Testbed, TestbedError
 from sandpaper_bench.varnish import Variant
 
+BENCH = Path(__file__).resolve().parents[2] / "bench"
 LOOKS = [(0.0, {LENT: 1, THREADS: 9})] * 100
 
 
@@ -405,7 +402,3 @@ class Continued(unittest.TestCase):
             with contextlib.redirect_stderr(io.StringIO()):
                 control.run(rig)
             self.assertEqual(len(rig.load.asked), 2)
-
-
-if __name__ == "__main__":
-    unittest.main()

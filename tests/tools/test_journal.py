@@ -7,15 +7,11 @@ import contextlib
 import io
 import json
 import os
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 from typing import Any, ClassVar
 from unittest.mock import MagicMock, patch
-
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
 
 from sandpaper_bench import record
 from sandpaper_bench.cli import run_jobs
@@ -31,6 +27,8 @@ from sandpaper_bench.options import parser
 from sandpaper_bench.resume import make_head, published
 from sandpaper_bench.testbed import Testbed, TestbedError
 from sandpaper_bench.timeline import Line
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
 
 
 class Records(unittest.TestCase):
@@ -213,7 +211,3 @@ class Continuing(unittest.TestCase):
                       "pairs --param a=b", "pairs --seconds 4",
                       "pairs --rate 2e9"):
             self.assertNotEqual(head(*other.split()), first)
-
-
-if __name__ == "__main__":
-    unittest.main()
