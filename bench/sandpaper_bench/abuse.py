@@ -19,7 +19,6 @@ measured twice.
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Sequence
@@ -56,7 +55,7 @@ from .runner import (
     of_each,
 )
 from .testbed import TestbedError
-from .varnish import Variant, Varnish
+from .varnish import Variant, Varnish, listed
 
 QUICK_CONNECTIONS = 20
 QUICK_LOAD = 0.5  # of what is fair
@@ -149,11 +148,15 @@ def prove(load: Load, varnish: Varnish, group: Group) -> None:
 
 def is_proven(varnish: Varnish, name: str) -> bool:
     """Is the Host a tenant, and not new?"""
-    listed = json.loads(varnish.cli("sandpaper.list", "-j"))[-1]
-    for one in listed["list"]:
-        if one["tenant"] == name:
-            return "group" not in one
-    return False
+    found = listed(varnish, name)
+    return found != {} and "group" not in found
+
+
+def abused(variant: Variant, kind: Abuse) -> Variant:
+    """Return the variant with what an abuse needs."""
+    return replace(
+        variant, prelude=variant.prelude + kind.vcl,
+        parameters=(*variant.parameters, *kind.parameters))
 
 
 class Case:
@@ -171,9 +174,7 @@ class Case:
         self.gauges: Sequence[str] = STOCK_GAUGES
         if ours:
             self.gauges = GAUGES if abuse.lasts else (*GAUGES, LENT)
-        self.variant = replace(
-            variant, prelude=variant.prelude + abuse.vcl,
-            parameters=(*variant.parameters, *abuse.parameters))
+        self.variant = abused(variant, abuse)
         self._faults: list[Faults] = []
         self._abusers: list[GroupResult] = []
 
@@ -229,11 +230,11 @@ class Case:
         return self._faults[-1]
 
     def _open_loops(
-        self, open_loop: Group, quiet: Varnish, abused: Varnish
+        self, open_loop: Group, quiet: Varnish, noisy: Varnish
     ) -> Sides:
         """Measure the open loop alone and beside, in turns A B B A."""
         found: Sides = ([], [])
-        measure = ((self._alone, quiet), (self._beside, abused))
+        measure = ((self._alone, quiet), (self._beside, noisy))
         for n in range(2 * QUICK_WINDOWS):
             side = (n + 1) // 2 % 2
             window, varnish = measure[side]
@@ -259,22 +260,21 @@ class Case:
         """Measure the victim under two varnishds; one has the abuser, too."""
         name = self.victim.name
         with (self.rig.varnish(self.variant) as quiet,
-              self.rig.varnish(self.variant, second=True) as abused):
-            for varnish in (quiet, abused):
+              self.rig.varnish(self.variant, second=True) as noisy):
+            for varnish in (quiet, noisy):
                 self._prime(varnish)
-            rss = abused.rss_bytes()
-            with self._with_faults(abused):
+            rss = noisy.rss_bytes()
+            with self._with_faults(noisy):
                 found = self.rig.in_phases(
-                    [(v, [self.victim])
-                     for v in (quiet, abused, abused, quiet)],
-                    [replace(g, to=abused.proxy.listen)
+                    [(v, [self.victim]) for v in (quiet, noisy, noisy, quiet)],
+                    [replace(g, to=noisy.proxy.listen)
                      for g in self.abuse.groups])
             self._abusers += found.always.values()
             seen = [phase[name] for phase in found.phases]
             open_loop = self._quick((seen[0].rps + seen[3].rps) / 2)
-            quick = self._open_loops(open_loop, quiet, abused)
+            quick = self._open_loops(open_loop, quiet, noisy)
             return self._found(
-                abused, rss, [seen[0], seen[3]], seen[1:3], quick)
+                noisy, rss, [seen[0], seen[3]], seen[1:3], quick)
 
     def _closed(self, varnish: Varnish) -> tuple[list[GroupResult], Group]:
         """Measure the victim alone; return that, and its open loop."""

@@ -176,7 +176,7 @@ ABUSES = {
     "connects": Abuse((twin("connect", 200, rate=2000),)),
     # Clients that ask on, whatever the answers do.
     "pipelining": Abuse((twin("pipe"),), fair=0.5, greedy=True),
-    # Every request names a Host never seen before, a million in all.
+    # Every request names a Host never seen before, --flood in all.
     "random-hosts": Abuse(
         (abuser("unknown", random_host=1),), fair=0.5, prime=False,
         greedy=True, flood=True, memory_mb=16, mapped=True),

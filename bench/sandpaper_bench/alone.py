@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from .ask import Ask
-from .customers import CUSTOMERS, NOOP
+from .customers import CUSTOMERS
 from .estimate import bootstrap, median_quotient, rounded, verdict
 from .load import GroupResult, Interleaved, tenant
 from .rig import Rig, progress
@@ -127,8 +127,7 @@ def alone_part(
 
 def plan_alone(ask: Ask) -> Job:
     """Plan each customer alone under the second variant and the first."""
-    names = ask.customers(
-        lambda: ["c1", NOOP] if ask.few else [*CUSTOMERS])
+    names = ask.customers(lambda: [*CUSTOMERS])
     return Job(ask, [alone_part(ask, name, ask.variants[1])
                      for name in names], names)
 

@@ -8,7 +8,6 @@ starts: an experiment is first planned as a Job, then run.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from . import journal, record, report
 from .abuses import ABUSES
 from .ask import Ask
+from .command import run_command
 from .customers import publisher
 from .experiments import EXPERIMENTS
 from .journal import Journal
@@ -23,8 +23,8 @@ from .nginx import NGINX
 from .options import ABUSE, ALL, REPORT, SOAK, make_ask, parser, shorten
 from .progress import duration
 from .reaper import Reaper
-from .resume import folder_of, make_journals, published
-from .rig import Rig, dump, progress
+from .resume import folder_of, make_journals
+from .rig import Rig, progress
 from .runner import Job
 from .table import abuse_table, align
 from .testbed import BUILD, Testbed, TestbedError
@@ -117,12 +117,9 @@ def run_jobs(
             print(f"\n== {job.name}: {number + 1} of {len(jobs)}, about "
                   f"{duration(left)} left", flush=True)
         found = job.run(rig, kept)
-        if folder:
-            (folder / f"{args.record or job.name}.json").write_text(
-                dump(found))
+        record.keep(found, args.record or job.name, folder,
+                    args.record is not None)
         print(EXPERIMENTS[job.name].text(found), flush=True)
-        if args.record is not None:
-            progress(f"recorded in {record.write(found, args.record)}")
         reports.append(found)
     return reports
 
@@ -140,6 +137,11 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     The status is 1 if that was the soak, an abuse or all abuses, and one
     failed; the last line then says how many.
     """
+    if args.experiment == REPORT:
+        print(report.write(args.json or BUILD))
+        return 0
+    if args.quick:
+        shorten(args)
     abuses = args.experiment in (ABUSE, SOAK, *ABUSES)
     whole = args.experiment == ALL
     if whole:
@@ -151,9 +153,11 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     if args.record and len(jobs) > 1:
         raise TestbedError(f"--record {args.record}: a name is for one "
                            "experiment: use --record alone")
-    folder = folder_of(args)
+    several = args.experiment in (ALL, ABUSE)
+    folder = folder_of(args.json or (BUILD if several else None))
     build_publishers(jobs)
-    journals = make_journals(args, jobs, bed, folder)
+    journals = make_journals(args, bed, folder, {
+        job.name: job.ask.variants for job in jobs})
     rig = make_rig(args, jobs, bed, reaper, journals, folder)
     reports = run_jobs(args, jobs, rig, journals, folder)
     if whole and folder:
@@ -175,23 +179,4 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one experiment, or all; return the exit status."""
-    words = sys.argv[1:] if argv is None else argv
-    args = parser().parse_args(words)
-    args.command = published("bench/sandpaper-bench", words)
-    if args.quick:
-        shorten(args)
-    reaper = None
-    try:
-        if args.experiment == REPORT:
-            print(report.write(args.json or BUILD))
-            return 0
-        reaper = Reaper(args.nice)
-        return run(args, reaper)
-    except TestbedError as error:
-        print(f"sandpaper-bench: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    finally:
-        if reaper is not None:
-            reaper.close()
+    return run_command(parser(), argv, run)

@@ -36,13 +36,12 @@ from .demo_sites import (
 )
 from .options import Parser
 from .pedigree import code
-from .reaper import Reaper
+from .reaper import NICE, Reaper
 from .rig import commit_text
 from .table import align
-from .testbed import BENCH, Testbed, TestbedError, parse_cores
+from .testbed import BENCH, RATE_BPS, Testbed, TestbedError, parse_cores
 from .varnish import Variant
 
-RATE_BPS = 1.25e9
 JSON = BENCH.parent / "build" / "demo.json"
 SHORT = Timing(settle=0.1, alone=0.3, onset=0.3, wedge=0.3, attack=0.4,
                turns=1)
@@ -76,7 +75,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--proxy-cores", default="0", metavar="LIST",
                    help="varnishd's cores (default %(default)s)")
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--nice", type=int, default=-10, metavar="N",
+    p.add_argument("--nice", type=int, default=NICE, metavar="N",
                    help="priority of all processes, where the system allows "
                    "it (default %(default)s)")
     return p

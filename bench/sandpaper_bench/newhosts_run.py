@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -22,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from . import record
-from .abuse import is_proven, prove
+from .abuse import abused, is_proven, prove
 from .abuses import Abuse
 from .ask import check_once
+from .command import run_command
 from .customers import CUSTOMERS, TWIN, path, tenant_map
 from .experiments import EXPERIMENTS
-from .journal import Journal
 from .load import Group, GroupResult, WorkerDied
 from .newhosts import (
     EVERY,
@@ -40,12 +39,11 @@ from .newhosts import (
 )
 from .options import make_plan
 from .options import parser as bench_parser
-from .pedigree import code
-from .reaper import Reaper
-from .resume import folder_of, journal_path, make_head, published
-from .rig import Rig, dump, progress
-from .testbed import BENCH, TestbedError
-from .variants import make_bed
+from .reaper import NICE, Reaper
+from .resume import folder_of, make_journals
+from .rig import Rig, progress
+from .testbed import BENCH, RATE_BPS, TestbedError
+from .variants import make_bed, nic_rate
 from .varnish import Variant, Varnish
 
 PROOF_SECONDS = 60.0
@@ -82,13 +80,6 @@ def by_second(seen: Sequence[GroupResult], seconds: float) -> str:
               for i in range(int(seconds * 10))]
     return " ".join(str(sum(slices[i:i + 10]))
                     for i in range(0, len(slices), 10))
-
-
-def abused(variant: Variant, kind: Abuse) -> Variant:
-    """Return the variant with what an abuse needs."""
-    return replace(
-        variant, prelude=variant.prelude + kind.vcl,
-        parameters=(*variant.parameters, *kind.parameters))
 
 
 def turn(
@@ -267,18 +258,19 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--root", type=Path,
                    default=BENCH.parent / "build")
     p.add_argument("--unit-us", type=float)
+    p.set_defaults(nice=NICE)
     return p
 
 
 def variants(names: str, root: Path) -> list[Variant]:
     """Return the variants by name."""
-    ours, rate = root / "7.7" / "root", "sandpaper_nic_rate=1250M"
+    ours = root / "7.7" / "root"
+    on = ("sandpaper=on", *nic_rate("", RATE_BPS, shaped=True))
     every = {
         "stock": Variant("stock", root / "stock-7.7" / "root"),
-        "sandpaper": Variant("sandpaper", ours, ("sandpaper=on", rate)),
-        "tenant": Variant("tenant", ours, (
-            "sandpaper=on", rate, "sandpaper_new_hosts=tenant")),
-        "map": Variant("map", ours, ("sandpaper=on", rate), tenant_map()),
+        "sandpaper": Variant("sandpaper", ours, on),
+        "tenant": Variant("tenant", ours, (*on, "sandpaper_new_hosts=tenant")),
+        "map": Variant("map", ours, on, tenant_map()),
     }
     chosen = names.split(",")
     check_once("--variants", chosen)
@@ -405,35 +397,16 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
         record.check()
     bed = make_bed(given, reaper)
     name = args.record or f"{args.case}-{args.victim}-{args.script}"
-    given.json, given.experiment = args.json, name
-    folder, source = folder_of(given), code()
-    kept = Journal(
-        make_head(name, args, bed, source, chosen),
-        journal_path(args, folder, name),
-        {"source": source, "command": args.command})
+    folder = folder_of(args.json)
+    kept, = make_journals(args, bed, folder, {name: chosen})
     rig = Rig(bed, reaper, chosen, make_plan(given, EXPERIMENTS["pairs"]),
               unit_us=args.unit_us or kept.calibration.get("unit_us"))
     rig.begin([], kept)
     report = make_report(rig, chosen, args, all_turns(rig, chosen, args))
-    if folder:
-        (folder / f"{name}.json").write_text(dump(report))
-    if args.record is not None:
-        progress(f"recorded in {record.write(report, name)}")
+    record.keep(report, name, folder, args.record is not None)
     return 0
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one case; return the exit status."""
-    words = sys.argv[1:] if argv is None else argv
-    args = parser().parse_args(words)
-    args.command = published("bench/new-hosts", words)
-    reaper = Reaper(-10)
-    try:
-        return run(args, reaper)
-    except TestbedError as error:
-        print(f"new-hosts: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    finally:
-        reaper.close()
+    return run_command(parser(), argv, run)

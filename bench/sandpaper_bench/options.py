@@ -15,9 +15,11 @@ from .abuses import ABUSES
 from .ask import Ask
 from .customers import MADE_UP_PAIRS, PAIRS
 from .experiments import EXPERIMENTS
+from .reaper import NICE
 from .rig import Plan
 from .runner import SECONDS, TURNS, Experiment
-from .testbed import BENCH, Testbed, TestbedError
+from .scale import CONNECTIONS
+from .testbed import BENCH, RATE_BPS, Testbed, TestbedError
 from .variants import make_variants
 from .vmod import NEEDED
 
@@ -53,7 +55,7 @@ def what_to_run(p: Parser) -> None:
     """Add what is measured, and where the results go."""
     p.add_argument("experiment", metavar="EXPERIMENT",
                    choices=[*EXPERIMENTS, ALL, ABUSE, REPORT],
-                   help="what to run: quick (two pairs, four minutes), all, "
+                   help="what to run: quick (two pairs of tenants), all, "
                    "abuse (all abuses one by one), soak (most abuses at "
                    "once), report (write the page from "
                    "earlier results), or one of " + ", ".join(
@@ -89,8 +91,9 @@ def of_some(p: Parser) -> None:
                    "(only the first, default C1)")
     p.add_argument("--tenants", default="1,10,100,200,1000,2000",
                    metavar="N,..",
-                   help="numbers of tenants of scale, with 10 connections "
-                   "each; ulimit -Hn limits them (default %(default)s)")
+                   help=f"numbers of tenants of scale, with {CONNECTIONS} "
+                   "connections each; ulimit -Hn limits them (default "
+                   "%(default)s)")
     p.add_argument("--clients", default="1,5,20,50,100", metavar="N,..",
                    help="numbers of connections of utilization (default "
                    "%(default)s)")
@@ -155,7 +158,7 @@ def how_long(p: Parser) -> None:
 
 def where_to_run(p: Parser) -> None:
     """Add the testbed."""
-    p.add_argument("--rate", type=float, default=1.25e9, metavar="BITS/S",
+    p.add_argument("--rate", type=float, default=RATE_BPS, metavar="BITS/S",
                    help="rate of the client-side link (default %(default)g)")
     p.add_argument("--cc", default="reno", metavar="NAME",
                    help="TCP congestion control (default %(default)s)")
@@ -176,7 +179,7 @@ def where_to_run(p: Parser) -> None:
     p.add_argument("--unit-us", type=float, metavar="US",
                    help="microseconds of a unit of VCL work (default: measure "
                    "them)")
-    p.add_argument("--nice", type=int, default=-10, metavar="N",
+    p.add_argument("--nice", type=int, default=NICE, metavar="N",
                    help="priority of all started programs, where allowed "
                    "(default %(default)s)")
 
@@ -205,7 +208,7 @@ def shorten(args: argparse.Namespace) -> None:
         # Clients that pipeline need most of a second to fill their sockets.
         args.warmup = at_most(args.warmup, QUICK_WARMUP)
     if args.experiment == ALL:
-        args.tenants, args.slots, args.clients = "200", "10,100", "10,100"
+        args.tenants = "200"
     args.flood = at_most(args.flood, QUICK_FLOOD)
 
 

@@ -46,7 +46,7 @@ from .runner import (
     first,
     of_each,
 )
-from .varnish import Variant, Varnish
+from .varnish import Variant, Varnish, charged
 
 FAIR_CONNECTION = 0.5  # slowest over mean, for the stretch to count
 RANDOM_PAIRS = 10
@@ -75,9 +75,9 @@ class Costing(Window):
         varnish, groups = running[0], self.asked(rig, found)
         if not varnish.variant.parameters:
             return Costed(self.loaded(rig, varnish, groups), {})
-        before = [varnish.charged(g.host) for g in groups]
+        before = [charged(varnish, g.host) for g in groups]
         window = self.loaded(rig, varnish, groups)
-        after = [varnish.charged(g.host) for g in groups]
+        after = [charged(varnish, g.host) for g in groups]
         return Costed(window, {
             g.name: 1e6 * (new_s - old_s) / max(1, new - old)
             for g, (old_s, old), (new_s, new)
@@ -183,7 +183,8 @@ def cost_result(
         data = link_bytes(window[name].bytes_in(window.window_s))
         net_us = 8e6 * data / rig.bed.rate_bps if rig.bed.shaped else 0.0
         bound = "net" if net_us > alone / cores else "cpu"
-        times[name] = [c / d if bound == "cpu" else 1.0 for c, d in costs]
+        times[name] = [c / d if bound == "cpu" and d > 0 else 1.0
+                       for c, d in costs]
         found |= {f"cpu_us_{side}": round(both, 1),
                   f"cpu_us_alone_{side}": round(alone, 1),
                   f"dearer_{side}": round(median_quotient(costs), 3),

@@ -8,7 +8,9 @@ times comparable, ratios and percentages are as they are.
 
 from __future__ import annotations
 
-SCALE = 8.0  # one core and 1.25 Gbit/s for 8 and 10: times are as much longer
+from .publishers import PAPER_CORES
+
+SCALE = PAPER_CORES  # times are as much longer
 
 # Figure 3, section 3.2: normalised throughputs under stock Varnish.
 NORMALISED = {

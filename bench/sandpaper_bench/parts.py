@@ -11,7 +11,6 @@ Both windows without such connections are the control.
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,8 +23,8 @@ from .latency import offered
 from .load import Group, tenant
 from .rig import Rig, progress
 from .runner import Control, Experiment, Job, Part, Turn, Window, of_each
-from .scale import CONNECT_RATE
-from .varnish import Variant, Varnish
+from .scale import CONNECT_RATE, descriptors
+from .varnish import Variant, Varnish, charged
 
 FEW, MANY = 200, 15_000  # connections
 DRIPS = 20_000.0  # bytes/s
@@ -71,10 +70,10 @@ class PartsTurn:
 
 def lacks(_: Ask) -> str | None:
     """Return what this machine lacks."""
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if hard == resource.RLIM_INFINITY or hard >= MANY + OTHERS:
-        return None
-    return f"{MANY + OTHERS} descriptors, and ulimit -Hn says {hard}"
+    wanted = MANY + OTHERS
+    hard = descriptors(wanted)
+    return None if hard == wanted else (
+        f"{wanted} descriptors, and ulimit -Hn says {hard}")
 
 
 @dataclass(frozen=True)
@@ -92,9 +91,9 @@ class BesideParts(Window):
         group, = self.asked(rig, found)
         others = [replace(PARTS, conns=self.number, rate=DRIPS / self.number)
                   ] if self.number else []
-        before = varnish.charged(group.host) if self.ours else (0.0, 0)
+        before = charged(varnish, group.host) if self.ours else (0.0, 0)
         m = self.loaded(rig, varnish, [group, *others])
-        after = varnish.charged(group.host) if self.ours else (0.0, 0)
+        after = charged(varnish, group.host) if self.ours else (0.0, 0)
         seen, requests = m[group.name], after[1] - before[1]
         return Beside(seen.p50_s, seen.p99_s, seen.failures,
                       (after[0] - before[0]) / requests * 1e6 if requests

@@ -27,6 +27,7 @@ from . import paper
 from .abuses import ABUSES
 from .claims import RULES, facts
 from .estimate import known
+from .scale import CONNECTIONS
 from .table import cell, sides
 from .timeline import SLICES
 from .varnish import STOCK
@@ -228,9 +229,9 @@ def smooth(slices: Sequence[int]) -> list[float]:
 def many(report: Report) -> Iterable[Row]:
     """Return what tenants cost, and what the paper tells (section 6.4)."""
     yield from results(report)
+    name = f"paper (a handful, {paper.MANY})"
     for tenants, lost in ((1, paper.LOST_FEW), (paper.MANY, paper.LOST_MANY)):
-        yield {"variant": "paper (a handful, 2000)", "tenants": tenants,
-               "lost": lost}
+        yield {"variant": name, "tenants": tenants, "lost": lost}
 
 
 FAIRNESS = Plot(
@@ -252,7 +253,7 @@ LINES = (
             rows=timeline("dynamic")),
     Plot("Static tenant: throughput kept, over the fair throughput",
          "kept, of the fair throughput", "of_fair", "{phase}"))
-CONNECTIONS = Plot(
+BY_CONNECTIONS = Plot(
     "{customer} alone: throughput", "requests/s", "rps", "connections",
     x="connections (logarithmic)", log=True)
 PAIRS = (FAIRNESS, Plot(
@@ -277,8 +278,8 @@ DRAW: dict[str, Sequence[Plot]] = {
         "ratio", "slots", of="connections",
         names="{} connections per tenant", x="slots per core (logarithmic)",
         log=True),),
-    "utilization": (CONNECTIONS, replace(
-        CONNECTIONS, title="varnishd's CPU time, of {cores} cores",
+    "utilization": (BY_CONNECTIONS, replace(
+        BY_CONNECTIONS, title="varnishd's CPU time, of {cores} cores",
         axis="% of its cores", value="busy", times=100)),
     "latency": (Plot(
         "Open loop: effect of the other tenant on p99",
@@ -287,7 +288,7 @@ DRAW: dict[str, Sequence[Plot]] = {
     "scale": (Plot(
         "Many tenants: throughput lost (less is better)",
         "throughput lost, % of stock's", "lost", "tenants", many, times=100,
-        x="tenants, 10 connections each (logarithmic)", log=True),),
+        x=f"tenants, {CONNECTIONS} connections each (logarithmic)", log=True),),
     "content-change": LINES, "flash-crowd": LINES,
     "fetch": (Plot(
         "Slots lent to requests that wait for the origin", "slots, mean",

@@ -28,9 +28,8 @@ from .runner import (
     of_each,
     renamed,
 )
-from .table1 import lacks
 from .varnish import Variant
-from .vmod import build_vmod
+from .vmod import NEEDED, build_vmod
 
 PARAMETER = "sandpaper_policy"
 SLOTS = 10  # a core, Sandpaper's default
@@ -74,7 +73,8 @@ def with_policy(variant: Variant, policy: str) -> Variant:
     """Return the variant with a policy, and what the tenants do."""
     _ = variant.program  # an error if it is not there
     return replace(renamed(variant, policy, f"{PARAMETER}={policy}"),
-                   prelude=VCL.format(vmod=build_vmod(variant.root)))
+                   prelude=variant.prelude
+                   + VCL.format(vmod=build_vmod(variant.root)))
 
 
 def turn(variant: Variant) -> Turn:
@@ -119,6 +119,13 @@ def result(
         "errors": sum(g.failures for m in windows
                       for g in m.groups.values()),
     }
+
+
+def lacks(ask: Ask) -> str | None:
+    """Return what the VMOD of the tenants lacks here."""
+    if ask.serves_publishers():
+        return None
+    return f"bench/vmod_customers, and that needs Varnish {NEEDED}"
 
 
 def plan(ask: Ask) -> Job:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`sandpaper-bench quick`: two pairs of tenants, on stock and on Sandpaper.
 
-The shortest experiment: about four minutes.
+The shortest experiment.
 """
 
 from __future__ import annotations
@@ -45,16 +45,18 @@ def work(name: str) -> str:
             "of VCL work a request")
 
 
-def introduction(chosen: Sequence[tuple[str, str]]) -> str:
+def introduction(
+    chosen: Sequence[tuple[str, str]], connections: int
+) -> str:
     """Return what will happen, for stderr."""
     names = dict.fromkeys(n for pair in chosen for n in pair)
     tenants = "\n".join(f"  {label(n):<20} {work(n)}" for n in names)
     return (
         paint("Several tenants, one varnishd: does one hurt the other?",
               "1", sys.stderr) + "\n" + tenants + "\n"
-        "Each is loaded alone, then together with its neighbour, 100 "
-        "connections each.\nStock Varnish and Sandpaper take turns. About "
-        "four minutes.\n")
+        "Each is loaded alone, then together with its neighbour, "
+        f"{connections} connections each.\n"
+        "Stock Varnish and Sandpaper take turns.\n")
 
 
 def rows(result: dict[str, Any]) -> list[Row]:
@@ -143,8 +145,8 @@ def plan(ask: Ask) -> Job:
     """Plan the pairs, without a control."""
     chosen = chosen_pairs(ask.args.pairs or PAIRS)
     parts = pair_parts(ask, chosen)
-    parts[0] = replace(
-        parts[0], title=f"{introduction(chosen)}\n{parts[0].title}")
+    said = introduction(chosen, ask.plan.connections)
+    parts[0] = replace(parts[0], title=f"{said}\n{parts[0].title}")
     return Job(ask, parts, named(chosen))
 
 

@@ -29,6 +29,7 @@ from .guard import SIGNALS
 GUARD = Path(__file__).resolve().with_name("guard.py")
 FAREWELL = 30.0  # seconds for a guard to end its program
 HELD = "held"
+NICE = -10  # of what measures
 TRIES = 100  # to remove a folder, at 0.1 s each
 
 

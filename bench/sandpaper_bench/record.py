@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from .rig import dump
+from .rig import dump, progress
 from .testbed import BENCH, TestbedError
 
 RESULTS = BENCH / "results"
@@ -29,15 +29,26 @@ def check(folder: Path = RESULTS) -> None:
 def write(
     report: dict[str, Any], name: str = "", folder: Path = RESULTS
 ) -> Path:
-    """Write a report as a record; return where."""
+    """Write a report to a folder, by default as a record; return where."""
     path = folder / f"{name or report['experiment']}.json"
     fresh = path.with_suffix(".new")
     try:
         fresh.write_text(dump(report))
         fresh.replace(path)
     except OSError as error:
-        raise TestbedError(f"--record: {path}: {error.strerror}") from error
+        raise TestbedError(f"{path} cannot be written: "
+                           f"{error.strerror}") from error
     return path
+
+
+def keep(
+    report: dict[str, Any], name: str, folder: Path | None, recorded: bool
+) -> None:
+    """Write a report to the folder of --json and, on request, as a record."""
+    if folder is not None:
+        write(report, name, folder)
+    if recorded:
+        progress(f"recorded in {write(report, name)}")
 
 
 def read(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:

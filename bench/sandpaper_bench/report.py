@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from .claims import NONE, Report, claims
 from .progress import duration
-from .rig import controls
+from .rig import STOLEN, controls
 from .sections import SECTIONS, Section
 from .table import body, control_lines
 from .testbed import TestbedError
@@ -124,7 +124,8 @@ def run_facts(report: Report) -> list[tuple[str, str]]:
         ("seed", str(report["seed"])),
         ("a unit of VCL work", f"{machine['unit_us']:.2f} µs of CPU"),
         ("windows disturbed", f"{report['windows_disturbed']}, measured "
-         "again: the hypervisor took more than 2 % of the cores' time"),
+         f"again: the hypervisor took more than {STOLEN * 100:g} % of the "
+         "cores' time"),
     ]
 
 

@@ -6,15 +6,13 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .journal import SUFFIX, Journal
-from .options import ABUSE, ALL
 from .pedigree import TOP, code, digest
-from .runner import Job
-from .testbed import BUILD, Testbed, TestbedError
+from .testbed import Testbed, TestbedError
 from .varnish import Variant
 
 # What changes no window: where results go, and which turns there are
@@ -22,11 +20,8 @@ NOT_OF_WINDOWS = ("anew", "command", "experiment", "json", "record", "pairs",
                   "customers", "tenants", "slots", "clients", "policies")
 
 
-def folder_of(args: argparse.Namespace) -> Path | None:
-    """Return where results go, if anywhere; it is writable."""
-    folder: Path | None = args.json
-    if folder is None and args.experiment in (ALL, ABUSE):
-        folder = BUILD
+def folder_of(folder: Path | None) -> Path | None:
+    """Return the folder of --json, if there is one; it is writable."""
     if folder is None:
         return None
     try:
@@ -79,23 +74,20 @@ def make_head(
     }
 
 
-def journal_path(
-    args: argparse.Namespace, folder: Path | None, name: str
-) -> Path | None:
-    """Return where a journal is; --anew begins it again."""
-    path = folder and folder / f"{name}{SUFFIX}"
-    if path and args.anew:
-        path.unlink(missing_ok=True)
-    return path
-
-
 def make_journals(
-    args: argparse.Namespace, jobs: Sequence[Job], bed: Testbed,
-    folder: Path | None,
+    args: argparse.Namespace, bed: Testbed, folder: Path | None,
+    variants: Mapping[str, Sequence[Variant]],
 ) -> list[Journal]:
-    """Return each job's journal; an error if one is of another run."""
-    source = code()
-    return [Journal(
-        make_head(job.name, args, bed, source, job.ask.variants),
-        journal_path(args, folder, args.record or job.name),
-        {"source": source, "command": args.command}) for job in jobs]
+    """Return the journal of each experiment, which has these variants.
+
+    An error if one is of another run; --anew begins them again.
+    """
+    source, journals = code(), []
+    for name, compared in variants.items():
+        path = folder and folder / f"{args.record or name}{SUFFIX}"
+        if path and args.anew:
+            path.unlink(missing_ok=True)
+        journals.append(Journal(
+            make_head(name, args, bed, source, compared), path,
+            {"source": source, "command": args.command}))
+    return journals

@@ -43,17 +43,23 @@ def phase_seconds(tenants: int) -> float:
     return PHASE_SECONDS * max(1.0, tenants * CONNECTIONS / BRISK)
 
 
+def descriptors(wanted: int) -> int:
+    """Return how many of these a process may have, raised where allowed."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY or hard >= wanted:
+        return wanted
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, wanted))
+        return wanted
+    return hard
+
+
 def possible(sizes: Sequence[int]) -> list[int]:
     """Return the sizes, the largest ones as far as descriptors go.
 
     The load generator has two phases' connections, a varnishd has half.
     """
-    wanted = 2 * max(sizes) * CONNECTIONS + SPARE_FILES
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):
-        if wanted > hard:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, wanted))
-            hard = wanted
+    hard = descriptors(2 * max(sizes) * CONNECTIONS + SPARE_FILES)
     most = (hard - SPARE_FILES) // (2 * CONNECTIONS)
     if most < 1:
         raise TestbedError(f"ulimit -Hn is {hard}: raise it to at least "

@@ -29,6 +29,7 @@ BUILD = BENCH.parent / "build" / "bench"
 
 CAP_NET_ADMIN = 12
 CAP_SYS_ADMIN = 21
+RATE_BPS = 1.25e9  # of the link to the clients
 BURST_BYTES = 262144
 LATENCY = "50ms"
 # Room for 20,000 connections, and as many again at once
@@ -146,7 +147,7 @@ class Testbed:
     reaper: Reaper
     proxy_cores: list[int]
     load_cores: list[int]
-    rate_bps: float = 1.25e9
+    rate_bps: float = RATE_BPS
     congestion_control: str = "reno"
     loopback: bool = False
     mode: str = field(init=False)

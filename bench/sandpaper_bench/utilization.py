@@ -18,7 +18,6 @@ from statistics import median
 from typing import Any
 
 from .ask import Ask
-from .customers import NOOP
 from .load import Measurement, tenant
 from .rig import progress
 from .runner import (
@@ -96,7 +95,7 @@ def lacks(ask: Ask) -> str | None:
 
 def plan(ask: Ask) -> Job:
     """Plan each variant with each number of connections."""
-    name = ask.customers(lambda: [*ask.realistic(), NOOP])[0]
+    name = ask.customers(ask.realistic)[0]
     clients = ask.sizes("clients")
     first, cores = ask.variants[0], own_cores(ask.bed)
     ask = replace(ask, variants=[*ask.variants,

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from .reaper import Reaper
 from .testbed import Proxy, Testbed, TestbedError, one_line
@@ -155,13 +155,6 @@ class Varnish:
         found = found.get("counters", found)  # 6.0: without that level
         return {name: found[name]["value"] for name in names}
 
-    def charged(self, host: str) -> tuple[float, int]:
-        """Return a tenant's CPU seconds and requests, as Sandpaper says."""
-        for t in json.loads(self.cli("sandpaper.list", "-j"))[-1]["list"]:
-            if t["tenant"] == host:
-                return t["cpu_s"], t["requests"]
-        return 0.0, 0
-
     def cpu_seconds(self) -> float:
         """CPU time that the worker process has used."""
         return self._cpu_of(self.child)
@@ -237,3 +230,18 @@ class Varnish:
 
     def _read(self, path: Path) -> str:
         return self._bed.read(self.proxy.role, path)
+
+
+def listed(varnish: Varnish, host: str) -> dict[str, Any]:
+    """Return what sandpaper.list says of a tenant; {} if it is none."""
+    for tenant in json.loads(varnish.cli("sandpaper.list", "-j"))[-1]["list"]:
+        if tenant["tenant"] == host:
+            found: dict[str, Any] = tenant
+            return found
+    return {}
+
+
+def charged(varnish: Varnish, host: str) -> tuple[float, int]:
+    """Return a tenant's CPU seconds and requests so far."""
+    found = listed(varnish, host)
+    return found.get("cpu_s", 0.0), found.get("requests", 0)

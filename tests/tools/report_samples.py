@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import copy
 import functools
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
-
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
 
 from sandpaper_bench import fetch, policies, table1, utilization
 from sandpaper_bench.abuse import AbuseTurn, abuse_result

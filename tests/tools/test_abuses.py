@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
@@ -14,12 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import MagicMock, patch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
-
 from sandpaper_bench.abuse import (
     PROOF,
     Case,
     abuse_result,
+    abused,
     dead_turn,
     failed,
     prove,
@@ -166,6 +164,12 @@ class InventedHosts(unittest.TestCase):
         mapped = ABUSES["new-hosts-paced-404-map"]
         self.assertEqual(failed(mapped, GOOD | {
             "fair": mapped.fair, "kept": 0.451}), [])
+
+    def test_what_an_abuse_needs_is_added(self) -> None:
+        found = abused(Variant("it", Path(), ("a=1",), "# mine\n"),
+                       Abuse(vcl="# its\n", parameters=("b=2",)))
+        self.assertEqual(found.parameters, ("a=1", "b=2"))
+        self.assertEqual(found.prelude, "# mine\n# its\n")
 
     def test_the_victim_is_proven_first(self) -> None:
         group = Group("k0", "k0-main.example")
@@ -420,7 +424,3 @@ class Actions(unittest.TestCase):
         with Faults(self.varnish, ["a"], once=True) as faults:
             pass
         self.assertEqual(faults.errors, ["a: no"])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The testbed's own parts: estimates, turns, load generator, origin."""
+"""sandpaper-bench: estimates, turns, options, refusals, the tenants' VCL."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ import json
 import math
 import os
 import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 from unittest.mock import MagicMock, patch
-
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
 
 from sandpaper_bench.ask import chosen_pairs, chosen_sizes
 from sandpaper_bench.cli import main, make_job, make_jobs
@@ -387,8 +383,9 @@ class Customers(unittest.TestCase):
                 check_names([name])
 
     def test_the_quick_experiment_knows_all(self) -> None:
-        text = introduction([("C1", "c1-twin")])
+        text = introduction([("C1", "c1-twin")], 8)
         self.assertRegex(text, r"C1 .*Table 1\n *c1-twin .* 440 us of VCL")
+        self.assertIn("neighbour, 8 connections each.\n", text)
 
     def test_its_introduction_has_colours_where_it_is_written(self) -> None:
         for out, err in ((True, False), (False, True)):
@@ -396,8 +393,8 @@ class Customers(unittest.TestCase):
                   patch("sys.stderr", MagicMock(isatty=lambda err=err: err)),
                   patch.dict(os.environ)):
                 os.environ.pop("NO_COLOR", None)
-                self.assertEqual("\x1b[1m" in introduction([("c1", "c3")]),
-                                 err)
+                self.assertEqual("\x1b[1m" in introduction(
+                    [("c1", "c3")], 8), err)
 
     def test_all_pairs_of_the_paper(self) -> None:
         apart = {frozenset(p) for p in PAIRS if "-twin" not in p[1]}
@@ -430,7 +427,3 @@ class NginxToo(unittest.TestCase):
         self.assertIn("server_name c1-main.example c1-twin.example;", text)
         self.assertIn("work(880)", text)
         self.assertEqual(text.count("{"), text.count("}"))
-
-
-if __name__ == "__main__":
-    unittest.main()

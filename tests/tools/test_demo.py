@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
@@ -16,16 +15,13 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from terminal import Terminal
-
-TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "bench"))
-
 from sandpaper_bench.demo import chosen
 from sandpaper_bench.demo_script import Result, Timing, Turn, table
 from sandpaper_bench.demo_sites import ATTACKS, SANDPAPER, STOCK
 from sandpaper_bench.testbed import TestbedError
+from terminal import Terminal
 
+TOP = Path(__file__).resolve().parents[2]
 ROOT = os.environ.get("VARNISH_ROOT", str(TOP / "build" / "7.7" / "root"))
 # The program is what is tested, not stock Varnish, which need not be built.
 DEMO = [str(TOP / "bench" / "demo"), "--stock", ROOT, "--sandpaper", ROOT]
@@ -201,7 +197,3 @@ class Interrupted(Left):
         t.hang_up()
         self.assertNotEqual(t.end(), 0)
         self.check_nothing_left(t.process.pid, PATIENCE)
-
-
-if __name__ == "__main__":
-    unittest.main()

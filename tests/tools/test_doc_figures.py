@@ -6,20 +6,15 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
 
+from docs import figures
 from report_samples import samples
-
-TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "tools"))
-
-from docs import figures  # noqa: E402
-from sandpaper_bench import record  # noqa: E402
-from sandpaper_bench.figures import (  # noqa: E402
+from sandpaper_bench import record
+from sandpaper_bench.figures import (
     IS_OLD,
     NOT_YET,
     OLD,
@@ -27,8 +22,9 @@ from sandpaper_bench.figures import (  # noqa: E402
     TABLES,
     Figures,
 )
-from sandpaper_bench.pedigree import MOVES, History  # noqa: E402
+from sandpaper_bench.pedigree import MOVES, History
 
+TOP = Path(__file__).resolve().parents[2]
 BLOCK = "<!-- figures: scale -->\n<!-- end -->\n"
 TYPED = "| what | figure |\n| --- | --- |\n| 7.7 | %s |\n"
 
@@ -268,7 +264,3 @@ class Tree(unittest.TestCase):
                 self.assertTrue(r.get("commit") or r["machine"]["source"],
                                 name)
                 self.assertNotIn(str(TOP), json.dumps(r), name)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -7,7 +7,8 @@ import contextlib
 import io
 import json
 import math
-import sys
+import re
+import resource
 import tempfile
 import time
 import unittest
@@ -16,9 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, patch
-
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
 
 from report_samples import SampleRig
 from sandpaper_bench.abuse import FLOOD_RPS
@@ -38,11 +36,15 @@ from sandpaper_bench.load import (
     WorkerDied,
 )
 from sandpaper_bench.options import parser
+from sandpaper_bench.parts import FEW, MANY
 from sandpaper_bench.rig import Plan
-from sandpaper_bench.runner import RUN, START, Job
+from sandpaper_bench.runner import RUN, START, Job, Turn
+from sandpaper_bench.scale import descriptors, possible
+from sandpaper_bench.sections import SECTIONS
 from sandpaper_bench.testbed import Testbed, TestbedError
 from sandpaper_bench.varnish import Variant
 
+BENCH = Path(__file__).resolve().parents[2] / "bench"
 LOOKS = [(0.0, {LENT: 1, THREADS: 9})] * 100
 
 
@@ -131,7 +133,6 @@ class Rehearsal(SampleRig):
         varnish.gauges = lambda names: dict.fromkeys(names, 0)
         varnish.threads.return_value = varnish.rss_bytes.return_value = 1
         varnish.descriptors.return_value = 30
-        varnish.charged.side_effect = [(n / 10, 100 * n) for n in range(100)]
         varnish.panicked.return_value = False
         varnish.restarted.return_value = False
         varnish.cli.side_effect = self.said
@@ -143,7 +144,7 @@ class Rehearsal(SampleRig):
             return ("CPU: 1 holds, the longest 2 us by f, 99.99 % up to 1 us\n"
                     "wall: 1 holds, the longest 2 us by f, 99.99 % up to 1 us")
         return json.dumps([0, [], 0, {"list": [
-            {"tenant": "k0-main.example"}]}])
+            {"tenant": "k0-main.example", "cpu_s": 1.0, "requests": 9}]}])
 
     def prepare(self, _: Sequence[str]) -> None:
         """C1 to C4 are ready."""
@@ -282,6 +283,76 @@ class Plans(unittest.TestCase):
                 for row in rows:
                     self.assertIn(f"`{name}`", row)
 
+    def test_the_times_in_the_readme_are_those_of_the_plans(self) -> None:
+        seconds = {name: plan(name).seconds for name in EXPERIMENTS}
+        minutes = {name: round(s / 60) for name, s in seconds.items()}
+        whole = round(sum(seconds[n] for n, e in EXPERIMENTS.items()
+                          if e.in_all) / 60)
+        text = " ".join((BENCH / "README.md").read_text().split())
+        said = re.search(r"By plan, (.*?) Each other", text)
+        assert said is not None
+        named = dict(re.findall(r"`([\w-]+)`(?: takes)? (\d+)", said[1]))
+        self.assertIn("pairs", named)
+        for name, number in named.items():
+            self.assertEqual(int(number), minutes[name], name)
+        others = [m for n, m in minutes.items() if n not in named]
+        self.assertIn(f"Each other one takes {min(others)} to {max(others)}. "
+                      f"`all` takes {whole // 60} h {whole % 60} min.", text)
+        for command, takes in (
+                ("quick", f"{minutes['quick']} minutes"),
+                ("EXPERIMENT",
+                 f"[{min(others)} to {max(minutes.values())} minutes]"),
+                ("abuse",
+                 f"{round(sum(seconds[n] for n in ABUSES) / 3600)} hours")):
+            self.assertRegex(text, rf"\| `bench/sandpaper-bench {command}` "
+                             rf"\| [^|]* \| {re.escape(takes)}")
+
+    def test_the_connections_of_parts_are_those_in_the_texts(self) -> None:
+        row = next(line for line in (BENCH / "README.md").read_text().split(
+            "\n") if line.startswith("| `parts` |"))
+        for text in (SECTIONS["parts"].about, SECTIONS["parts"].legend, row):
+            self.assertEqual({*re.findall(r"\d[\d,]+\d", text)},
+                             {f"{FEW:,}", f"{MANY:,}"})
+
+    def test_descriptors_that_a_process_may_have(self) -> None:
+        for hard, may, allowed in (
+                (90, False, 90), (90, True, 100), (100, False, 100),
+                (200, False, 100), (resource.RLIM_INFINITY, False, 100)):
+            with (patch("resource.getrlimit", return_value=(1, hard)),
+                  patch("resource.setrlimit",
+                        side_effect=None if may else ValueError)):
+                self.assertEqual(descriptors(100), allowed)
+
+    def test_too_few_descriptors(self) -> None:
+        with (patch("resource.getrlimit", return_value=(1, 150)),
+              patch("resource.setrlimit", side_effect=ValueError)):
+            with self.assertRaisesRegex(TestbedError, "parts needs 16000 "
+                                        "descriptors, and ulimit -Hn says 150"):
+                plan("parts")
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said):
+                self.assertEqual(possible([1, 5]), [1, 2])
+        self.assertIn("ulimit -Hn is 150: it allows 2 tenants",
+                      said.getvalue())
+
+
+    def test_policies_have_the_prelude_that_was_given(self) -> None:
+        with tempfile.NamedTemporaryFile("w", suffix=".vcl") as file:
+            file.write("# mine\n")
+            file.flush()
+            job = plan("policies", "--prelude", file.name)
+        for turn in job.parts[0].turns.values():
+            assert isinstance(turn, Turn)
+            self.assertIn("# mine\nimport std;", turn.servers[0].prelude)
+
+    def test_policies_need_the_vmod_of_their_tenants(self) -> None:
+        with (patch("sandpaper_bench.ask.supported", return_value=False),
+              self.assertRaisesRegex(TestbedError, "policies needs "
+                                     "bench/vmod_customers.* 7.7 or 9.0")):
+            make_job("policies", parser().parse_args(
+                ["policies", "--stock", "/", "--sandpaper", "/"]),
+                MagicMock(shaped=True))
+
     def test_its_customers_are_some(self) -> None:
         for name in EXPERIMENTS:
             check_names(plan(name).customers, described=True)
@@ -332,7 +403,3 @@ class Continued(unittest.TestCase):
             with contextlib.redirect_stderr(io.StringIO()):
                 control.run(rig)
             self.assertEqual(len(rig.load.asked), 2)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -20,9 +20,6 @@ import unittest
 from collections.abc import Iterable
 from pathlib import Path
 
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
-
 from common import until
 from sandpaper_bench.hosts import inventory, members
 from sandpaper_bench.load import build_loadgen
@@ -35,6 +32,7 @@ from sandpaper_bench.testbed import (
     run,
 )
 
+BENCH = Path(__file__).resolve().parents[2] / "bench"
 ROOT = os.environ.get("VARNISH_ROOT", "")
 TIMEOUT = 60  # seconds, for what should take a few
 PORT, BARE_PORT = 2022, 2023
@@ -320,7 +318,3 @@ class Machines(unittest.TestCase):
     def test_another_rate_than_the_link_has(self) -> None:
         self.assertRegex(self.fails(self.inventory()),
                          "proxy p: client has 10000 Mbit/s, not 1250: ")
-
-
-if __name__ == "__main__":
-    unittest.main()

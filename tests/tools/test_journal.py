@@ -7,15 +7,11 @@ import contextlib
 import io
 import json
 import os
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 from typing import Any, ClassVar
 from unittest.mock import MagicMock, patch
-
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
 
 from sandpaper_bench import record
 from sandpaper_bench.cli import run_jobs
@@ -31,6 +27,8 @@ from sandpaper_bench.options import parser
 from sandpaper_bench.resume import make_head, published
 from sandpaper_bench.testbed import Testbed, TestbedError
 from sandpaper_bench.timeline import Line
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
 
 
 class Records(unittest.TestCase):
@@ -61,11 +59,23 @@ class Records(unittest.TestCase):
         job.name, job.run.return_value = "pairs", self.report
         for words, count in (([], 0), (["--record"], 1)):
             args = parser().parse_args(["pairs", *words])
-            with patch("sandpaper_bench.cli.record.write") as write, \
+            with patch("sandpaper_bench.record.write") as write, \
                     contextlib.redirect_stdout(io.StringIO()), \
                     contextlib.redirect_stderr(io.StringIO()):
                 run_jobs(args, [job], MagicMock(), [Journal()], None)
             self.assertEqual(write.call_count, count)
+
+    def test_a_folder_of_results_has_no_part_of_one(self) -> None:
+        with tempfile.TemporaryDirectory() as tmp:
+            record.keep(self.report, "mine", Path(tmp), recorded=False)
+            self.assertEqual(record.read(Path(tmp)), {"mine": self.report})
+            with self.assertRaisesRegex(TestbedError, "b.json cannot be "
+                                        "written: No such file"):
+                record.keep(self.report, "b", Path(tmp) / "none", False)
+            with (patch.object(Path, "replace", side_effect=OSError),
+                  self.assertRaisesRegex(TestbedError, "c.json cannot")):
+                record.keep(self.report, "c", Path(tmp), recorded=False)
+            self.assertFalse((Path(tmp) / "c.json").exists())
 
 
 class Continuing(unittest.TestCase):
@@ -201,7 +211,3 @@ class Continuing(unittest.TestCase):
                       "pairs --param a=b", "pairs --seconds 4",
                       "pairs --rate 2e9"):
             self.assertNotEqual(head(*other.split()), first)
-
-
-if __name__ == "__main__":
-    unittest.main()

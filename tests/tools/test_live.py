@@ -9,7 +9,6 @@ the window says nothing: it is measured again, WINDOWS times at most.
 from __future__ import annotations
 
 import time
-import unittest
 from dataclasses import dataclass
 from statistics import median
 
@@ -255,7 +254,3 @@ class Lock(Judge):
             self.varnishd.cli(*command)
             said = self.varnishd.cli("debug.sandpaper.lock")
             self.assertGreater(holds(said).number, MANY / STEPS, said)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -15,13 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
-
 from loadgen import ANSWER, loaded
 from sandpaper_bench.load import build_loadgen
 from sandpaper_bench.testbed import free_port
 
+BENCH = Path(__file__).resolve().parents[2] / "bench"
 TIMEOUT = 60  # seconds, for what should take one
 
 
@@ -367,7 +365,3 @@ class Loadgen(unittest.TestCase):
             done = self.run_loadgen("127.0.0.1:1", group)
             self.assertEqual(done.returncode, 2, group)
             self.assertIn(what, done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

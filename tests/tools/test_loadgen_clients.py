@@ -6,14 +6,10 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 from unittest.mock import MagicMock
-
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
 
 from loadgen import ANSWER, loaded
 from sandpaper_bench.load import Group, Load, build_loadgen
@@ -149,7 +145,3 @@ class Requests(unittest.TestCase):
                          % body + bytes(body))
         self.assertEqual(found["requests"], 1)
         self.assertGreater(found["p50_s"], 0.05)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -6,13 +6,10 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import sys
 import unittest
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, patch
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
 from sandpaper_bench.abuses import Abuse
 from sandpaper_bench.load import Load, WorkerDied, tenant
@@ -127,7 +124,3 @@ class Turn(unittest.TestCase):
         timer.return_value.start.assert_called_once_with()
         timer.return_value.cancel.assert_called_once_with()
         self.assertIs(timer.return_value.daemon, True)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -5,14 +5,9 @@ from __future__ import annotations
 
 import http.client
 import os
-import sys
 import unittest
 import warnings
-from pathlib import Path
 from unittest.mock import patch
-
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
 
 from sandpaper_bench.origin import MODULES, Origin
 from sandpaper_bench.reaper import Reaper
@@ -61,7 +56,3 @@ class Missing(unittest.TestCase):
                     return_value=None),
               self.assertRaisesRegex(TestbedError, "apt-get install apache2")):
             bed.find("origin", "apache2", "apache2-bin")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -9,15 +9,11 @@ import os
 import re
 import socket
 import subprocess
-import sys
 import tempfile
 import unittest
 import warnings
 from pathlib import Path
 from unittest.mock import patch
-
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
 
 from sandpaper_bench.customers import host
 from sandpaper_bench.load import GroupResult, Measurement
@@ -274,7 +270,3 @@ class Remedies(unittest.TestCase):
     def test_a_program_that_is_not_there(self) -> None:
         with self.assertRaisesRegex(TestbedError, "^no libz: do this: "):
             said("no libz: do this", "/nowhere/program")
-
-
-if __name__ == "__main__":
-    unittest.main()

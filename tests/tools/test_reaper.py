@@ -11,13 +11,11 @@ import tempfile
 import unittest
 from pathlib import Path
 
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
-
 from common import until
 from sandpaper_bench.reaper import Reaper, guarded, held, held_folder
 from sandpaper_bench.testbed import may_make_namespaces
 
+BENCH = Path(__file__).resolve().parents[2] / "bench"
 TIMEOUT = 60  # seconds, for what should take one
 # A program whose child has a session of its own, and ignores SIGTERM
 FAMILY = """
@@ -261,7 +259,3 @@ class Held(unittest.TestCase):
         with open(copy) as said:
             self.assertEqual(said.read(), f"{folder}\n")
         self.assertFalse(folder.exists())
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -465,7 +465,3 @@ class Html(unittest.TestCase):
         self.assertIn("Not measured: table1, random-pairs, alone, ", first)
         self.assertNotRegex(first, "Not measured: [^<]*quick")
         self.assertNotIn("Not measured", self.text)
-
-
-if __name__ == "__main__":
-    unittest.main()

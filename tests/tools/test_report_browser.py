@@ -62,7 +62,3 @@ class Browser(unittest.TestCase):
             "</h1>", '</h1><img src="http://192.0.2.1/a.png" alt="">'))
         _, console = self.render(page)
         self.assertIn("Content Security Policy", " ".join(console))
-
-
-if __name__ == "__main__":
-    unittest.main()

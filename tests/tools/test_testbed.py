@@ -8,10 +8,6 @@ import os
 import sys
 import threading
 import unittest
-from pathlib import Path
-
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
 
 from sandpaper_bench.reaper import Reaper
 from sandpaper_bench.testbed import Testbed, may_make_namespaces
@@ -55,7 +51,3 @@ class Cores(unittest.TestCase):
     @unittest.skipUnless(may_make_namespaces(), "needs root")
     def test_in_namespaces(self) -> None:
         self.check(self.bed(loopback=False))
-
-
-if __name__ == "__main__":
-    unittest.main()
