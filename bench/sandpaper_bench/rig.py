@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, TypeVar
@@ -14,7 +14,6 @@ from .customers import (
     CALIBRATION,
     PAGE_SIZES,
     PROBE_UNITS,
-    Customer,
     all_own,
     host,
     publisher,
@@ -91,7 +90,6 @@ class Rig:
             self._origin.put(f"bytes/{size}", page(size))
         self.publishers: Publishers | None = None
         self._serves_publishers = False
-        self._described: Mapping[str, Customer] = {}
         self.unit_us = unit_us or self._calibrate(self._varnish)
         for variant in variants:
             if variant.name == NGINX:
@@ -108,8 +106,7 @@ class Rig:
 
     def prepare(self, names: Sequence[str]) -> None:
         """Get ready what only these customers need."""
-        self._described = all_own(names)
-        for size in {c.size for c in self._described.values()}:
+        for size in {c.size for c in all_own(names).values()}:
             self._origin.put(f"bytes/{size}", page(size))
         self._serves_publishers = any(map(publisher, names))
         if self._serves_publishers and self.publishers is None:
@@ -142,20 +139,25 @@ class Rig:
         """A turn is done: say how many are left."""
         progress(self.turns.tick())
 
-    def varnish(self, variant: Variant, second: bool = False) -> Varnish:
+    def varnish(
+        self, variant: Variant, second: bool = False,
+        described: Sequence[str] = (),
+    ) -> Varnish:
         """Return a server of `variant`, to be entered as a context.
 
         Two may run at the same time, on the same cores, each with a link
-        of its own.
+        of its own.  Of customers that a user describes it has only those that
+        are named: much work takes long to compile.
         """
         proxy, prelude = self.bed.proxies[second], variant.prelude
+        own = all_own(described)
         if variant.name == NGINX:
             return Nginx(variant, self.bed, self._reaper,
-                         units_of(self._described, self._lua_us), proxy)
+                         units_of(own, self._lua_us), proxy)
         if self._serves_publishers and self.publishers is not None:
             prelude += self.publishers.vcl(variant.root)
         return Varnish(variant, self.bed, self._reaper,
-                       vcl(proxy, units_of(self._described, self.unit_us),
+                       vcl(proxy, units_of(own, self.unit_us),
                            with_work(prelude, self.unit_us)), proxy)
 
     def measure(

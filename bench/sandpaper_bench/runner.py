@@ -169,8 +169,10 @@ class Turn:
         before = self.before.measure(rig) if self.before else []
         found: list[Any] = []
         with ExitStack() as stack:
-            running = [stack.enter_context(rig.varnish(v, second=bool(n)))
-                       for n, v in enumerate(self.servers)]
+            names = [group.name for group in self.primed]
+            running = [
+                stack.enter_context(rig.varnish(v, bool(n), described=names))
+                for n, v in enumerate(self.servers)]
             if self.primed:
                 for varnish in running:
                     rig.load.prime(varnish, rig.dressed(self.primed))

@@ -124,7 +124,8 @@ class Rehearsal(SampleRig):
 
     @contextlib.contextmanager
     def varnish(  # type: ignore[override]
-        self, variant: Variant, second: bool = False
+        self, variant: Variant, second: bool = False,
+        described: Sequence[str] = (),
     ) -> Iterator[MagicMock]:
         """Start a varnishd that does nothing."""
         self.load.seconds += START
