@@ -222,6 +222,16 @@ MAP_Group(struct hostmap *m, const char *name, double weight)
 	return (map_declare(m, name, weight, 0, 1));
 }
 
+/* Why a name is not that of a tenant. */
+static const char *
+no_tenant(const struct hostmap *m, const char *name)
+{
+
+	if (name != NULL && map_group(m, name) != NULL)
+		return ("this is a group: use the name of a tenant");
+	return ("the tenant is not declared: call sandpaper.tenant() first");
+}
+
 const char *
 MAP_Member(struct hostmap *m, const char *name, const char *group)
 {
@@ -230,8 +240,7 @@ MAP_Member(struct hostmap *m, const char *name, const char *group)
 	check_map(m);
 	t = name == NULL ? NULL : map_tenant(m, name);
 	if (t == NULL || t->is_group)
-		return ("the tenant is not declared: call sandpaper.tenant() "
-		    "first");
+		return (no_tenant(m, name));
 	g = group == NULL ? NULL : map_group(m, group);
 	if (g == NULL)
 		return ("the group is not declared: call sandpaper.group() "
@@ -295,6 +304,11 @@ host_check(const char *p)
 		if (*p == '*')
 			return ("* is not allowed here: use it once, as the "
 			    "first label, such as \"*.example.com\"");
+		if (*p == ':' && p[1] == '/')
+			return ("the pattern is a URL: use only its host name");
+		if (*p == ':' && strchr(p + 1, ':') != NULL)
+			return ("an IPv6 address needs brackets, such as "
+			    "[2001:db8::1]");
 		if (*p == ':')
 			return ("the pattern has a port: remove the port");
 		if (*p == '.' && (p == host || p[-1] == '.'))
@@ -323,8 +337,7 @@ MAP_Host(struct hostmap *m, const char *name, const char *pattern)
 	check_map(m);
 	t = name == NULL ? NULL : map_tenant(m, name);
 	if (t == NULL || t->is_group)
-		return ("the tenant is not declared: call sandpaper.tenant() "
-		    "first");
+		return (no_tenant(m, name));
 	if (pattern == NULL)
 		return ("the pattern is empty: use a host name");
 	h.wild = pattern[0] == '*' && pattern[1] == '.';

@@ -154,6 +154,7 @@ test_members_and_limits(void **state)
 	BAD(MAP_Member(m, NULL, "g"), "tenant is not declared");
 	BAD(MAP_Member(m, "x", "g"), "tenant is not declared");
 	BAD(MAP_Member(m, "(g)", "g"), "tenant is not declared");
+	BAD(MAP_Member(m, "g", "g"), "this is a group");
 	BAD(MAP_Member(m, "a", NULL), "group is not declared");
 	BAD(MAP_Member(m, "a", "b"), "group is not declared");
 	OK(MAP_Member(m, "a", "g"));
@@ -190,6 +191,8 @@ test_patterns(void **state)
 		{ "a*.example", "* is not allowed" },
 		{ "*.*.example", "* is not allowed" },
 		{ "a.example:80", "port" },
+		{ "http://a.example/", "is a URL" },
+		{ "::1", "IPv6 address needs brackets" },
 		{ ".example", "label is empty" },
 		{ "a..example", "label is empty" },
 		{ "a.example.", "ends in a dot" },
@@ -209,6 +212,7 @@ test_patterns(void **state)
 	BAD(MAP_Host(m, "x", "a.example"), "not declared");
 	BAD(MAP_Host(m, NULL, "a.example"), "not declared");
 	BAD(MAP_Host(m, "(g)", "a.example"), "not declared");
+	BAD(MAP_Host(m, "g", "a.example"), "this is a group");
 	memset(host, 'x', sizeof host);
 	host[TEN_NAME_MAX + 1] = '\0';
 	BAD(MAP_Host(m, "a", host), "255");
