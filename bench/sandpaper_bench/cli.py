@@ -147,7 +147,7 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     if whole:
         report.check_plots()
     if args.record is not None:
-        record.check()
+        record.check(args.record)
     bed = make_bed(args, reaper)
     jobs = make_jobs(args, bed)
     if args.record and len(jobs) > 1:

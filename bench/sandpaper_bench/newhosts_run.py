@@ -24,7 +24,7 @@ from . import record
 from .abuse import abused, is_proven, prove
 from .abuses import Abuse
 from .ask import check_once
-from .command import run_command
+from .command import number, run_command
 from .customers import CUSTOMERS, TWIN, path, tenant_map
 from .experiments import EXPERIMENTS
 from .load import Group, GroupResult, WorkerDied
@@ -37,7 +37,7 @@ from .newhosts import (
     summary,
     turns_script,
 )
-from .options import make_plan
+from .options import Parser, make_plan
 from .options import parser as bench_parser
 from .reaper import NICE, Reaper
 from .resume import folder_of, make_journals
@@ -220,15 +220,14 @@ def pair_turn(
 def seconds(option: str, text: str) -> list[float]:
     """Return the seconds that an option says, by commas."""
     try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise TestbedError(f"{option} {text}: use numbers of seconds, by "
-                           "commas") from None
+        return [number(0, 3600)(part) for part in text.split(",")]
+    except argparse.ArgumentTypeError as error:
+        raise TestbedError(f"{option} {text}: {error}") from error
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="new-hosts", description="Measure a tenant beside clients that "
         "invent Hosts, without a map.")
     p.add_argument("case", choices=sorted(EVERY))
@@ -237,10 +236,10 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--victim", default="k0")
     p.add_argument("--variants", default="sandpaper",
                    help="of stock, sandpaper, tenant (new_hosts=tenant), map")
-    p.add_argument("--turns", type=int, default=1)
+    p.add_argument("--turns", type=number(1, 1000, whole=True), default=1)
     p.add_argument("--at", default="10,60", help="seconds of abuse")
-    p.add_argument("--cycles", type=int, default=4)
-    p.add_argument("--proof", type=float, default=PROOF_SECONDS,
+    p.add_argument("--cycles", type=number(1, 1000, whole=True), default=4)
+    p.add_argument("--proof", type=number(0, 3600), default=PROOF_SECONDS,
                    help="seconds that the victim asks before")
     p.add_argument("--quickly", action="store_true",
                    help="prove the victim by a jump of the clock instead")
@@ -257,7 +256,7 @@ def parser() -> argparse.ArgumentParser:
                    "NAME: CASE-VICTIM-SCRIPT)")
     p.add_argument("--root", type=Path,
                    default=BENCH.parent / "build")
-    p.add_argument("--unit-us", type=float)
+    p.add_argument("--unit-us", type=number(0.1, 1000))
     p.set_defaults(nice=NICE)
     return p
 
@@ -297,10 +296,6 @@ def check_victims(script: str, victims: Sequence[str]) -> None:
 
 def check(args: argparse.Namespace) -> None:
     """Refuse what can't be measured."""
-    for option in ("turns", "cycles"):
-        if getattr(args, option) < 1:
-            raise TestbedError(f"--{option} {getattr(args, option)}: use at "
-                               "least 1")
     make_script(args, args.proof)
     if len(seconds("--jump", args.jump)) != 2:
         raise TestbedError(f"--jump {args.jump}: use AT,BY")
@@ -394,7 +389,7 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     check(args)
     chosen = variants(args.variants, args.root.resolve())
     if args.record is not None:
-        record.check()
+        record.check(args.record)
     bed = make_bed(given, reaper)
     name = args.record or f"{args.case}-{args.victim}-{args.script}"
     folder = folder_of(args.json)

@@ -274,7 +274,9 @@ class Refusals(unittest.TestCase):
         for arguments, what in (
                 ("fairness", "'fairness'"),
                 ("pairs --seconds two", "'two'"),
-                ("pairs --turns 0", "--turns 0: use at least 1"),
+                ("quik", "no experiment 'quik': did you mean quick\\?"),
+                ("zzz", "no experiment 'zzz': use quick, pairs, all or"),
+                ("pairs --record a/b", "--record a/b: use a file's name"),
                 ("pairs --pairs c1-c9", "no customer c9"),
                 ("alone --customers c9", "no customer c9"),
                 ("alone --variants stock", "two variants"),
@@ -302,6 +304,38 @@ class Refusals(unittest.TestCase):
                 ("report --json /none", "/none: no such folder")):
             with self.subTest(arguments):
                 self.refused(what, *arguments.split())
+
+    def test_numbers(self) -> None:
+        rate = "use 1M to 1000G bits/s, such as 1250M"
+        for arguments, allowed in (
+                *((f"--{option} {value}", f"number from {allowed}")
+                  for option, allowed, values in (
+                      ("seconds", "0.1 to 3600", "nan inf abc 1e9 0"),
+                      ("warmup", "0 to 3600", "nan inf"),
+                      ("turns", "1 to 1000", "0 1.5"),
+                      ("max-turns", "0 to 1000", "1001"),
+                      ("connections", "1 to 20000", "0 1000000"),
+                      ("target", "0 to 1", "nan 2"),
+                      ("unit-us", "0.1 to 1000", "0"),
+                      ("flood", "1 to 10000000", "0"),
+                      ("seed", "0 to 2147483648", "x"),
+                      ("nice", "-20 to 19", "50"))
+                  for value in values.split()),
+                *((f"--rate {value}", rate)
+                  for value in ("nan", "fast", "1Gbit", "M", "1k"))):
+            with self.subTest(arguments):
+                option, value = arguments.split()
+                said = io.StringIO()
+                with (contextlib.redirect_stderr(said),
+                      self.assertRaises(SystemExit)):
+                    parser().parse_args(["pairs", option, value])
+                self.assertRegex(said.getvalue(), f"{option}: '{value}' is "
+                                 f"not allowed: .*{allowed}")
+
+    def test_a_rate_has_suffixes(self) -> None:
+        for text in ("1250M", "1.25G", "1250000k", "1.25e9"):
+            args = parser().parse_args(["pairs", "--rate", text])
+            self.assertEqual(args.rate, 1.25e9)
 
     def test_too_few_cores(self) -> None:
         every = ",".join(map(str, os.sched_getaffinity(0)))

@@ -126,7 +126,8 @@ class Script(Left):
 
     def test_what_is_wrong_is_one_line(self) -> None:
         for options in (["--attacks", "7"], ["--stock", "/nowhere"],
-                        ["--bogus"], ["--proxy-cores", "x"]):
+                        ["--bogus"], ["--proxy-cores", "x"], ["--nice", "x"],
+                        ["--seed", "x"]):
             done = subprocess.run(
                 [*DEMO, *options], capture_output=True, text=True,
                 check=False, stdin=subprocess.DEVNULL, timeout=60)

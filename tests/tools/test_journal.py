@@ -52,7 +52,7 @@ class Records(unittest.TestCase):
     def test_no_folder(self) -> None:
         with tempfile.TemporaryDirectory() as tmp, \
                 self.assertRaisesRegex(TestbedError, "--record: .*missing"):
-            record.check(Path(tmp) / "missing")
+            record.check("", Path(tmp) / "missing")
 
     def test_on_request(self) -> None:
         job = MagicMock(seconds=1.0)

@@ -38,9 +38,8 @@ class Refusals(unittest.TestCase):
                 ("--victim C1", "--victim C1: use some of c1"),
                 ("--victim c1,c3", "--script proven takes one"),
                 ("--script pair", "--victim k0: --script pair takes two"),
-                ("--script pair --victim c1,c1", "--victim names c1 2 times"),
-                ("--cycles 0", "--cycles 0: use at least 1"),
-                ("--turns 0", "--turns 0: use at least 1")):
+                ("--at 10,nan", "--at 10,nan: 'nan' is not allowed: use a"),
+                ("--script pair --victim c1,c1", "--victim names c1 2 times")):
             said = io.StringIO()
             with (self.subTest(words), contextlib.redirect_stderr(said),
                   patch("sandpaper_bench.newhosts_run.make_bed",
@@ -48,6 +47,15 @@ class Refusals(unittest.TestCase):
                 self.assertEqual(main([CASE, *words.split()]), 2)
                 self.assertRegex(said.getvalue(),
                                  f"^new-hosts: .*{what}.*\n$")
+
+    def test_numbers(self) -> None:
+        for option in ("--turns", "--cycles"):
+            said = io.StringIO()
+            with (contextlib.redirect_stderr(said),
+                  self.assertRaises(SystemExit)):
+                main([CASE, option, "0"])
+            self.assertRegex(said.getvalue(), f"^new-hosts: argument {option}"
+                             ": '0' is not allowed: use a whole .*\n$")
 
     def test_an_interrupt(self) -> None:
         with patch("sandpaper_bench.newhosts_run.run",
