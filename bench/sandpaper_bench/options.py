@@ -169,7 +169,8 @@ def how_long(p: Parser) -> None:
 
 def where_to_run(p: Parser) -> None:
     """Add the testbed."""
-    p.add_argument("--rate", type=number(1e6, 1e12, rate=True), default=RATE_BPS, metavar="BITS/S",
+    p.add_argument("--rate", type=number(1e6, 1e12, rate=True),
+                   default=RATE_BPS, metavar="BITS/S",
                    help="rate of the client-side link, also with a suffix k, "
                    "M or G (default 1250M)")
     p.add_argument("--cc", default="reno", metavar="NAME",

@@ -56,7 +56,7 @@ from sandpaper_bench.testbed import (
 )
 from sandpaper_bench.timeline import Line, check_phase
 from sandpaper_bench.variants import make_variants
-from sandpaper_bench.varnish import Variant, Varnish
+from sandpaper_bench.varnish import Variant, Varnish, check_parameters
 
 TIMEOUT = 60  # seconds, for what should take one
 
@@ -398,6 +398,33 @@ class Starting(unittest.TestCase):
                 self.assertFalse(varnish._folder.exists())
             finally:
                 reaper.close()
+
+
+    def test_one_that_fails_is_asked_for_a_short_time(self) -> None:
+        bed = MagicMock()
+        varnish = Varnish(Variant("stock", Path("/")), bed, MagicMock(), "",
+                          Proxy("proxy", "", 1, "", 2, 3))
+        varnish._folder = Path("/none")
+        varnish._process = MagicMock()
+        varnish._process.poll.side_effect = [None, 2]
+        bed.ask.return_value = MagicMock(returncode=1, stdout="", stderr="")
+        with self.assertRaises(OSError):  # there is no log
+            varnish._await_child()
+        command = bed.ask.call_args.args[1]
+        self.assertLess(int(command[command.index("-t") + 1]), 5)
+
+    @unittest.skipUnless("VARNISH_ROOT" in os.environ, "needs a varnishd")
+    def test_a_wrong_parameter_is_found_before_the_start(self) -> None:
+        root = Path(os.environ["VARNISH_ROOT"])
+        where = bed(shaped=False)
+        for parameter, said in (
+                ("nonsense=1", 'did not start: .*parameter "nonsense"'),
+                ("thread_pool_min=x", "did not start: .*")):
+            with self.assertRaisesRegex(TestbedError, said):
+                check_parameters(Variant("sandpaper", root, (parameter,)),
+                                 where, "proxy")
+        check_parameters(Variant("sandpaper", root, ("thread_pool_min=9",)),
+                         where, "proxy")
 
 
 class Customers(unittest.TestCase):
