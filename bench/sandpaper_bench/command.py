@@ -7,6 +7,7 @@ import argparse
 import math
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from .reaper import Reaper
 from .resume import published
@@ -62,6 +63,10 @@ def run_command(
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
+        goes_on = (f": the same command goes on, with what is in {args.json}"
+                   if args.json else "")
+        with suppress(OSError):
+            print(f"{parser.prog}: interrupted{goes_on}", file=sys.stderr)
         return 130
     finally:
         reaper.close()

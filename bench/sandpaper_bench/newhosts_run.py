@@ -275,7 +275,7 @@ def variants(names: str, root: Path) -> list[Variant]:
     check_once("--variants", chosen)
     for name in chosen:
         if name not in every:
-            raise TestbedError(f"there is no variant {name}: use some of "
+            raise TestbedError(f"there is no variant '{name}': use some of "
                                + " ".join(every))
     return [every[name] for name in chosen]
 

@@ -32,7 +32,7 @@ class Refusals(unittest.TestCase):
 
     def test_arguments(self) -> None:
         for words, what in (
-                ("--variants off", "there is no variant off: use .* tenant"),
+                ("--variants off", "there is no variant 'off': use .* tenant"),
                 ("--variants map,map", "--variants names map 2 times"),
                 ("--victim k9", "--victim k9: use some of c1"),
                 ("--victim C1", "--victim C1: use some of c1"),
@@ -58,9 +58,15 @@ class Refusals(unittest.TestCase):
                              ": '0' is not allowed: use a whole .*\n$")
 
     def test_an_interrupt(self) -> None:
-        with patch("sandpaper_bench.newhosts_run.run",
-                   side_effect=KeyboardInterrupt):
-            self.assertEqual(main([CASE]), 130)
+        for words, said in (([], "new-hosts: interrupted\n"), (
+                ["--json", "/a"], "new-hosts: interrupted: the same command "
+                "goes on, with what is in /a\n")):
+            err = io.StringIO()
+            with (patch("sandpaper_bench.newhosts_run.run",
+                        side_effect=KeyboardInterrupt),
+                  contextlib.redirect_stderr(err)):
+                self.assertEqual(main([CASE, *words]), 130)
+            self.assertEqual(err.getvalue(), said)
 
 
 class Turn(unittest.TestCase):
