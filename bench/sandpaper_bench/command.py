@@ -13,7 +13,6 @@ from .reaper import Reaper
 from .resume import published
 from .testbed import TestbedError
 
-
 SUFFIXES = {"k": 1e3, "M": 1e6, "G": 1e9}
 
 

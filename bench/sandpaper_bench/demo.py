@@ -79,7 +79,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--proxy-cores", default="0", metavar="LIST",
                    help="varnishd's cores (default %(default)s)")
     p.add_argument("--seed", type=number(0, 2**31, whole=True), default=1)
-    p.add_argument("--nice", type=number(-20, 19, whole=True), default=NICE, metavar="N",
+    p.add_argument("--nice", type=number(-20, 19, whole=True),
+                   default=NICE, metavar="N",
                    help="priority of all processes, where the system allows "
                    "it (default %(default)s)")
     return p

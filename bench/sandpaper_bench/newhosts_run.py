@@ -344,11 +344,11 @@ def all_turns(
 ) -> list[dict[str, Any]]:
     """Measure all variants in turns A B B A; a worker that dies ends one."""
     turns: list[dict[str, Any]] = []
-    for number in range(args.turns):
-        for variant in chosen if number % 2 == 0 else chosen[::-1]:
+    for count in range(args.turns):
+        for variant in chosen if count % 2 == 0 else chosen[::-1]:
             try:
                 turns.append(rig.kept(
-                    f"{variant.name}, turn {number + 1}",
+                    f"{variant.name}, turn {count + 1}",
                     partial(one_turn, rig, variant, args), whole=True))
             except WorkerDied as error:
                 progress(f"{variant.name}: {error}")
@@ -356,7 +356,7 @@ def all_turns(
             if args.script in ("pair", "sparse"):
                 progress(json.dumps(turns[-1]))
             else:
-                say(number + 1, turns[-1])
+                say(count + 1, turns[-1])
     return turns
 
 

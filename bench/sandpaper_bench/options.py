@@ -117,7 +117,8 @@ def of_some(p: Parser) -> None:
     p.add_argument("--victim", default="k0", metavar="A",
                    help="the customer that an abuse hurts (default "
                    "%(default)s)")
-    p.add_argument("--flood", type=number(1, 10**7, whole=True), default=300_000, metavar="N",
+    p.add_argument("--flood", type=number(1, 10**7, whole=True),
+                   default=300_000, metavar="N",
                    help="number of requests of random-hosts (default "
                    "%(default)s)")
 
@@ -154,12 +155,14 @@ def how_long(p: Parser) -> None:
     p.add_argument("--turns", type=number(1, 1000, whole=True), metavar="N",
                    help="how often each variant is measured "
                    f"({usual('turns', TURNS)})")
-    p.add_argument("--max-turns", type=number(0, 1000, whole=True), default=0, metavar="N",
+    p.add_argument("--max-turns", type=number(0, 1000, whole=True),
+                   default=0, metavar="N",
                    help="measure up to N times while a verdict is unresolved")
     p.add_argument("--target", type=number(0, 1), default=0.90, metavar="R",
                    help="the ratio that a verdict compares with (default "
                    "%(default)s)")
-    p.add_argument("--connections", type=number(1, 20000, whole=True), default=100, metavar="N",
+    p.add_argument("--connections", type=number(1, 20000, whole=True),
+                   default=100, metavar="N",
                    help="connections of each tenant (default %(default)s)")
     p.add_argument("--seed", type=number(0, 2**31, whole=True), default=1,
                    help="seed of the random numbers (default %(default)s)")
@@ -192,7 +195,8 @@ def where_to_run(p: Parser) -> None:
     p.add_argument("--unit-us", type=number(0.1, 1000), metavar="US",
                    help="microseconds of a unit of VCL work (default: measure "
                    "them)")
-    p.add_argument("--nice", type=number(-20, 19, whole=True), default=NICE, metavar="N",
+    p.add_argument("--nice", type=number(-20, 19, whole=True),
+                   default=NICE, metavar="N",
                    help="priority of all started programs, where allowed "
                    "(default %(default)s)")
 
