@@ -137,8 +137,11 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     The status is 1 if that was the soak, an abuse or all abuses, and one
     failed; the last line then says how many.
     """
+    several = args.experiment in (ALL, ABUSE)
+    if several or args.experiment == REPORT:
+        args.json = args.json or BUILD
     if args.experiment == REPORT:
-        print(report.write(args.json or BUILD))
+        print(report.write(args.json))
         return 0
     if args.quick:
         shorten(args)
@@ -147,14 +150,13 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     if whole:
         report.check_plots()
     if args.record is not None:
-        record.check()
+        record.check(args.record)
     bed = make_bed(args, reaper)
     jobs = make_jobs(args, bed)
     if args.record and len(jobs) > 1:
         raise TestbedError(f"--record {args.record}: a name is for one "
                            "experiment: use --record alone")
-    several = args.experiment in (ALL, ABUSE)
-    folder = folder_of(args.json or (BUILD if several else None))
+    folder = folder_of(args.json)
     build_publishers(jobs)
     journals = make_journals(args, bed, folder, {
         job.name: job.ask.variants for job in jobs})
@@ -163,6 +165,9 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     if whole and folder:
         files = [folder / f"{job.name}.json" for job in jobs]
         print(f"\n{report.write(folder, files)}")
+    elif folder:
+        print("The results as a page: bench/sandpaper-bench report --json "
+              f"{folder}", flush=True)
     if not abuses:
         return 0
     if len(reports) > 1:

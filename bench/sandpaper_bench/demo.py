@@ -18,7 +18,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from .command import number
 from .demo_script import (
+    RULE,
     Result,
     Script,
     Timing,
@@ -36,6 +38,7 @@ from .demo_sites import (
 )
 from .options import Parser
 from .pedigree import code
+from .progress import duration
 from .reaper import NICE, Reaper
 from .rig import commit_text
 from .table import align
@@ -43,6 +46,7 @@ from .testbed import BENCH, RATE_BPS, Testbed, TestbedError, parse_cores
 from .varnish import Variant
 
 JSON = BENCH.parent / "build" / "demo.json"
+WHOLE = duration(Timing().seconds(ATTACKS))
 SHORT = Timing(settle=0.1, alone=0.3, onset=0.3, wedge=0.3, attack=0.4,
                turns=1)
 
@@ -53,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
     p = Parser(
         prog="demo", description="Show three sites on one varnishd: shop, "
         "blog, and bad, which attacks the others. Needs a terminal; without "
-        "one, a fixed script of two minutes measures five attacks.")
+        f"one, a fixed script of about {WHOLE} measures five attacks.")
     p.add_argument("--script", action="store_true",
                    help="run the fixed script, in a terminal, too")
     p.add_argument("--attacks", metavar="12345", default="12345",
@@ -74,8 +78,9 @@ def parser() -> argparse.ArgumentParser:
                    help="use the loopback interface, even as root")
     p.add_argument("--proxy-cores", default="0", metavar="LIST",
                    help="varnishd's cores (default %(default)s)")
-    p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--nice", type=int, default=NICE, metavar="N",
+    p.add_argument("--seed", type=number(0, 2**31, whole=True), default=1)
+    p.add_argument("--nice", type=number(-20, 19, whole=True),
+                   default=NICE, metavar="N",
                    help="priority of all processes, where the system allows "
                    "it (default %(default)s)")
     return p
@@ -134,9 +139,9 @@ def introduction(bed: Testbed, attacks: Sequence[Attack],
         *(f"  {a.key} {a.name:<15} {a.what}" for a in attacks), "",
         "Stock Varnish and Sandpaper take turns, both without a map of "
         "tenants.",
-        "Both have 200 threads (thread_pool_max=100), so that 400 clients "
-        "are enough.", where(bed),
-        f"This takes about {timing.seconds(attacks):.0f} seconds.", ""]
+        "Both have 200 threads: 2 pools of 100 (thread_pool_max=100). So 400 "
+        "clients are enough.", where(bed),
+        f"This takes about {duration(timing.seconds(attacks))}.", ""]
     return "\n".join(lines)
 
 
@@ -203,6 +208,8 @@ def run_script(args: argparse.Namespace, reaper: Reaper) -> int:
     write(args.json, found)
     say("\nWhat shop keeps of its throughput, and its p99, under attack:\n")
     say(table(results) + "\n")
+    if not args.short:
+        say(RULE + "\n")
     missed = [] if args.short else [m for r in results for m in r.missed()]
     for sentence in missed:
         say(f"MISSED: {sentence}.")
@@ -231,9 +238,11 @@ def run_live(args: argparse.Namespace, reaper: Reaper) -> bool:
             print("What shop kept of its throughput, and its p99, with "
                   "Sandpaper off (as stock) and on:\n")
             print(align(demo_live.HEAD, rows) + "\n")
-        print("Five attacks against the stock build, two minutes: "
-              "bench/demo --script\n")
-        print(go_on(bed))
+            print(demo_live.COUNTED + "\n")
+        if not demo.wants_script:
+            print(f"Five attacks against the stock build, about {WHOLE}: "
+                  "bench/demo --script\n")
+            print(go_on(bed))
 
     with stage.varnish(variants[SANDPAPER]) as varnish:
         stage.prime(varnish)
@@ -259,6 +268,7 @@ def can_be_live() -> bool:
 def main(argv: list[str]) -> int:
     """Run the demo; return the exit status."""
     args = parser().parse_args(argv)
+    allowed = os.sched_getaffinity(0)
     reaper = Reaper(args.nice)
     try:
         if not args.script and can_be_live():
@@ -266,6 +276,8 @@ def main(argv: list[str]) -> int:
                 return 0
             reaper.close()
             reaper = Reaper(args.nice)
+            # The live view's testbed left us only the load's cores.
+            os.sched_setaffinity(0, allowed)
         return run_script(args, reaper)
     except TestbedError as error:
         print(f"demo: {error}", file=sys.stderr)

@@ -288,7 +288,7 @@ class Demo:
             return [("warn", f"A change: {names}, Sandpaper "
                      f"{'on' if self.on else 'off'}.")]
         line = [("", f"{state} shop keeps "), (grade(kept), f"{kept:.0%}"),
-                ("", f" of its throughput under attack ({names}).")]
+                ("", f" of its throughput now, under attack ({names}).")]
         if not self.on:
             line += [("key", " Press s.")]
         return line
@@ -380,14 +380,15 @@ class Demo:
             [("title", title),
              ("", " " * (width - len(title) - len(state[1]))), state],
             [rule],
-            [("dim", f" {'site':<10}{'requests/s':>10}{'':>10}{'p99':>8}"
+            [("dim", f" {'site, now':<10}{'requests/s':>10}{'':>10}{'p99':>8}"
               f"{'used':>7}   requests/s over time")],
             *(self._site(name, width) for name in names),
             *([] if len(names) > len(SITES) else [[]]),
             [("", " "), *self.sentence()],
             [("dim", " " + self._explain())],
             [rule],
-            [("dim", f" {'':<27}{'Sandpaper off':^19} {'Sandpaper on':^19}")],
+            [("dim", f" {'all seconds of an attack':<27}"
+              f"{'Sandpaper off':^19} {'Sandpaper on':^19}")],
             [("dim", f" {'attack':<26}{'shop keeps':>11}{'p99':>8}"
               f"{'shop keeps':>12}{'p99':>8}")],
             *(self._attack(a, width) for a in ATTACKS),
@@ -395,7 +396,7 @@ class Demo:
         found += [[] for _ in range(lines - 1 - len(found))]
         keys = [("1-5", "attack"), ("s", f"Sandpaper "
                                     f"{'off' if self.on else 'on'}"),
-                ("t", "all tenants"), ("m", "measure"), ("q", "quit")]
+                ("t", "all tenants"), ("m", "quit, measure"), ("q", "quit")]
         help_line = [s for k, what in keys for s in (
             ("key", f" {k}"), ("dim", f" {what}  "))]
         return [*found[:lines - 1], help_line]
@@ -428,8 +429,12 @@ class Demo:
         return found
 
 
-HEAD = ["attack", "off: shop keeps", "p99", "seen", "on: shop keeps", "p99",
-        "seen"]
+HEAD = ["attack", "off: shop keeps", "p99", "counted", "on: shop keeps",
+        "p99", "counted"]
+COUNTED = (
+    "Seconds count while one attack runs and shop is a proven tenant. The "
+    f"first {SETTLE} s\nafter a change do not count, and {SWITCHED_ON} s after "
+    "Sandpaper is switched on.")
 
 
 def run(stage: Stage, varnish: Varnish, shop_rps: float, note: str,

@@ -16,6 +16,8 @@ from statistics import median
 from typing import Any
 
 from .demo_sites import (
+    AHEAD,
+    KEEPS,
     SANDPAPER,
     SHOP_PART,
     STOCK,
@@ -181,11 +183,11 @@ def play(
     found = []
     # What uses up a varnishd's threads comes last.
     order = sorted(attacks, key=lambda a: (a.wedges, a.key))
-    for number, attack in enumerate(order, 1):
+    for attack in order:
         start = time.monotonic()
         found.append(script.measure(attack))
         r = found[-1]
-        say(f"{number} of {len(order)}  {attack.name:<15} shop keeps "
+        say(f"{attack.key} {attack.name:<15} shop keeps "
             f"{r.kept(STOCK):4.0%} on stock, {r.kept(SANDPAPER):4.0%} with "
             f"Sandpaper   ({time.monotonic() - start:.0f} s)")
     return sorted(found, key=lambda r: r.attack.key)
@@ -198,6 +200,9 @@ def milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.{0 if seconds >= 0.01 else 1}f} ms"
 
 
+RULE = (f"ok: with Sandpaper shop keeps at least {KEEPS:.0%} of its "
+        f"throughput, and at least\n{100 * AHEAD:.0f} points more than on "
+        "stock. There is no limit for p99.")
 HEAD = ["attack", "stock", "Sandpaper", "p99 alone", "p99 stock",
         "p99 Sandpaper", ""]
 

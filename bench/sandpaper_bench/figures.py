@@ -422,8 +422,8 @@ P99 = "{p99_s_beside:time} ms"
 # What, record, options, template, which result, whose control
 HEADLINE: Sequence[tuple[str, str, str, str, Row, str]] = (
     ("Fairness of two tenants, one bound by the CPU, one by the network. "
-     "Divide the throughput of each by its throughput alone: the smaller "
-     "result over the larger (1 is fair)",
+     "Divide the throughput of each by its throughput alone, then the smaller "
+     "result by the larger one (1 is fair)",
      "pairs", " --pairs C1-C3", RATIO, {"a": "C1", "b": "C3"}, ""),
     ("Response time (p99) of a good tenant while another one's origin never "
      "answers", "blackhole", "", P99, {}, OURS),

@@ -72,7 +72,10 @@ def differences(old: Any, new: Any, name: str = "") -> list[str]:
         return [said for key in {**old, **new}
                 for said in differences(old.get(key), new.get(key),
                                         f"{name} {key}".strip())]
-    return [] if old == new else [f"{name} was {old}, is {new}"]
+    if old == new:
+        return []
+    was, now_is = ("not set" if v is None else v for v in (old, new))
+    return [f"{name} was {was}, is {now_is}"]
 
 
 class Journal:
@@ -138,6 +141,11 @@ class Journal:
             file.write(json.dumps(line, separators=(",", ":")) + "\n")
             file.flush()
             os.fsync(file.fileno())
+
+    @property
+    def there(self) -> int:
+        """Return how many turns are there from earlier runs."""
+        return len(self._turns)
 
     def has(self, turn: str) -> bool:
         """Is the turn there?"""

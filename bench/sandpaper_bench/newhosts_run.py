@@ -24,7 +24,7 @@ from . import record
 from .abuse import abused, is_proven, prove
 from .abuses import Abuse
 from .ask import check_once
-from .command import run_command
+from .command import number, run_command
 from .customers import CUSTOMERS, TWIN, path, tenant_map
 from .experiments import EXPERIMENTS
 from .load import Group, GroupResult, WorkerDied
@@ -37,7 +37,7 @@ from .newhosts import (
     summary,
     turns_script,
 )
-from .options import make_plan
+from .options import Parser, make_plan
 from .options import parser as bench_parser
 from .reaper import NICE, Reaper
 from .resume import folder_of, make_journals
@@ -220,15 +220,14 @@ def pair_turn(
 def seconds(option: str, text: str) -> list[float]:
     """Return the seconds that an option says, by commas."""
     try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise TestbedError(f"{option} {text}: use numbers of seconds, by "
-                           "commas") from None
+        return [number(0, 3600)(part) for part in text.split(",")]
+    except argparse.ArgumentTypeError as error:
+        raise TestbedError(f"{option} {text}: {error}") from error
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="new-hosts", description="Measure a tenant beside clients that "
         "invent Hosts, without a map.")
     p.add_argument("case", choices=sorted(EVERY))
@@ -237,10 +236,10 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--victim", default="k0")
     p.add_argument("--variants", default="sandpaper",
                    help="of stock, sandpaper, tenant (new_hosts=tenant), map")
-    p.add_argument("--turns", type=int, default=1)
+    p.add_argument("--turns", type=number(1, 1000, whole=True), default=1)
     p.add_argument("--at", default="10,60", help="seconds of abuse")
-    p.add_argument("--cycles", type=int, default=4)
-    p.add_argument("--proof", type=float, default=PROOF_SECONDS,
+    p.add_argument("--cycles", type=number(1, 1000, whole=True), default=4)
+    p.add_argument("--proof", type=number(0, 3600), default=PROOF_SECONDS,
                    help="seconds that the victim asks before")
     p.add_argument("--quickly", action="store_true",
                    help="prove the victim by a jump of the clock instead")
@@ -257,7 +256,7 @@ def parser() -> argparse.ArgumentParser:
                    "NAME: CASE-VICTIM-SCRIPT)")
     p.add_argument("--root", type=Path,
                    default=BENCH.parent / "build")
-    p.add_argument("--unit-us", type=float)
+    p.add_argument("--unit-us", type=number(0.1, 1000))
     p.set_defaults(nice=NICE)
     return p
 
@@ -276,7 +275,7 @@ def variants(names: str, root: Path) -> list[Variant]:
     check_once("--variants", chosen)
     for name in chosen:
         if name not in every:
-            raise TestbedError(f"there is no variant {name}: use some of "
+            raise TestbedError(f"there is no variant '{name}': use some of "
                                + " ".join(every))
     return [every[name] for name in chosen]
 
@@ -297,10 +296,6 @@ def check_victims(script: str, victims: Sequence[str]) -> None:
 
 def check(args: argparse.Namespace) -> None:
     """Refuse what can't be measured."""
-    for option in ("turns", "cycles"):
-        if getattr(args, option) < 1:
-            raise TestbedError(f"--{option} {getattr(args, option)}: use at "
-                               "least 1")
     make_script(args, args.proof)
     if len(seconds("--jump", args.jump)) != 2:
         raise TestbedError(f"--jump {args.jump}: use AT,BY")
@@ -349,11 +344,11 @@ def all_turns(
 ) -> list[dict[str, Any]]:
     """Measure all variants in turns A B B A; a worker that dies ends one."""
     turns: list[dict[str, Any]] = []
-    for number in range(args.turns):
-        for variant in chosen if number % 2 == 0 else chosen[::-1]:
+    for count in range(args.turns):
+        for variant in chosen if count % 2 == 0 else chosen[::-1]:
             try:
                 turns.append(rig.kept(
-                    f"{variant.name}, turn {number + 1}",
+                    f"{variant.name}, turn {count + 1}",
                     partial(one_turn, rig, variant, args), whole=True))
             except WorkerDied as error:
                 progress(f"{variant.name}: {error}")
@@ -361,7 +356,7 @@ def all_turns(
             if args.script in ("pair", "sparse"):
                 progress(json.dumps(turns[-1]))
             else:
-                say(number + 1, turns[-1])
+                say(count + 1, turns[-1])
     return turns
 
 
@@ -394,7 +389,7 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
     check(args)
     chosen = variants(args.variants, args.root.resolve())
     if args.record is not None:
-        record.check()
+        record.check(args.record)
     bed = make_bed(given, reaper)
     name = args.record or f"{args.case}-{args.victim}-{args.script}"
     folder = folder_of(args.json)

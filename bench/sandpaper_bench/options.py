@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn
 
 from .abuses import ABUSES
 from .ask import Ask
+from .command import number
 from .customers import MADE_UP_PAIRS, PAIRS
 from .experiments import EXPERIMENTS
 from .reaper import NICE
@@ -27,8 +29,6 @@ ALL, ABUSE, REPORT, SOAK, QUICK = "all", "abuse", "report", "soak", "quick"
 BUILT = BENCH.parent / "build"
 # --quick: at most
 QUICK_SECONDS, QUICK_TURNS, QUICK_WARMUP, QUICK_FLOOD = 2.0, 3, 0.3, 10_000
-LEAST = {"seconds": 0.1, "warmup": 0, "turns": 1, "connections": 1,
-         "rate": 1e6, "flood": 1}
 
 
 class Parser(argparse.ArgumentParser):
@@ -44,6 +44,18 @@ def as_text(pairs: Sequence[tuple[str, str]]) -> str:
     return ",".join("-".join(pair) for pair in pairs)
 
 
+def experiment(name: str) -> str:
+    """Return the name of what to run; argparse's type of it."""
+    known = [*EXPERIMENTS, ALL, ABUSE, REPORT]
+    if name in known:
+        return name
+    near = get_close_matches(name, known, n=1)
+    raise argparse.ArgumentTypeError(
+        f"there is no experiment '{name}': " + (
+            f"did you mean {near[0]}?" if near
+            else "use quick, pairs, all or report, for example"))
+
+
 def usual(field: str, default: float) -> str:
     """Return an option's default, and those of other experiments."""
     others = [f"; {value:g} for {e.name}" for e in EXPERIMENTS.values()
@@ -53,8 +65,7 @@ def usual(field: str, default: float) -> str:
 
 def what_to_run(p: Parser) -> None:
     """Add what is measured, and where the results go."""
-    p.add_argument("experiment", metavar="EXPERIMENT",
-                   choices=[*EXPERIMENTS, ALL, ABUSE, REPORT],
+    p.add_argument("experiment", metavar="EXPERIMENT", type=experiment,
                    help="what to run: quick (two pairs of tenants), all, "
                    "abuse (all abuses one by one), soak (most abuses at "
                    "once), report (write the page from "
@@ -106,7 +117,8 @@ def of_some(p: Parser) -> None:
     p.add_argument("--victim", default="k0", metavar="A",
                    help="the customer that an abuse hurts (default "
                    "%(default)s)")
-    p.add_argument("--flood", type=int, default=300_000, metavar="N",
+    p.add_argument("--flood", type=number(1, 10**7, whole=True),
+                   default=300_000, metavar="N",
                    help="number of requests of random-hosts (default "
                    "%(default)s)")
 
@@ -134,23 +146,25 @@ def what_to_compare(p: Parser) -> None:
 
 def how_long(p: Parser) -> None:
     """Add the plan."""
-    p.add_argument("--seconds", type=float, metavar="S",
+    p.add_argument("--seconds", type=number(0.1, 3600), metavar="S",
                    help="seconds of each measurement "
                    f"({usual('seconds', SECONDS)})")
-    p.add_argument("--warmup", type=float, default=1, metavar="S",
+    p.add_argument("--warmup", type=number(0, 3600), default=1, metavar="S",
                    help="seconds of load before each measurement (default "
                    "%(default)s)")
-    p.add_argument("--turns", type=int, metavar="N",
+    p.add_argument("--turns", type=number(1, 1000, whole=True), metavar="N",
                    help="how often each variant is measured "
                    f"({usual('turns', TURNS)})")
-    p.add_argument("--max-turns", type=int, default=0, metavar="N",
+    p.add_argument("--max-turns", type=number(0, 1000, whole=True),
+                   default=0, metavar="N",
                    help="measure up to N times while a verdict is unresolved")
-    p.add_argument("--target", type=float, default=0.90, metavar="R",
+    p.add_argument("--target", type=number(0, 1), default=0.90, metavar="R",
                    help="the ratio that a verdict compares with (default "
                    "%(default)s)")
-    p.add_argument("--connections", type=int, default=100, metavar="N",
+    p.add_argument("--connections", type=number(1, 20000, whole=True),
+                   default=100, metavar="N",
                    help="connections of each tenant (default %(default)s)")
-    p.add_argument("--seed", type=int, default=1,
+    p.add_argument("--seed", type=number(0, 2**31, whole=True), default=1,
                    help="seed of the random numbers (default %(default)s)")
     p.add_argument("--load", choices=["loadgen", "wrk"], default="loadgen",
                    help="the load generator (default %(default)s)")
@@ -158,8 +172,10 @@ def how_long(p: Parser) -> None:
 
 def where_to_run(p: Parser) -> None:
     """Add the testbed."""
-    p.add_argument("--rate", type=float, default=RATE_BPS, metavar="BITS/S",
-                   help="rate of the client-side link (default %(default)g)")
+    p.add_argument("--rate", type=number(1e6, 1e12, rate=True),
+                   default=RATE_BPS, metavar="BITS/S",
+                   help="rate of the client-side link, also with a suffix k, "
+                   "M or G (default 1250M)")
     p.add_argument("--cc", default="reno", metavar="NAME",
                    help="TCP congestion control (default %(default)s)")
     p.add_argument("--proxy-cores", default="0", metavar="LIST",
@@ -176,10 +192,11 @@ def where_to_run(p: Parser) -> None:
                    "proxy's link")
     p.add_argument("--shape", action="store_true",
                    help="with --inventory: limit the proxy's link to --rate")
-    p.add_argument("--unit-us", type=float, metavar="US",
+    p.add_argument("--unit-us", type=number(0.1, 1000), metavar="US",
                    help="microseconds of a unit of VCL work (default: measure "
                    "them)")
-    p.add_argument("--nice", type=int, default=NICE, metavar="N",
+    p.add_argument("--nice", type=number(-20, 19, whole=True),
+                   default=NICE, metavar="N",
                    help="priority of all started programs, where allowed "
                    "(default %(default)s)")
 
@@ -213,14 +230,9 @@ def shorten(args: argparse.Namespace) -> None:
 
 
 def make_plan(args: argparse.Namespace, experiment: Experiment) -> Plan:
-    """Return an experiment's plan, of numbers that make sense."""
+    """Return an experiment's plan."""
     seconds = experiment.seconds if args.seconds is None else args.seconds
     turns = experiment.turns if args.turns is None else args.turns
-    given = vars(args) | {"seconds": seconds, "turns": turns}
-    for option, least in LEAST.items():
-        if given[option] < least:
-            raise TestbedError(f"--{option} {given[option]:g}: use at least "
-                               f"{least:g}")
     return Plan(seconds, args.warmup, turns, args.max_turns,
                 args.connections, args.target, args.seed)
 

@@ -100,7 +100,8 @@ def summary(results: Sequence[dict[str, Any]]) -> str:
         mine = [r for r in results if r["variant"] == variant]
         ratio = median(r["ratio"] for r in mine)
         p99 = max(max(r["p99_s_a"], r["p99_s_b"]) for r in mine)
-        parts.append(f"{variant}: min/max {ratio:.2f}, worst p99 "
+        which = f" (median of {len(mine)} pairs)" if len(mine) > 1 else ""
+        parts.append(f"{variant}: min/max {ratio:.2f}{which}, worst p99 "
                      f"{p99 * 1e3:.0f} ms")
     return "; ".join(parts)
 

@@ -19,8 +19,11 @@ from .testbed import BENCH, TestbedError
 RESULTS = BENCH / "results"
 
 
-def check(folder: Path = RESULTS) -> None:
+def check(name: str, folder: Path = RESULTS) -> None:
     """Raise an error if no record can be written, before anything runs."""
+    if "/" in name or name.startswith("."):
+        raise TestbedError(f"--record {name}: use a file's name, without / "
+                           "and without a dot at its start")
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise TestbedError(f"--record: {folder} is no folder that can be "
                            "written")

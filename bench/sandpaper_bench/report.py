@@ -44,7 +44,8 @@ def check_plots() -> None:
         if importlib.util.find_spec(library) is None:
             raise TestbedError(
                 f"{sys.executable} has no {library}, and the report needs it: "
-                f"run apt-get install python3-{library}, or make bench")
+                f"run apt-get install python3-{library}, or make bench "
+                "ONLY=report")
 
 
 def read(path: Path) -> Report:
@@ -112,13 +113,15 @@ def run_facts(report: Report) -> list[tuple[str, str]]:
     """Return what may differ from experiment to experiment."""
     plan, machine = report["plan"], report["machine"]
     began = datetime.fromisoformat(report["began"])
+    busy = machine["load_average_at_start"]
     turns = str(plan["turns"])
     if plan["max_turns"] > plan["turns"]:
         turns += f" to {plan['max_turns']}"
     return [
         ("began", f"{clock(began)}, took {duration(report['seconds'])}; "
-         "load average at start "
-         f"{machine['load_average_at_start']:.1f}"),
+         f"load average at start {busy:.1f}"
+         + (f": the machine was busy, it has {machine['cores']} cores"
+            if busy > machine["cores"] else "")),
         ("plan", f"{turns} turns, windows of {plan['seconds']:g} s after "
          f"{plan['warmup']:g} s, {plan['connections']} connections per tenant"),
         ("seed", str(report["seed"])),

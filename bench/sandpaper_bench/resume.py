@@ -12,6 +12,7 @@ from typing import Any
 
 from .journal import SUFFIX, Journal
 from .pedigree import TOP, code, digest
+from .rig import progress
 from .testbed import Testbed, TestbedError
 from .varnish import Variant
 
@@ -90,4 +91,7 @@ def make_journals(
         journals.append(Journal(
             make_head(name, args, bed, source, compared), path,
             {"source": source, "command": args.command}))
+    if there := sum(journal.there for journal in journals):
+        progress(f"{there} turns are there already, in {folder}: they are not "
+                 "measured again")
     return journals

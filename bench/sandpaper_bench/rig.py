@@ -36,7 +36,7 @@ from .progress import Progress
 from .publishers import Publishers
 from .reaper import Reaper
 from .testbed import Testbed, TestbedError
-from .varnish import Variant, Varnish
+from .varnish import Variant, Varnish, check_parameters
 from .work import with_work
 
 T = TypeVar("T")
@@ -84,6 +84,8 @@ class Rig:
         bed.ready()
         for variant in variants:
             bed.check(bed.proxies[0].role, variant.program)
+            if variant.parameters:
+                check_parameters(variant, bed, bed.proxies[0].role)
         self.load = Load(bed, reaper, plan.seed, wrk)
         self._origin = Origin(bed, reaper)
         for size in PAGE_SIZES:

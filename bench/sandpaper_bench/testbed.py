@@ -60,13 +60,14 @@ def last_line(text: str) -> str:
     return (text.strip().splitlines() or ["it gave no reason"])[-1]
 
 
-def run(*command: str) -> None:
-    """Run a command; its stderr becomes the error's text."""
+def run(*command: str) -> str:
+    """Run a command; return its stdout.  An error's text is its stderr."""
     done = subprocess.run(command, capture_output=True, text=True,
                           check=False)
     if done.returncode != 0:
         raise TestbedError(f"{' '.join(command)}: "
                            f"{one_line(done.stderr)}")
+    return done.stdout
 
 
 def make_namespaces(reaper: Reaper, names: Sequence[str]) -> None:
@@ -111,6 +112,18 @@ def parse_cores(text: str) -> list[int]:
 def core_mask(cores: list[int]) -> str:
     """Return the cores as sysfs' hexadecimal mask."""
     return f"{sum(1 << core for core in cores):x}"
+
+
+def use_congestion_control(name: str, inside: Sequence[str]) -> None:
+    """Use a TCP congestion control inside a network namespace."""
+    key = "net.ipv4.tcp_congestion_control"
+    try:
+        run(*inside, "sysctl", "-qw", f"{key}={name}")
+    except TestbedError as error:
+        there = run(*inside, "sysctl", "-n",
+                    "net.ipv4.tcp_available_congestion_control")
+        raise TestbedError(f"--cc {name}: the kernel does not have it: use "
+                           f"one of {there.strip()}") from error
 
 
 def free_port() -> int:
@@ -198,10 +211,10 @@ class Testbed:
             "client", "origin", *(p.role for p in self.proxies))]
         make_namespaces(self.reaper, names)
         for name in names:
-            run("ip", "netns", "exec", name, "sysctl", "-qw",
-                "net.ipv4.tcp_congestion_control="
-                + self.congestion_control,
+            inside = ("ip", "netns", "exec", name)
+            run(*inside, "sysctl", "-qw",
                 f"net.unix.max_dgram_qlen={LOG_LINES}", *MANY)
+            use_congestion_control(self.congestion_control, inside)
         for i, p in enumerate(self.proxies):
             self._link("client", f"10.77.{i}.1", p.role, p.addr)
             self._link("origin", p.origin_addr, p.role,

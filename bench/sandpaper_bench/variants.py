@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterable
 
 from .abuses import ABUSES
 from .ask import check_once
@@ -65,9 +66,14 @@ def make_variants(
                  *nic_rate(experiment, args.rate, shaped),
                  *new_hosts(experiment), *args.param), prelude))
         else:
-            raise TestbedError(f"there is no variant {name}: use some of "
+            raise TestbedError(f"there is no variant '{name}': use some of "
                                "stock nginx " + " ".join(SWITCHES))
     return found
+
+
+def as_text(cores: Iterable[int]) -> str:
+    """Return cores as --proxy-cores takes them."""
+    return ",".join(map(str, sorted(cores)))
 
 
 def make_bed(args: argparse.Namespace, reaper: Reaper) -> Testbed:
@@ -81,10 +87,10 @@ def make_bed(args: argparse.Namespace, reaper: Reaper) -> Testbed:
     proxy = parse_cores(args.proxy_cores)
     load = (parse_cores(args.load_cores) if args.load_cores
             else sorted(allowed - set(proxy)))
-    if not set(proxy + load) <= allowed:
-        raise TestbedError(f"cores {proxy + load}: this process may use only "
-                           f"{sorted(allowed)}: change --proxy-cores or "
-                           "--load-cores")
+    for option, cores in (("--proxy-cores", proxy), ("--load-cores", load)):
+        if not set(cores) <= allowed:
+            raise TestbedError(f"{option} {as_text(cores)}: this process may "
+                               f"use only cores {as_text(allowed)}")
     if not load:
         raise TestbedError(
             f"cores {sorted(allowed)} are too few: varnishd and the load need "

@@ -20,6 +20,8 @@ from .work import workspace
 STOCK = "stock"
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 START_TIMEOUT = 60.0  # seconds
+PATIENCE = 50  # seconds of varnishadm, for an answer
+STARTING = 2  # the same, while varnishd starts: it may have failed
 OBITUARIES = ("died", "not responding", "Panic", "Assert", "Unexpected reply")
 PANIC_LINES = 40
 
@@ -55,6 +57,20 @@ class Variant:
             check=False)
         line = (said.stderr + said.stdout).partition("\n")[0]
         return line.partition("(")[2].rstrip(")") or line
+
+
+def not_started(variant: Variant, said: str) -> TestbedError:
+    """Return the error of a varnishd that ended at once."""
+    return TestbedError(f"{variant.program} did not start: {one_line(said)}")
+
+
+def check_parameters(variant: Variant, bed: Testbed, role: str) -> None:
+    """Have varnishd look at the variant's parameters; nothing is started."""
+    options = [word for parameter in variant.parameters
+               for word in ("-p", parameter)]
+    done = bed.ask(role, [str(variant.program), "-C", "-b", "none", *options])
+    if done.returncode != 0:
+        raise not_started(variant, done.stderr)
 
 
 class Varnish:
@@ -118,25 +134,24 @@ class Varnish:
             if self._process.poll() is not None:
                 break
             with contextlib.suppress(TestbedError):
-                if "running" in self.cli("status"):
+                if "running" in self.cli("status", patience=STARTING):
                     self._manager = int(self._read(self._folder / "n/_.pid"))
                     children = self._children()
                     if children:
                         return children[0]
             time.sleep(0.05)
         log = (self._folder / "log").read_text()
-        raise TestbedError(
-            f"{self.variant.program} did not start: {one_line(log)}")
+        raise not_started(self.variant, log)
 
     def adm(self) -> list[str]:
         """Return the varnishadm command that reaches it."""
         return [str(self.variant.root / "bin" / "varnishadm"),
                 "-n", str(self._folder / "n")]
 
-    def cli(self, *command: str) -> str:
+    def cli(self, *command: str, patience: int = PATIENCE) -> str:
         """Run a CLI command; return what it printed."""
         done = self._bed.ask(self.proxy.role, [
-            *self.adm(), "-t", "50", *command])
+            *self.adm(), "-t", str(patience), *command])
         if done.returncode != 0:
             raise TestbedError(
                 f"varnishadm {' '.join(command)}: "

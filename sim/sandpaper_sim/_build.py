@@ -50,6 +50,14 @@ void REL_TenantStat(const struct rel *, const struct rel_tenant *,
 int REL_Synchronised(const struct rel *);
 unsigned EST_Kinds(void);
 const char *EST_Name(unsigned);
+struct hostmap { ...; };
+void MAP_Init(struct hostmap *);
+void MAP_Fini(struct hostmap *);
+const char *MAP_Tenant(struct hostmap *, const char *name, double weight,
+    unsigned queue_limit);
+const char *MAP_Group(struct hostmap *, const char *name, double weight);
+const char *MAP_Limits(struct hostmap *, const char *name, double reservation,
+    double limit);
 """
 # The headers of src/tenants say releaser/..
 FOLDERS = [TOP / "src" / "releaser", TOP / "src" / "perfctr",
@@ -81,7 +89,7 @@ def build(archive: Path, into: Path) -> Path:
              "".join(f"#define {name} ...\n" for name in CONSTANTS))
     ffi.set_source(
         MODULE, '#include "account.h"\n#include "glue.h"\n'
-        '#include "newhosts.h"\n#include "nic.h"\n'
+        '#include "hostmap.h"\n#include "newhosts.h"\n#include "nic.h"\n'
         '#include "policy.h"\n',
         sources=[str(HERE / "glue.c")],
         include_dirs=[str(d) for d in (HERE, *FOLDERS)],

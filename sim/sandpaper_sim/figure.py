@@ -25,6 +25,7 @@ Canvas = Any                    # a figure of matplotlib's
 QUIET = 3.0                     # s without a word of progress
 LINES = 15.0                    # s from word to word, if not on a terminal
 PROGRESS = "{desc}: {n_fmt} of {total_fmt}, about {remaining} left"
+STEPS = 1000                    # of a simulation that says how far it is
 
 
 class Kept:
@@ -115,6 +116,16 @@ class Context:
                         f"answer: {e}") from None
         with client:
             yield client.get_executor(pure=False)
+
+
+def in_steps(run: Callable[[int], None], end: int, name: str) -> None:
+    """Call run(until), up to the end; say what is left if it takes long."""
+    step = -(-end // STEPS)
+    for at in tqdm(range(step, end + step, step), name, leave=False,
+                   delay=QUIET, mininterval=LINES,
+                   bar_format="{desc}: {percentage:.0f} % simulated, about "
+                   "{remaining} left"):
+        run(min(at, end))
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import releaser, report, workload
-from .figure import Context, Figure, Result, table
+from .figure import Context, Figure, Result, in_steps, table
 from .files import Wrong
 from .report import SHOWN, bars, more
 from .scenario import Scenario, Shape, Tenant, costs, read
@@ -111,7 +111,7 @@ def simulate(path: str, _digest: str, policy: str,
     s = read(Path(path))
     server = start(s, policy, seed)
     begin, end = round(s.file.warm_seconds * SECOND), round(s.seconds * SECOND)
-    server.run(end + 1)
+    in_steps(server.run, end + 1, policy)
     rows = server.releaser.records()
     # GPS of one level only
     lags = None if s.file.groups else report.lags(

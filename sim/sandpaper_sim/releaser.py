@@ -190,7 +190,9 @@ class Releaser:
 
     def set_limits(self, tenant: int, reservation: float, limit: float,
                    now: int) -> None:
-        """REL_SetLimits(): parts, 0 to 1, of its dominant resource; 0: none.
+        """REL_SetLimits(): parts, 0 to 1, of its dominant resource.
+
+        A reservation of 0 is none, a limit of 0 or of 1 is none.
 
         From now on. dequeue() may answer NOT_YET with a time, then."""
         for part in (reservation, limit):
@@ -198,7 +200,7 @@ class Releaser:
                 raise ValueError(f"part {part} is not allowed: use 0 to 1")
         lib.REL_SetLimits(self._rel, self._tenant(tenant),
                           round(reservation * PART_ONE),
-                          round(limit * PART_ONE), now)
+                          round((limit if limit < 1 else 0) * PART_ONE), now)
 
     def set_group(self, tenant: int, group: int, now: int) -> None:
         """REL_SetGroup(): the tenant is a member of the group; -1: of none.

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from . import report, workload
+from .declared import WEIGHT_LEAST, Declared
 from .figure import Context, Figure, Result, table
 from .files import Wrong
 from .files import replace as replace_file
@@ -202,11 +203,11 @@ def add_arguments(p: argparse.ArgumentParser) -> None:
     p.add_argument("--policy", action="append", metavar="NAME",
                    help="a policy to simulate (default mr3-rs); repeat the "
                    "option to compare several")
-    pairs(p, "--weight", "W", 1 / WEIGHT_ONE, WEIGHT_MAX / WEIGHT_ONE,
+    pairs(p, "--weight", "W", WEIGHT_LEAST, WEIGHT_MAX / WEIGHT_ONE,
           "weight of the tenant NAME (default 1)")
     pairs(p, "--reservation", "PART", 0, 1,
           "the least that the tenant gets, a part of its dominant resource")
-    pairs(p, "--limit", "PART", 0, 1,
+    pairs(p, "--limit", "PART", 0.001, 1,
           "the most that the tenant gets, a part of its dominant resource")
     pairs(p, "--capacity", "PART", 0.01, 100,
           "capacity of cpu or link, instead of the one in the log")
@@ -241,6 +242,16 @@ def connections(said: list[str]) -> dict[str, int]:
                         "NAME=CONNECTIONS with 1 to 100000")
         found[name] = int(number)
     return found
+
+
+def check(plan: Plan, trace: Trace) -> None:
+    """Wrong, if varnishd refuses it. Names of a trace are not declared."""
+    declared = Declared()
+    for i, name in enumerate(trace.tenants):
+        if text := declared.refuses(
+                f"tenant-{i}", plan.weights.get(name, 1.0),
+                plan.reservations.get(name, 0.0), plan.limits.get(name, 1.0)):
+            raise Wrong(f"tenant {name}: {text}")
 
 
 def plan_of(a: argparse.Namespace, trace: Trace) -> Plan:
@@ -294,6 +305,7 @@ def figure(a: argparse.Namespace) -> Figure:
     """The replay, as a figure; Wrong."""
     trace = read(a.file)
     plan = plan_of(a, trace)
+    check(plan, trace)
     names = known(a.policy) or ["mr3-rs"]
     digest = sha256(trace.rows.tobytes()).hexdigest()
     if a.trace:

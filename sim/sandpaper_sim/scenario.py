@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Meta, field
 
 from . import releaser
+from .declared import WEIGHT_LEAST, Declared
 from .files import Wrong, reading
 from .releaser import (
     HOLD,
@@ -66,7 +67,8 @@ def some_of(names: Iterable[str], least: int) -> Meta:
                 description=f"a list of some of {', '.join(names)}")
 
 
-Text = Annotated[str, Meta(min_length=1, description="a text in quotes")]
+Text = Annotated[str, Meta(min_length=1, description="a text in quotes, of one "
+                            "character or more")]
 Part = Annotated[float, number(0.0, 1.0)]
 Above0 = Annotated[float, Meta(gt=0, le=1e15)]
 # An integer stays one, as both are in the JSON.
@@ -103,9 +105,9 @@ class Group(msgspec.Struct, forbid_unknown_fields=True):
 
     name: Text
     weight: Annotated[float, number(
-        1 / WEIGHT_ONE, WEIGHT_MAX / WEIGHT_ONE)] = 1.0
+        WEIGHT_LEAST, WEIGHT_MAX / WEIGHT_ONE)] = 1.0
     reservation: Part = 0.0         # part of its dominant resource
-    limit: Part = 0.0
+    limit: Annotated[float, number(0.001, 1.0)] = 1.0   # 1: none
 
 
 class Tenant(Group, forbid_unknown_fields=True):
@@ -134,7 +136,7 @@ class File(msgspec.Struct, forbid_unknown_fields=True):
                        some_of(OPTIONS, 0)] = field(
                            default_factory=lambda: list(OPTIONS))
     estimator: Annotated[str, one_of(estimators())] | None = None
-    alpha: Part | None = None
+    alpha: Annotated[float, number(0.001, 1.0)] | None = None
     refresh_ms: Annotated[float, number(0.0, 1e6)] = 0.0
     policies: Annotated[list[Annotated[str, one_of(policies())]],
                         some_of(policies(), 1)] = field(
@@ -263,6 +265,17 @@ def misused(f: File) -> Iterator[str]:
             yield f"{name}: is there twice: use another name"
 
 
+def refused(f: File) -> Iterator[str]:
+    """What varnishd refuses. Names in a trace were not declared in a VCL."""
+    declared = Declared()
+    for kind, found in (("group", f.groups), ("tenant", f.tenants)):
+        for i, x in enumerate(found, 1):
+            name = f"tenant-{i}" if f.trace and kind == "tenant" else x.name
+            if text := declared.refuses(name, x.weight, x.reservation,
+                                        x.limit, group=kind == "group"):
+                yield f"{kind} {i}: {x.name!r}: {text}"
+
+
 def misused_loop(t: Tenant, f: File) -> Iterator[str]:
     """Fields of a [[tenant]] that do not go together."""
     given = [k for k in LOOP if getattr(t, k) is not None]
@@ -299,6 +312,7 @@ def misused_name(t: Tenant, f: File, trace: Trace | None) -> Iterator[str]:
 def check(f: File, trace: Trace | None) -> Iterator[str]:
     """All that is wrong with a file as a whole."""
     yield from misused(f)
+    yield from refused(f)
     for i, t in enumerate(f.tenants, 1):
         for text in (*misused_loop(t, f), *misused_name(t, f, trace)):
             yield f"tenant {i}: {text}"

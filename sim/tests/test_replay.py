@@ -262,10 +262,15 @@ def test_without_keep_alive_it_is_open() -> None:
 
 @pytest.mark.parametrize(("argv", "says"), [
     (["--policy", "best"], "--policy: policy 'best' is not known: use "),
-    (["--weight", "shop"], "'shop' is not allowed: use NAME=W, 0.0009"),
+    (["--weight", "shop"], "'shop' is not allowed: use NAME=W, 0.001"),
+    (["--reservation", "shop=0.9", "--limit", "shop=0.1"],
+     "tenant shop: the reservation is above the limit: lower the "),
+    (["--reservation", "shop=0.9", "--reservation", "api=0.9"],
+     "the sum of all reservations is above 1: lower one of them"),
     (["--weight", "shop=0"], "'shop=0' is not allowed: use NAME=W, 0"),
     (["--weight", "shp=2"], "--weight shp: the file has no such tenant"),
-    (["--limit", "shop=2"], "'shop=2' is not allowed: use NAME=PART, 0 "),
+    (["--limit", "shop=2"], "'shop=2' is not allowed: use NAME=PART, 0.001"),
+    (["--limit", "shop=0"], "'shop=0' is not allowed: use NAME=PART, 0.001"),
     (["--closed", "shop=x"], "--closed shop=x is not allowed: use "),
     (["--closed", "api", "--open", "api"], "--open api: --closed names it"),
     (["--capacity", "disk=1"], "--capacity disk is not known: use cpu"),

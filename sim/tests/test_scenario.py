@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sandpaper_sim import play, releaser, scenario, theory
+from sandpaper_sim import figure, play, releaser, scenario, theory
 from sandpaper_sim.releaser import Estimator
 from sandpaper_sim.scenario import Serves, read
 
@@ -216,7 +216,23 @@ BLOCKS = GOOD[GOOD.index("\n[[tenant]]"):]
      "tenant 1: connections: use either"),
     ("weight = 3", "weight = 0", "tenant 2: weight: 0 is not allowed: use a "),
     ("weight = 3", "limit = 1.5",
-     "tenant 2: limit: 1.5 is not allowed: use a number, 0 to 1\n"),
+     "tenant 2: limit: 1.5 is not allowed: use a number, 0.001 to 1\n"),
+    ("weight = 3", "limit = 0", "tenant 2: limit: 0 is not allowed: use a n"),
+    ("weight = 3", "weight = 0.0009", "use a number, 0.001 to 1024"),
+    ("seconds = 1", 'estimator = "ewma"\nalpha = 0\nseconds = 1',
+     "alpha: 0 is not allowed: use a number, 0.001 to 1\n"),
+    ("weight = 3", "reservation = 0.9\nlimit = 0.2",
+     "tenant 2: 'b': the reservation is above the limit: lower the reserv"),
+    (FIRST, FIRST.replace('"a"', '"c"\nreservation = 0.8\nrate = 1\n'
+                          'cpu_us = 1\n[[tenant]]\nname = "a"\n'
+                          'reservation = 0.8'),
+     "tenant 2: 'a': the sum of all reservations is above 1: lower one"),
+    ('name = "b"', 'name = "(b)"', "tenant 2: '(b)': the name begins with a "
+     "parenthesis: use another first character"),
+    ('name = "b"', 'name = ""', "tenant 2: name: '' is not allowed: use a "
+     "text in quotes, of one character or more"),
+    (FIRST, '[[group]]\nname = "b"\n' + FIRST,
+     "tenant 2: 'b': a group of this name is declared already: use another"),
     ("weight = 3", "reservation = 1.5", "tenant 2: reservation: 1.5 is not"),
     ("weight = 3", "wight = 3", "tenant 2: wight: is not known: use one of na"),
     ("weight = 3", 'group = "g"', "tenant 2: group: 'g' is not known: add it"),
@@ -325,3 +341,27 @@ def test_a_trace_lacks_a_tenant(tmp_path: Path, bad_file: Refused) -> None:
     (tmp_path / "t.csv").write_text(TRACE)
     bad_file("tenant 1: name: 'c' is not in the trace: use one of a, b",
              TRACED + '[[tenant]]\nname = "c"\n')
+
+
+def test_steps_do_not_change_the_result(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "s.toml").write_text(GOOD)
+    found = [play.simulate(str(tmp_path / "s.toml"), "", "wfq", 1)]
+    monkeypatch.setattr(play, "in_steps", lambda run, end, _name: run(end))
+    found.append(play.simulate(str(tmp_path / "s.toml"), "", "wfq", 1))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(("quiet", "says"), [
+    (0.0, "wfq: 100 % simulated, about 00:00 left"), (3600.0, "")])
+def test_a_long_simulation_says_how_far_it_is(
+        quiet: float, says: str, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(figure, "QUIET", quiet)
+    monkeypatch.setattr(figure, "LINES", 0.0)
+    until: list[int] = []
+    figure.in_steps(until.append, 2501, "wfq")
+    assert (until[0], until[-1]) == (3, 2501)
+    said = capsys.readouterr().err
+    assert says in said
+    assert bool(said) == bool(says)

@@ -41,7 +41,7 @@ from sandpaper_bench.load import Group, GroupResult
 from sandpaper_bench.nginx import MODULES, PROGRAM, configuration
 from sandpaper_bench.options import ALL, parser, shorten
 from sandpaper_bench.publishers import PUBLISHERS
-from sandpaper_bench.quick import introduction
+from sandpaper_bench.quick import introduction, summary
 from sandpaper_bench.reaper import Reaper
 from sandpaper_bench.remote import obey
 from sandpaper_bench.rig import Plan
@@ -56,7 +56,7 @@ from sandpaper_bench.testbed import (
 )
 from sandpaper_bench.timeline import Line, check_phase
 from sandpaper_bench.variants import make_variants
-from sandpaper_bench.varnish import Variant, Varnish
+from sandpaper_bench.varnish import Variant, Varnish, check_parameters
 
 TIMEOUT = 60  # seconds, for what should take one
 
@@ -216,7 +216,7 @@ class CommandLine(unittest.TestCase):
 
     def test_unknown_variant(self) -> None:
         args = parser().parse_args(["pairs", "--variants", "stock,other"])
-        with self.assertRaisesRegex(TestbedError, "no variant other"):
+        with self.assertRaisesRegex(TestbedError, "no variant 'other'"):
             make_variants("pairs", args, shaped=True)
 
 
@@ -274,7 +274,9 @@ class Refusals(unittest.TestCase):
         for arguments, what in (
                 ("fairness", "'fairness'"),
                 ("pairs --seconds two", "'two'"),
-                ("pairs --turns 0", "--turns 0: use at least 1"),
+                ("quik", "no experiment 'quik': did you mean quick\\?"),
+                ("zzz", "no experiment 'zzz': use quick, pairs, all or"),
+                ("pairs --record a/b", "--record a/b: use a file's name"),
                 ("pairs --pairs c1-c9", "no customer c9"),
                 ("alone --customers c9", "no customer c9"),
                 ("alone --variants stock", "two variants"),
@@ -286,7 +288,8 @@ class Refusals(unittest.TestCase):
                 ("slow-readers --victim c9", "no customer c9"),
                 ("workers --variants stock", "--variants stock,sandpaper"),
                 ("pairs --proxy-cores x", "cores 'x'"),
-                ("pairs --proxy-cores 4095", "may use"),
+                ("pairs --proxy-cores 4095",
+                 "--proxy-cores 4095: this process may use only cores [0-9,]+"),
                 ("pairs --json /proc/none/a", "/proc/none"),
                 ("abuse --record x", "a name is for one experiment"),
                 ("pairs --pairs c1-c3,c1-c3", "--pairs names c1-c3 2 times"),
@@ -294,6 +297,7 @@ class Refusals(unittest.TestCase):
                 ("utilization --clients 5,1,5", "--clients names 5 2"),
                 ("workers --slots 1,01", "--slots names 1 2"),
                 ("pairs --variants stock,stock", "--variants names stock 2"),
+                ("pairs --variants=", "no variant '': use some of"),
                 ("pairs --prelude /none.vcl", "/none.vcl"),
                 ("pairs --stock /none", "no /none/sbin/varnishd.*--stock"),
                 ("pairs --variants off --sandpaper /none",
@@ -366,6 +370,33 @@ class Starting(unittest.TestCase):
                 reaper.close()
 
 
+    def test_one_that_fails_is_asked_for_a_short_time(self) -> None:
+        bed = MagicMock()
+        varnish = Varnish(Variant("stock", Path("/")), bed, MagicMock(), "",
+                          Proxy("proxy", "", 1, "", 2, 3))
+        varnish._folder = Path("/none")
+        varnish._process = MagicMock()
+        varnish._process.poll.side_effect = [None, 2]
+        bed.ask.return_value = MagicMock(returncode=1, stdout="", stderr="")
+        with self.assertRaises(OSError):  # there is no log
+            varnish._await_child()
+        command = bed.ask.call_args.args[1]
+        self.assertLess(int(command[command.index("-t") + 1]), 5)
+
+    @unittest.skipUnless("VARNISH_ROOT" in os.environ, "needs a varnishd")
+    def test_a_wrong_parameter_is_found_before_the_start(self) -> None:
+        root = Path(os.environ["VARNISH_ROOT"])
+        where = bed(shaped=False)
+        for parameter, said in (
+                ("nonsense=1", 'did not start: .*parameter "nonsense"'),
+                ("thread_pool_min=x", "did not start: .*")):
+            with self.assertRaisesRegex(TestbedError, said):
+                check_parameters(Variant("sandpaper", root, (parameter,)),
+                                 where, "proxy")
+        check_parameters(Variant("sandpaper", root, ("thread_pool_min=9",)),
+                         where, "proxy")
+
+
 class Customers(unittest.TestCase):
     """The VCL does each customer's work and no other's."""
 
@@ -386,6 +417,15 @@ class Customers(unittest.TestCase):
         text = introduction([("C1", "c1-twin")], 8)
         self.assertRegex(text, r"C1 .*Table 1\n *c1-twin .* 440 us of VCL")
         self.assertIn("neighbour, 8 connections each.\n", text)
+
+    def test_a_median_of_pairs_is_one(self) -> None:
+        def pair(ratio: float) -> dict[str, object]:
+            return {"variant": "stock", "ratio": ratio, "p99_s_a": 0.1,
+                    "p99_s_b": 0.2}
+        self.assertEqual(summary([pair(0.84)]),
+                         "stock: min/max 0.84, worst p99 200 ms")
+        self.assertIn("min/max 0.92 (median of 2 pairs),",
+                      summary([pair(0.84), pair(1.0)]))
 
     def test_its_introduction_has_colours_where_it_is_written(self) -> None:
         for out, err in ((True, False), (False, True)):

@@ -12,11 +12,13 @@ import tempfile
 import time
 import unittest
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock, patch
 
-from sandpaper_bench.demo import chosen
-from sandpaper_bench.demo_script import Result, Timing, Turn, table
+from sandpaper_bench.demo import WHOLE, chosen, introduction, main
+from sandpaper_bench.demo_script import Result, Timing, Turn, play, table
 from sandpaper_bench.demo_sites import ATTACKS, SANDPAPER, STOCK
 from sandpaper_bench.testbed import TestbedError
 from terminal import Terminal
@@ -58,6 +60,38 @@ class Thresholds(unittest.TestCase):
 
     def test_two_minutes(self) -> None:
         self.assertLess(Timing().seconds(ATTACKS), 115)
+        self.assertEqual(WHOLE, "2 min")
+        self.assertIn("This takes about 2 min.", introduction(
+            MagicMock(), ATTACKS, Timing()))
+
+    def test_an_attack_has_one_number(self) -> None:
+        script = MagicMock()
+        said: list[str] = []
+        script.measure.side_effect = lambda a: replace(
+            result(1.0, 0.2), attack=a)
+        play(script, ATTACKS, said.append)
+        self.assertEqual([line.split("  ")[0] for line in said], [
+            "1 heavy VCL", "2 huge pages", "4 pipelining",
+            "5 invented Hosts", "3 silent origin"])
+
+    def test_the_script_has_all_cores_after_the_live_view(self) -> None:
+        every = os.sched_getaffinity(0)
+        self.addCleanup(os.sched_setaffinity, 0, every)
+        found: list[set[int]] = []
+
+        def live(*_: object) -> bool:
+            os.sched_setaffinity(0, {max(every)})
+            return True
+
+        def script(*_: object) -> int:
+            found.append(os.sched_getaffinity(0))
+            return 0
+
+        with (patch("sandpaper_bench.demo.can_be_live", return_value=True),
+              patch("sandpaper_bench.demo.run_live", live),
+              patch("sandpaper_bench.demo.run_script", script)):
+            self.assertEqual(main([]), 0)
+        self.assertEqual(found, [every])
 
     def test_attacks_by_key(self) -> None:
         self.assertEqual([a.key for a in chosen("51")], ["1", "5"])
@@ -126,7 +160,8 @@ class Script(Left):
 
     def test_what_is_wrong_is_one_line(self) -> None:
         for options in (["--attacks", "7"], ["--stock", "/nowhere"],
-                        ["--bogus"], ["--proxy-cores", "x"]):
+                        ["--bogus"], ["--proxy-cores", "x"], ["--nice", "x"],
+                        ["--seed", "x"]):
             done = subprocess.run(
                 [*DEMO, *options], capture_output=True, text=True,
                 check=False, stdin=subprocess.DEVNULL, timeout=60)
@@ -151,6 +186,8 @@ class LiveView(Left):
         pid, status = t.process.pid, t.end()
         self.assertEqual(status, 0, t.text)
         self.assertRegex(t.text, "4 pipelining +[0-9]+%")
+        self.assertIn("Seconds count while one attack runs", t.text)
+        self.assertIn("Go on with:", t.text)
         self.check_nothing_left(pid)
 
     def test_a_small_terminal_and_one_without_utf8(self) -> None:

@@ -24,7 +24,7 @@ from sandpaper_bench.journal import (
 )
 from sandpaper_bench.load import GroupResult
 from sandpaper_bench.options import parser
-from sandpaper_bench.resume import make_head, published
+from sandpaper_bench.resume import make_head, make_journals, published
 from sandpaper_bench.testbed import Testbed, TestbedError
 from sandpaper_bench.timeline import Line
 
@@ -52,7 +52,7 @@ class Records(unittest.TestCase):
     def test_no_folder(self) -> None:
         with tempfile.TemporaryDirectory() as tmp, \
                 self.assertRaisesRegex(TestbedError, "--record: .*missing"):
-            record.check(Path(tmp) / "missing")
+            record.check("", Path(tmp) / "missing")
 
     def test_on_request(self) -> None:
         job = MagicMock(seconds=1.0)
@@ -158,10 +158,27 @@ class Continuing(unittest.TestCase):
                 TestbedError, r"fake.* of another run \(options seconds was "
                 r"4.5, is 2.0\): .*--anew"):
             self.journal(seconds=2.0)
+        with self.assertRaisesRegex(TestbedError, "options warmup was not set,"
+                                    " is 2.0"):
+            self.journal(warmup=2.0)
         with self.assertRaisesRegex(TestbedError, "code code was abc1234, is "
                                     "def5678; machine cores was 2, is 4"):
             Journal(self.HEAD | {"code": {"code": "def5678"},
                                  "machine": {"cores": 4}}, self.path)
+
+    def test_what_is_there_is_said(self) -> None:
+        args = parser().parse_args(["pairs"])
+        args.command, folder = "pairs", self.path.parent
+        where = Testbed(MagicMock(nice=0), [0], [1], loopback=True)
+        for turns, said in ((0, ""), (3, "^3 turns are there already, in "
+                                         f"{folder}: they are not measured")):
+            err = io.StringIO()
+            with contextlib.redirect_stderr(err):
+                journal, = make_journals(args, where, folder, {"fake": []})
+            self.assertRegex(err.getvalue(), said or "^$")
+            self.assertEqual(journal.there, turns)
+            journal.begin({"unit_us": 2.5})
+            self.experiment(journal)
 
     def test_it_goes_on_with_the_first_run_s_units(self) -> None:
         self.journal()

@@ -32,15 +32,14 @@ class Refusals(unittest.TestCase):
 
     def test_arguments(self) -> None:
         for words, what in (
-                ("--variants off", "there is no variant off: use .* tenant"),
+                ("--variants off", "there is no variant 'off': use .* tenant"),
                 ("--variants map,map", "--variants names map 2 times"),
                 ("--victim k9", "--victim k9: use some of c1"),
                 ("--victim C1", "--victim C1: use some of c1"),
                 ("--victim c1,c3", "--script proven takes one"),
                 ("--script pair", "--victim k0: --script pair takes two"),
-                ("--script pair --victim c1,c1", "--victim names c1 2 times"),
-                ("--cycles 0", "--cycles 0: use at least 1"),
-                ("--turns 0", "--turns 0: use at least 1")):
+                ("--at 10,nan", "--at 10,nan: 'nan' is not allowed: use a"),
+                ("--script pair --victim c1,c1", "--victim names c1 2 times")):
             said = io.StringIO()
             with (self.subTest(words), contextlib.redirect_stderr(said),
                   patch("sandpaper_bench.newhosts_run.make_bed",
@@ -49,10 +48,25 @@ class Refusals(unittest.TestCase):
                 self.assertRegex(said.getvalue(),
                                  f"^new-hosts: .*{what}.*\n$")
 
+    def test_numbers(self) -> None:
+        for option in ("--turns", "--cycles"):
+            said = io.StringIO()
+            with (contextlib.redirect_stderr(said),
+                  self.assertRaises(SystemExit)):
+                main([CASE, option, "0"])
+            self.assertRegex(said.getvalue(), f"^new-hosts: argument {option}"
+                             ": '0' is not allowed: use a whole .*\n$")
+
     def test_an_interrupt(self) -> None:
-        with patch("sandpaper_bench.newhosts_run.run",
-                   side_effect=KeyboardInterrupt):
-            self.assertEqual(main([CASE]), 130)
+        for words, said in (([], "new-hosts: interrupted\n"), (
+                ["--json", "/a"], "new-hosts: interrupted: the same command "
+                "goes on, with what is in /a\n")):
+            err = io.StringIO()
+            with (patch("sandpaper_bench.newhosts_run.run",
+                        side_effect=KeyboardInterrupt),
+                  contextlib.redirect_stderr(err)):
+                self.assertEqual(main([CASE, *words]), 130)
+            self.assertEqual(err.getvalue(), said)
 
 
 class Turn(unittest.TestCase):

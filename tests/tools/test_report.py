@@ -14,6 +14,7 @@ import unittest
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from report_samples import SampleRig, pair_results, samples, save
 from sandpaper_bench.claims import claims
@@ -21,7 +22,13 @@ from sandpaper_bench.cli import main
 from sandpaper_bench.nginx import NGINX
 from sandpaper_bench.progress import Progress, duration
 from sandpaper_bench.quick import where_it_ran
-from sandpaper_bench.report import circumstances, read, write
+from sandpaper_bench.report import (
+    check_plots,
+    circumstances,
+    read,
+    run_facts,
+    write,
+)
 from sandpaper_bench.table import table
 from sandpaper_bench.testbed import TestbedError
 from sandpaper_bench.variants import SWITCHES
@@ -360,6 +367,24 @@ class Files(unittest.TestCase):
         if importlib.util.find_spec("matplotlib") is None:
             self.skipTest("python3-matplotlib is not installed")
         self.refused("pairs.json: .*ratio_ci")
+
+
+class Words(unittest.TestCase):
+    """What is said of a run."""
+
+    def test_a_busy_machine(self) -> None:
+        report = samples()["pairs"]
+        report["machine"]["cores"] = 2
+        for load, said in ((1.9, "load average at start 1.9$"),
+                           (2.1, "2.1: the machine was busy, it has 2 cores")):
+            report["machine"]["load_average_at_start"] = load
+            self.assertRegex(run_facts(report)[0][1], said)
+
+    def test_what_is_not_installed(self) -> None:
+        with (patch("importlib.util.find_spec", return_value=None),
+              self.assertRaisesRegex(TestbedError, "install python3-matplotlib"
+                                     ", or make bench ONLY=report$")):
+            check_plots()
 
 
 @unittest.skipUnless(importlib.util.find_spec("matplotlib"),

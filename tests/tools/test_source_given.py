@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from common import load, ran, write
+from common import TOOLS, load, ran, write
 
 source = load("varnish-source")
 BASES = {"": "http://a/debian", "-security": "http://s/sec"}
@@ -61,6 +61,7 @@ def get(folder: Path, series: str, src: Path) -> Path:
 
 def refusal(folder: Path, series: str, src: Path | None) -> str:
     with pytest.raises(source.SourceError) as e:
+        source.check_given(series, src)
         source.get(series, folder / "out", src)
     text = str(e.value)
     assert "\n" not in text
@@ -138,6 +139,16 @@ def test_what_is_no_varnish(folder: Path) -> None:
     junk = write(folder / "junk.tar.xz", "junk")
     assert "no tarball" in refusal(folder, "7.7", junk)
     assert "does not exist" in refusal(folder, "7.7", folder / "nothing")
+
+
+@pytest.mark.parametrize(("series", "src", "says"), [
+    ("8.0", "", "no current Debian has Varnish 8.0"),
+    ("6.0", "/none", "VARNISH_SRC=/none does not exist")])
+def test_a_refusal_makes_no_file(folder: Path, series: str, src: str,
+                                 says: str) -> None:
+    done = ran(TOOLS / "varnish-source", series, folder / "out", src, status=1)
+    assert says in done.stderr
+    assert [*folder.iterdir()] == []
 
 
 def test_vinyl_that_lacks_a_part(folder: Path) -> None:

@@ -10,7 +10,7 @@ import threading
 import unittest
 
 from sandpaper_bench.reaper import Reaper
-from sandpaper_bench.testbed import Testbed, may_make_namespaces
+from sandpaper_bench.testbed import Testbed, TestbedError, may_make_namespaces
 
 AFFINITY = [sys.executable, "-c",
             "import os; print(list(os.sched_getaffinity(0)))"]
@@ -51,3 +51,12 @@ class Cores(unittest.TestCase):
     @unittest.skipUnless(may_make_namespaces(), "needs root")
     def test_in_namespaces(self) -> None:
         self.check(self.bed(loopback=False))
+
+    @unittest.skipUnless(may_make_namespaces(), "needs root")
+    def test_a_congestion_control_that_is_not_there(self) -> None:
+        reaper = Reaper()
+        self.addCleanup(reaper.close)
+        bed = Testbed(reaper, self.proxy, self.load, congestion_control="foo")
+        with self.assertRaisesRegex(TestbedError, "^--cc foo: the kernel does "
+                                    "not have it: use one of .*reno"):
+            bed.up()
