@@ -2,9 +2,7 @@
 """Figures of the documentation, in Markdown, from the records of runs.
 
 A table or figure that has no record says so.  Each has the commit it is of,
-marked if the code has changed since.  A column is its head and a template of
-a row (table.py); a row is a result, with what stock has of the same as
-`stock_FIELD`.  A cell is empty if a value of it was not measured.
+marked if the code has changed since.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
 
 from .abuses import ABUSES, NEW_KEPT, NEW_TIMES
 from .claims import (
@@ -24,45 +21,41 @@ from .claims import (
     pair_control,
     valid,
 )
-from .estimate import covers_one, known
 from .latency import LIMIT
-from .pedigree import DIRTY
-from .rig import controls
+from .markdown import (
+    BENCH,
+    IS_OLD,
+    NOT_YET,
+    OLD,
+    OURS,
+    RATIO,
+    Columns,
+    Record,
+    Records,
+    Row,
+    beside,
+    control_of,
+    doubt,
+    goal,
+    in_text,
+    not_yet,
+    one_record,
+    several,
+    table,
+    under,
+)
+from .pairs import RANDOM
 from .table import cell
 from .timeline import CLAIM
 from .varnish import STOCK
-
-Record = dict[str, Any]
-Row = dict[str, Any]
-Columns = Sequence[tuple[str, str]]
-NOT_YET = "not measured at this commit yet"
-OLD = "†"
-IS_OLD = f"{OLD} older than the last change of the code."
-OURS = "sandpaper"
-BENCH = "bench/sandpaper-bench"
-RATIO = "{ratio:.2f}{ratio_ci:to}"
 
 
 class Unknown(Exception):
     """A page asks for a figure that does not exist."""
 
 
-class Figures:
-    """All records, and which commits are old."""
-
-    def __init__(
-        self, records: dict[str, Any], is_old: Callable[[str], bool]
-    ) -> None:
-        self.records, self._is_old = records, is_old
-
-    def commit(self, record: Record) -> str:
-        """Return the commit of a record, marked if it is old."""
-        commit = (record["commit"] if "commit" in record
-                  else record["machine"]["source"])
-        if not commit:
-            return "not recorded"
-        commit += DIRTY if record.get("dirty") else ""
-        return str(commit) + (OLD if self._is_old(commit) else "")
+class Figures(Records):
+    """All figures, by name."""
 
     def render(self, words: str) -> str:
         """Return what stands between marks with these words."""
@@ -87,112 +80,6 @@ def chosen(
     return functions[name]
 
 
-def not_yet(command: str) -> str:
-    """Return what stands for a table without a record."""
-    return f"{NOT_YET.capitalize()}: `{command}`."
-
-
-def table(columns: Columns, rows: Iterable[Row]) -> str:
-    """Return a table."""
-    return "\n".join(f"| {' | '.join(line)} |" for line in (
-        [head for head, _ in columns], ["---"] * len(columns),
-        *([cell(template, row) for _, template in columns] for row in rows)))
-
-
-def control_text(control: Record) -> str:
-    """Return a control, and whether it is valid."""
-    ends = control["ratio_ci"]
-    if not known(ends):
-        return cell("{ratio:.2f}, no interval", control)
-    if control["covers_one"]:
-        return cell(RATIO, control)
-    # Two digits may hide by how little it misses 1
-    hidden = covers_one([round(end, 2) for end in ends])
-    return cell("{ratio:.4f}{ratio_ci:to4}, not valid" if hidden
-                else RATIO + ", not valid", control)
-
-
-def control_of(record: Record, part: str) -> str:
-    """Return the control of a part, else the only one."""
-    found = record["control"]
-    own = found if "what" in found else found.get(part)
-    return control_text(own) if own else ""
-
-
-def under(record: Record, variant: str, same: Row) -> Row | None:
-    """Return the result of a variant that has the same, if there is one."""
-    return next((r for r in record["results"] if r.get("variant") == variant
-                 and same.items() <= r.items()), None)
-
-
-def beside(record: Record, row: Row, *keys: str) -> Row:
-    """Return a row, with what each variant has where the keys are the same."""
-    found = dict(row)
-    for variant in dict.fromkeys(
-            [STOCK, OURS, *(r["variant"] for r in record["results"])]):
-        other = under(record, variant, {k: row[k] for k in keys}) or {}
-        found |= {f"{variant}_{key}": other.get(key) for key in row}
-    return found
-
-
-def doubt(record: Record, part: str = "") -> str:
-    """Return what stands behind a figure whose control is not valid."""
-    return "" if valid(record, part) else ", not valid"
-
-
-def about(figures: Figures, record: Record) -> str:
-    """Return how a record was made."""
-    machine, plan = record["machine"], record["plan"]
-    rate = machine["link_bits_per_second"]
-    facts = [
-        f"`{record['command']}`", record["date"],
-        f"commit {figures.commit(record)}",
-        f"{plan['turns']} turn{'s' * (plan['turns'] != 1)} of "
-        f"{plan['seconds']:g} s",
-        f"seed {record['seed']}",
-        f"{machine['cores']} cores of {machine['cpu']}"
-        + (" (virtual)" if machine.get("virtual") else ""),
-        f"Linux {machine['kernel']}",
-        f"link of {rate / 1e9:g} Gbit/s" if rate else "no shaped link"]
-    if machine.get("governor"):
-        facts.append(f"governor {machine['governor']}")
-    return ", ".join(facts) + "."
-
-
-def goal(more: float | None, less: float, valid: bool) -> str | None:
-    """Return what a goal's cell says: it is met if `more` is not below."""
-    if more is None:
-        return None
-    if not valid:
-        return "not valid"
-    return "missed" if more < less else "met"
-
-
-def one_record(
-    make: Callable[[Record], tuple[Columns, Iterable[Row]]], usual: str,
-    figures: Figures, name: str = "", *command: str,
-) -> str:
-    """Return the table of one record, with its circumstances and controls."""
-    name = name or usual
-    record = figures.records.get(name)
-    if record is None:
-        return not_yet(" ".join([BENCH, *(command or (name,))]))
-    return "\n\n".join([table(*make(record)), " ".join([
-        about(figures, record), *(
-            f"Control, {c['what']}: {control_text(c)}."
-            for c in controls(record["control"]))])])
-
-
-def several(
-    figures: Figures, columns: Columns, rows: Iterable[Row],
-    records: Sequence[Record],
-) -> str:
-    """Return the table of several records, with how each was made."""
-    # All of one command share their circumstances
-    said = dict.fromkeys(about(figures, r) for r in records)
-    return "\n\n".join([table(columns, rows), *said])
-
-
 def pairs(record: Record) -> tuple[Columns, Iterable[Row]]:
     """Return min/max of each pair, under each variant."""
     results = [r | {
@@ -206,10 +93,16 @@ def pairs(record: Record) -> tuple[Columns, Iterable[Row]]:
     for row in rows:
         row["goal"] = goal(
             row[f"{variants[-1]}_ratio"], FAIR, record["valid"])
+    costs = [] if record["experiment"] != RANDOM.name else [
+        ("at the CPU time of alone", "{sandpaper_ratio_at_cost:.2f}"),
+        ("CPU us alone, together", "{sandpaper_cpu_us_alone_a:.0f}, "
+         "{sandpaper_cpu_us_a:.0f} and {sandpaper_cpu_us_alone_b:.0f}, "
+         "{sandpaper_cpu_us_b:.0f}")]
     return [
         ("pair", "{a} and {other}"),
         *((title, f"{{{v}_ratio:.2f}}{{{v}_ratio_ci:to}}")
           for title, v in titles),
+        *costs,
         *((f"worst stretch, {title}", f"{{{v}_worst:.1f}}")
           for title, v in titles),
         (f"goal {FAIR}", "{goal}"),
@@ -455,13 +348,6 @@ def headline(figures: Figures) -> str:
     return table([
         ("what", "{what}"), ("stock", "{stock}"), ("Sandpaper", "{ours}"),
         ("command", "`{command}`"), ("commit", "{commit}")], rows)
-
-
-def in_text(figures: Figures, record: Record | None, text: str) -> str:
-    """Return a figure for a text, marked as its record is."""
-    if record is None:
-        return f"({NOT_YET})"
-    return text + (OLD if OLD in figures.commit(record) else "")
 
 
 def one_tenant(figures: Figures) -> str:

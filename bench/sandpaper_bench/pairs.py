@@ -164,9 +164,10 @@ def cost_result(
 ) -> dict[str, Any]:
     """Return what requests cost in company, and what that takes of the ratio.
 
-    `ratio_at_cost` is the ratio if each request had cost as much as alone.  That
-    is so for bytes: a request of a tenant that is bound by net cannot cost more.
-    All is None under stock, which has no account.
+    `ratio_at_cost` is the ratio if each request had cost as much as alone: of
+    time on the dominant resource, not of requests.  A request's time on net is
+    the same in company.  All is of whole windows, and None under stock, which
+    has no account.
     """
     found: dict[str, Any] = {
         f"{key}_{side}": None for side in "ab"
@@ -174,7 +175,7 @@ def cost_result(
     } | {"ratio_at_cost": None}
     if not turns[0].windows[0].cpu_us:
         return found
-    times: dict[str, list[float]] = {}
+    kept: dict[str, list[float]] = {}
     cores = len(rig.bed.proxy_cores)
     for name, side in ((a, "a"), (b, "b")):
         costs = [t.cpu_us(name) for t in turns]
@@ -183,15 +184,16 @@ def cost_result(
         data = link_bytes(window[name].bytes_in(window.window_s))
         net_us = 8e6 * data / rig.bed.rate_bps if rig.bed.shaped else 0.0
         bound = "net" if net_us > alone / cores else "cpu"
-        times[name] = [c / d if bound == "cpu" and d > 0 else 1.0
-                       for c, d in costs]
+        kept[name] = [
+            t.together(name)[1].rps / max(t.alone(name)[1].rps, 1e-9)
+            * (c / max(d, 1e-9) if bound == "cpu" else 1.0)
+            for t, (c, d) in zip(turns, costs, strict=True)]
         found |= {f"cpu_us_{side}": round(both, 1),
                   f"cpu_us_alone_{side}": round(alone, 1),
                   f"dearer_{side}": round(median_quotient(costs), 3),
                   f"bound_by_{side}": bound}
-    return found | {"ratio_at_cost": round(fold(median(
-        t.normalised(a) * x / (t.normalised(b) * y or float("inf"))
-        for t, x, y in zip(turns, times[a], times[b], strict=True))), 4)}
+    return found | {"ratio_at_cost": round(fold(median_quotient(
+        [*zip(kept[a], kept[b], strict=True)])), 4)}
 
 
 def side_result(

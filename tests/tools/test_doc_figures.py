@@ -14,14 +14,8 @@ from typing import Any
 from docs import figures
 from report_samples import samples
 from sandpaper_bench import record
-from sandpaper_bench.figures import (
-    IS_OLD,
-    NOT_YET,
-    OLD,
-    SINGLE,
-    TABLES,
-    Figures,
-)
+from sandpaper_bench.figures import SINGLE, TABLES, Figures
+from sandpaper_bench.markdown import IS_OLD, NOT_YET, OLD
 from sandpaper_bench.pedigree import MOVES, History
 
 TOP = Path(__file__).resolve().parents[2]

@@ -19,12 +19,8 @@ from docs.pages import FENCE, Wrong
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
 from sandpaper_bench import record  # noqa: E402
-from sandpaper_bench.figures import (  # noqa: E402
-    IS_OLD,
-    OLD,
-    Figures,
-    Unknown,
-)
+from sandpaper_bench.figures import Figures, Unknown  # noqa: E402
+from sandpaper_bench.markdown import IS_OLD, OLD  # noqa: E402
 from sandpaper_bench.pedigree import History  # noqa: E402
 
 RESULTS = Path("bench") / "results"
