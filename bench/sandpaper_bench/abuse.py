@@ -148,8 +148,8 @@ def prove(load: Load, varnish: Varnish, group: Group) -> None:
 
 def is_proven(varnish: Varnish, name: str) -> bool:
     """Is the Host a tenant, and not new?"""
-    found = listed(varnish, name)
-    return found != {} and "group" not in found
+    found = listed(varnish).get(name)
+    return found is not None and "group" not in found
 
 
 def abused(variant: Variant, kind: Abuse) -> Variant:

@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any
 
 from .ask import Ask, named
+from .costing import Costed, Costing
 from .customers import TWIN, drawn, own
 from .estimate import (
     bootstrap,
@@ -46,42 +47,12 @@ from .runner import (
     first,
     of_each,
 )
-from .varnish import Variant, Varnish, charged
+from .varnish import Variant
 
 FAIR_CONNECTION = 0.5  # slowest over mean, for the stretch to count
 RANDOM_PAIRS = 10
 ROUNDS = 5  # a connection's requests in a phase, about
 NOOP_US, NET_US_PER_BYTE = 40.0, 0.01  # of a request
-
-
-@dataclass(frozen=True)
-class Costed:
-    """A window, and the CPU time of a request by tenant, microseconds.
-
-    Stock does not know it.
-    """
-
-    window: Measurement
-    cpu_us: dict[str, float]
-
-
-class Costing(Window):
-    """A window in which Sandpaper's account of CPU time is read."""
-
-    def measure(
-        self, rig: Rig, running: Sequence[Varnish], found: Sequence[Any]
-    ) -> Costed:
-        """Measure it."""
-        varnish, groups = running[0], self.asked(rig, found)
-        if not varnish.variant.parameters:
-            return Costed(self.loaded(rig, varnish, groups), {})
-        before = [charged(varnish, g.host) for g in groups]
-        window = self.loaded(rig, varnish, groups)
-        after = [charged(varnish, g.host) for g in groups]
-        return Costed(window, {
-            g.name: 1e6 * (new_s - old_s) / max(1, new - old)
-            for g, (old_s, old), (new_s, new)
-            in zip(groups, before, after, strict=True)})
 
 
 @dataclass(frozen=True)
@@ -105,9 +76,9 @@ class PairTurn:
         return self.phases.phases[1][name], self.windows[1].window[name]
 
     def cpu_us(self, name: str) -> tuple[float, float]:
-        """Return CPU us a request together and alone, where known."""
+        """Return CPU us a request together and alone; 0: none was served."""
         first, both, last = (w.cpu_us for w in self.windows)
-        return both[name], (first if name in first else last)[name]
+        return both.get(name, 0.0), {**last, **first}.get(name, 0.0)
 
     def normalised(self, name: str) -> float:
         """Return a tenant's throughput together over alone."""

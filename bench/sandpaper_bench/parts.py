@@ -18,13 +18,14 @@ from statistics import median
 from typing import Any
 
 from .ask import Ask
+from .costing import Costing
 from .estimate import with_interval
 from .latency import offered
 from .load import Group, tenant
 from .rig import Rig, progress
 from .runner import Control, Experiment, Job, Part, Turn, Window, of_each
 from .scale import CONNECT_RATE, descriptors
-from .varnish import Variant, Varnish, charged
+from .varnish import Variant, Varnish
 
 FEW, MANY = 200, 15_000  # connections
 DRIPS = 20_000.0  # bytes/s
@@ -77,11 +78,10 @@ def lacks(_: Ask) -> str | None:
 
 
 @dataclass(frozen=True)
-class BesideParts(Window):
+class BesideParts(Costing):
     """A window of a tenant beside so many connections with a part."""
 
     number: int = 0
-    ours: bool = True  # it says what it charges
 
     def measure(
         self, rig: Rig, running: Sequence[Varnish], found: Sequence[Any]
@@ -91,13 +91,11 @@ class BesideParts(Window):
         group, = self.asked(rig, found)
         others = [replace(PARTS, conns=self.number, rate=DRIPS / self.number)
                   ] if self.number else []
-        before = charged(varnish, group.host) if self.ours else (0.0, 0)
-        m = self.loaded(rig, varnish, [group, *others])
-        after = charged(varnish, group.host) if self.ours else (0.0, 0)
-        seen, requests = m[group.name], after[1] - before[1]
+        costed = self.costed(rig, varnish, [group], others)
+        seen = costed.window[group.name]
         return Beside(seen.p50_s, seen.p99_s, seen.failures,
-                      (after[0] - before[0]) / requests * 1e6 if requests
-                      else None, m[PARTS.name].errors if others else 0)
+                      costed.cpu_us.get(group.name),
+                      costed.window[PARTS.name].errors if others else 0)
 
 
 def parts_turn(variant: Variant, *, victim: str, conns: int) -> Turn:
@@ -108,8 +106,7 @@ def parts_turn(variant: Variant, *, victim: str, conns: int) -> Turn:
         return [offered(group, LOAD * found[0][victim].rps)]
 
     return Turn([variant], [Window([group], 1 / 2), *(
-        BesideParts(loop, settle=2 * number / CONNECT_RATE, number=number,
-                    ours=bool(variant.parameters))
+        BesideParts(loop, settle=2 * number / CONNECT_RATE, number=number)
         for number in (0, FEW, 0, MANY))], [group],
         lambda found: PartsTurn(found[0][victim].rps, *found[1:]))
 

@@ -247,16 +247,7 @@ class Varnish:
         return self._bed.read(self.proxy.role, path)
 
 
-def listed(varnish: Varnish, host: str) -> dict[str, Any]:
-    """Return what sandpaper.list says of a tenant; {} if it is none."""
-    for tenant in json.loads(varnish.cli("sandpaper.list", "-j"))[-1]["list"]:
-        if tenant["tenant"] == host:
-            found: dict[str, Any] = tenant
-            return found
-    return {}
-
-
-def charged(varnish: Varnish, host: str) -> tuple[float, int]:
-    """Return a tenant's CPU seconds and requests so far."""
-    found = listed(varnish, host)
-    return found.get("cpu_s", 0.0), found.get("requests", 0)
+def listed(varnish: Varnish) -> dict[str, dict[str, Any]]:
+    """Return what sandpaper.list says of each tenant, by name."""
+    said = json.loads(varnish.cli("sandpaper.list", "-j"))[-1]
+    return {tenant["tenant"]: tenant for tenant in said["list"]}

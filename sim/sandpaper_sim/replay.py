@@ -245,9 +245,13 @@ def connections(said: list[str]) -> dict[str, int]:
 
 
 def check(plan: Plan, trace: Trace) -> None:
-    """Wrong, if varnishd refuses it. Names of a trace are not declared."""
+    """Wrong, if varnishd refuses what the options say of a tenant.
+
+    Its name may be one that a VCL cannot declare: it comes from a trace.
+    """
     declared = Declared()
-    for i, name in enumerate(trace.tenants):
+    said = {*plan.weights, *plan.reservations, *plan.limits}
+    for i, name in enumerate(n for n in trace.tenants if n in said):
         if text := declared.refuses(
                 f"tenant-{i}", plan.weights.get(name, 1.0),
                 plan.reservations.get(name, 0.0), plan.limits.get(name, 1.0)):

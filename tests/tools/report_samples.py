@@ -21,7 +21,8 @@ from sandpaper_bench.alone import AloneTurn, alone_result
 from sandpaper_bench.estimate import control
 from sandpaper_bench.latency import LatencyTurn, latency_result
 from sandpaper_bench.load import GroupResult, Interleaved, Measurement
-from sandpaper_bench.pairs import Costed, PairTurn, pair_result
+from sandpaper_bench.costing import Costed
+from sandpaper_bench.pairs import PairTurn, pair_result
 from sandpaper_bench.parts import Beside, PartsTurn, parts_result
 from sandpaper_bench.publishers import PUBLISHERS, Publishers
 from sandpaper_bench.rig import Plan, Rig, dump

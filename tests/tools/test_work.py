@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from statistics import median
 from typing import Any
 from unittest.mock import MagicMock
@@ -10,6 +11,7 @@ from unittest.mock import MagicMock
 import pytest
 from report_samples import SampleRig, seen
 from sandpaper_bench.cli import make_job
+from sandpaper_bench.costing import Costed, Costing
 from sandpaper_bench.customers import (
     all_own,
     check_names,
@@ -21,7 +23,7 @@ from sandpaper_bench.customers import (
 )
 from sandpaper_bench.load import PHASE_SECONDS, Interleaved, Measurement, tenant
 from sandpaper_bench.options import parser
-from sandpaper_bench.pairs import Costed, PairTurn, pair_result, round_seconds
+from sandpaper_bench.pairs import PairTurn, pair_result, round_seconds
 from sandpaper_bench.testbed import Proxy, Testbed, TestbedError
 from sandpaper_bench.work import (
     DEAR,
@@ -127,3 +129,25 @@ def test_costs_in_company() -> None:
     assert (result["dearer_a"], result["dearer_b"]) == (1.25, 1.0)
     assert result["ratio_at_cost"] == 1.0
     assert result["bound_by_a"] == "cpu"
+
+
+def test_a_cost_is_of_the_requests_of_its_window() -> None:
+    def said(cpu_s: float, requests: int) -> str:
+        tenants = [] if not requests else [{
+            "tenant": "c1-main.example", "cpu_s": cpu_s,
+            "requests": requests}]
+        return json.dumps([0, [], 0, {"list": tenants}])
+
+    groups = [tenant("c1"), tenant("k0")]
+    for lists, cost in (
+            ([said(1.0, 1000), said(1.5, 2000)], {"c1": 500.0}),
+            ([said(0.0, 0), said(0.5, 1000)], {"c1": 500.0}),
+            ([said(1.0, 1000), said(1.0, 1000)], {})):
+        varnish = MagicMock()
+        varnish.cli.side_effect = lists
+        assert Costing(groups).costed(
+            MagicMock(), varnish, groups).cpu_us == cost
+    stock = MagicMock()
+    stock.variant.parameters = ()
+    assert Costing(groups).costed(MagicMock(), stock, groups).cpu_us == {}
+    stock.cli.assert_not_called()
