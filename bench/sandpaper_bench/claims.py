@@ -2,8 +2,8 @@
 """What is claimed, the paper's figure beside it, and what the results say.
 
 A claim is met if its whole interval meets the target, missed if its whole
-interval misses it, unresolved if the interval covers it or is unknown, and invalid if the control of its own
-measurement does not cover 1.  An experiment that has several controls, one
+interval misses it, unresolved if the interval covers it or is unknown, and
+invalid if the control of its own measurement does not cover 1.  An experiment that has several controls, one
 for each customer, pair or variant, has each claim judged by its own: one of
 ten 95 % intervals misses 1 by chance often enough.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A command that measures: its numbers, from its words to its exit status."""
+"""A command that measures: parse its numbers, run it, return its status."""
 
 from __future__ import annotations
 

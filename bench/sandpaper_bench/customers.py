@@ -25,7 +25,7 @@ from .work import work_vcl
 class Customer:
     """One tenant: `size` in bytes, `work_us` in microseconds of CPU.
 
-    `connections` are 0 if they are as planned.
+    0 `connections` are the plan's.
     """
 
     name: str
@@ -67,6 +67,7 @@ OWN_LIMITS = (10_000_000, 10_000, 10_000)
 OWN_TEXT = ("p27600w440n100, which is a page of 27600 bytes, 440 us of work "
             "and 100 connections; at most p{}w{}n{}".format(*OWN_LIMITS))
 
+NOOP_US = 15  # of a request without work, at least
 BIG = 10_000_000  # bytes: of a page that abusers ask for
 LARGE = 230_000  # bytes: with c1's work, link-bound
 PAGE_SIZES = sorted({c.size for c in CUSTOMERS.values()} | {BIG, LARGE})
@@ -96,9 +97,9 @@ def all_own(names: Sequence[str]) -> Mapping[str, Customer]:
 def drawn(seed: int, number: int) -> list[tuple[str, str]]:
     """Return pairs of customers that nobody chose.
 
-    Pages have 1 to 200 kB, and requests take 15 to 2000 us of CPU time, of which
-    a no-op is 15: each order of magnitude is as likely as another.  Tenants have
-    1 to 300 connections, each number as likely.
+    Pages have 1 to 200 kB.  The work is 15 to 2000 us without NOOP_US.  In both
+    each order of magnitude is as likely as another.  Tenants have 1 to 300
+    connections, each number as likely.
     """
     rng = random.Random(seed)
 
@@ -106,8 +107,8 @@ def drawn(seed: int, number: int) -> list[tuple[str, str]]:
         return math.exp(rng.uniform(math.log(low), math.log(high)))
 
     def one() -> str:
-        return (f"p{between(1000, 200_000):.0f}w{between(15, 2000) - 15:.0f}"
-                f"n{rng.randint(1, 300)}")
+        size, work_us = between(1000, 200_000), between(NOOP_US, 2000) - NOOP_US
+        return f"p{size:.0f}w{work_us:.0f}n{rng.randint(1, 300)}"
 
     return [(one(), one()) for _ in range(number)]
 

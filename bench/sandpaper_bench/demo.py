@@ -268,7 +268,6 @@ def can_be_live() -> bool:
 def main(argv: list[str]) -> int:
     """Run the demo; return the exit status."""
     args = parser().parse_args(argv)
-    allowed = os.sched_getaffinity(0)
     reaper = Reaper(args.nice)
     try:
         if not args.script and can_be_live():
@@ -276,8 +275,6 @@ def main(argv: list[str]) -> int:
                 return 0
             reaper.close()
             reaper = Reaper(args.nice)
-            # The live view's testbed left us only the load's cores.
-            os.sched_setaffinity(0, allowed)
         return run_script(args, reaper)
     except TestbedError as error:
         print(f"demo: {error}", file=sys.stderr)

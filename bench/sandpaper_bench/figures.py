@@ -44,7 +44,6 @@ from .markdown import (
     table,
     under,
 )
-from .pairs import RANDOM
 from .table import cell
 from .timeline import CLAIM
 from .varnish import STOCK
@@ -93,7 +92,9 @@ def pairs(record: Record) -> tuple[Columns, Iterable[Row]]:
     for row in rows:
         row["goal"] = goal(
             row[f"{variants[-1]}_ratio"], FAIR, record["valid"])
-    costs = [] if record["experiment"] != RANDOM.name else [
+    costs = [] if results[-1].get("ratio_at_cost") is None else [
+        *([("in whole windows", "{sandpaper_ratio_windows:.2f}")]
+          if "ratio_windows" in results[-1] else []),
         ("at the CPU time of alone", "{sandpaper_ratio_at_cost:.2f}"),
         ("CPU us alone, together", "{sandpaper_cpu_us_alone_a:.0f}, "
          "{sandpaper_cpu_us_a:.0f} and {sandpaper_cpu_us_alone_b:.0f}, "

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Records of runs in Markdown: what all tables of figures have in common.
 
-A column is its head and a template of a row (table.py); a row is a result, with
-what stock has of the same as `stock_FIELD`.  A cell is empty if a value of it was
-not measured.
+A column is its head and a template of a row (table.py); a row is a result,
+with what stock has of the same as `stock_FIELD`.  A cell is empty if a value of
+it was not measured.
 """
 
 from __future__ import annotations

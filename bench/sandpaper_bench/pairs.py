@@ -3,8 +3,7 @@
 
 A tenant's normalised throughput is its throughput together over alone, under
 the same varnishd (paper, section 3.2).  Fair is: equal.  The figures are
-medians over turns; `ratio` is min/max of the two: of the turns' quotients,
-the median.
+medians over turns; `ratio` is min/max of the median quotient of the two.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 
 from .ask import Ask, named
 from .costing import Costed, Costing
-from .customers import TWIN, drawn, own
+from .customers import NOOP_US, TWIN, drawn, own
 from .estimate import (
     bootstrap,
     fold,
@@ -52,7 +51,7 @@ from .varnish import Variant
 FAIR_CONNECTION = 0.5  # slowest over mean, for the stretch to count
 RANDOM_PAIRS = 10
 ROUNDS = 5  # a connection's requests in a phase, about
-NOOP_US, NET_US_PER_BYTE = 40.0, 0.01  # of a request
+NET_US_PER_BYTE = 0.01  # of a request, roughly: 0.8 Gbit/s
 
 
 @dataclass(frozen=True)
@@ -87,10 +86,10 @@ class PairTurn:
 
 
 def round_seconds(*names: str) -> float:
-    """Return how long it takes until each connection has its answer.
+    """Return how long it takes until each connection has its answer, roughly.
 
-    It is estimated for customers that a user describes.  The others are known to
-    be fast enough for the usual phases.
+    It counts customers that a user describes.  The others count as 0: they are
+    fast enough for the usual phases.
     """
     return sum(
         c.connections * (c.work_us + NOOP_US + c.size * NET_US_PER_BYTE) / 1e6
@@ -130,20 +129,28 @@ def pair_interval(
             *fold_interval(*bootstrap(turns, quotient, seed)))
 
 
+def windows_ratio(turns: Sequence[PairTurn], a: str, b: str) -> float:
+    """Return min/max of normalised throughput in whole windows."""
+    def kept(turn: PairTurn, name: str) -> float:
+        return turn.together(name)[1].rps / max(turn.alone(name)[1].rps, 1e-9)
+
+    return round(fold(median_quotient(
+        [(kept(t, a), kept(t, b)) for t in turns])), 4)
+
+
 def cost_result(
     rig: Rig, turns: Sequence[PairTurn], a: str, b: str
 ) -> dict[str, Any]:
     """Return what requests cost in company, and what that takes of the ratio.
 
-    `ratio_at_cost` is the ratio if each request had cost as much as alone: of
-    time on the dominant resource, not of requests.  A request's time on net is
-    the same in company.  All is of whole windows, and None under stock, which
-    has no account.
+    `ratio_windows` is min/max in whole windows.  For `ratio_at_cost` the
+    throughput of a tenant that is bound by cpu is multiplied by its CPU time a
+    request together over alone.  Costs are None under stock, which has none.
     """
     found: dict[str, Any] = {
         f"{key}_{side}": None for side in "ab"
         for key in ("cpu_us", "cpu_us_alone", "dearer", "bound_by")
-    } | {"ratio_at_cost": None}
+    } | {"ratio_windows": windows_ratio(turns, a, b), "ratio_at_cost": None}
     if not turns[0].windows[0].cpu_us:
         return found
     kept: dict[str, list[float]] = {}
@@ -225,7 +232,7 @@ def pair_result(
 def twin_control(ask: Ask, name: str) -> Part:
     """Return a customer beside its twin under the last variant: fair is 1.
 
-    They connect first in turns.
+    They take turns in who connects first.
     """
     variant, twin = ask.variants[-1], name + TWIN
     groups = [tenant(n, ask.plan.connections) for n in (name, twin)]

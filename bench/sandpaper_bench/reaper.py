@@ -76,6 +76,7 @@ class Reaper:
     def __init__(self, nice: int = 0) -> None:
         self.nice = nice
         self._pipes: dict[subprocess.Popen[str], IO[bytes]] = {}
+        self._cores = os.sched_getaffinity(0)  # a testbed leaves us fewer
         atexit.register(self.close)
         self._handlers = {number: signal.signal(number, self._exit)
                           for number in SIGNALS}
@@ -146,11 +147,14 @@ class Reaper:
     def close(self) -> None:
         """Undo everything, the last first, without interruption.
 
+        We may use the same cores as before.
+
         The signals do afterwards what they did before.
         """
         self._ignore_signals()
         for process in reversed(list(self._pipes)):
             self.end(process)
+        os.sched_setaffinity(0, self._cores)
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         atexit.unregister(self.close)

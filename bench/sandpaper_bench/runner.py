@@ -185,8 +185,8 @@ class Turn:
 class Part:
     """Turns that are compared, by the name of the variant.
 
-    A part without variants has one turn, whose name is "".  `note` prints a line
-    after each turn.
+    A part without variants has one turn, whose name is "".  `note` prints a
+    line after each turn.
     """
 
     name: str  # in the journal

@@ -91,7 +91,8 @@ def sides(result: Result) -> list[Result]:
             key.removesuffix(f"_{side}"): value
             for key, value in result.items() if key.endswith(f"_{side}")
         } | {"tenant": result[side], "beside": result[other]})
-    found[1] |= {"ratio": None, "ratio_ci": None, "ratio_at_cost": None}
+    found[1] |= {"ratio": None, "ratio_ci": None, "ratio_windows": None,
+                 "ratio_at_cost": None}
     return found
 
 

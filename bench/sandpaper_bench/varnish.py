@@ -21,7 +21,7 @@ STOCK = "stock"
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 START_TIMEOUT = 60.0  # seconds
 PATIENCE = 50  # seconds of varnishadm, for an answer
-STARTING = 2  # the same, while varnishd starts: it may have failed
+STARTING = 2  # the same, while varnishd starts: if it fails, no answer comes
 OBITUARIES = ("died", "not responding", "Panic", "Assert", "Unexpected reply")
 PANIC_LINES = 40
 
@@ -198,7 +198,7 @@ class Varnish:
         return len(done.stdout.split())
 
     def limit_descriptors(self, number: int) -> None:
-        """Set how many descriptors the worker process may have open."""
+        """Set the soft limit of the worker process's descriptors."""
         self._order("prlimit", f"--pid={self.child}", f"--nofile={number}:")
 
     def signal(self, name: str) -> None:

@@ -12,11 +12,11 @@ from itertools import groupby
 TEXT = "published-5 minutes-ago by-4 editors-in 12-cities, " * 4
 UNIT = ('\t\tset req.http.X-Work = regsuball(req.http.X-Text, '
         '"([a-z]+)-([0-9a-z]+)", "\\2-\\1");')
-UNIT_BYTES = 450  # that a unit leaves in the request's workspace
-HEADERS = 32 * 1024  # bytes of workspace for all the rest
+UNIT_BYTES = 450  # that a unit leaves there
+OTHERS = 32 * 1024  # bytes of workspace for all that is no work
 WORKSPACE = 128 * 1024  # bytes, at least: 6.0's default is small
 
-DEAR = "\t\t# dear work\n"
+DEAR = "\t\t# dear work\n"  # a line of VCL that stands for DEAR_US of work
 DEAR_US = 2200
 
 
@@ -32,9 +32,9 @@ def workspace(text: str) -> int:
     most = max((len([*run]) for unit, run in groupby(text.splitlines(),
                                                      UNIT.__eq__) if unit),
                default=0)
-    return max(WORKSPACE, most * UNIT_BYTES + HEADERS)
+    return max(WORKSPACE, most * UNIT_BYTES + OTHERS)
 
 
 def with_work(text: str, unit_us: float) -> str:
-    """Return VCL with the dear work in its place."""
+    """Return VCL with DEAR replaced by the work that it stands for."""
     return text.replace(DEAR, work_vcl(round(DEAR_US / unit_us)))

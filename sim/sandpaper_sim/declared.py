@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What varnishd allows of tenants and groups: the object code of
-src/tenants/hostmap.c, which checks what a VCL declares, and its texts."""
+"""What varnishd allows of tenants and groups, checked by src/tenants/hostmap.c
+itself, as it checks a VCL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Declared:
     def refuses(self, name: str, weight: float, reservation: float,
                 limit: float, *, group: bool = False) -> str:
         """Declare one more; return what is wrong with it, "" if nothing."""
-        said, c_name = ffi.NULL, name.encode()
+        c_name = name.encode()
         if group:
             said = lib.MAP_Group(self._map, c_name, weight)
         else:

@@ -46,9 +46,9 @@ void IFACE_Init(struct iface *);
  * IPv6.  The port does not matter.
  *
  * Returns 0, or -1: no interface has the address, the interface is gone, or the
- * kernel does not answer.  Waits IFACE_PATIENCE at most for a message that the
- * kernel has not made yet.  The kernel makes it in the calling thread, which
- * can take longer while interfaces are changed.  A search has no limit either.
+ * kernel does not answer.  It waits IFACE_PATIENCE at most for a message to
+ * arrive.  The kernel makes the message in the calling thread: that has no limit,
+ * and takes long while interfaces are changed.  A search has no limit either.
  *
  * The first call looks for the interface, and sets name and speed.  So does a
  * call with another address, and the call after a -1.  Other calls stay with

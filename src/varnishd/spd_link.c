@@ -6,8 +6,11 @@
  * The interface is the one with the local address of the first client
  * connection that is not on loopback.  Until then loopback counts, since a
  * health check often comes first.  When the interface is gone, or the kernel
- * does not answer, the next new connection chooses again, SPD_AGAIN later.  A
- * Unix socket has no interface.  Then T is sandpaper_nic_rate.  Without that T
+ * does not answer, the next new connection chooses again.  The keeper looks for
+ * its interface SPD_AGAIN after the failure, at the earliest.
+ *
+ * Until an interface is found, T is what was learned before a restart, or
+ * sandpaper_nic_rate.  A Unix socket has no interface.  Without any of these T
  * is unknown, and Sandpaper holds no request for net.
  *
  * The NIC and the address are under spd_lock(); rate_of_costs, address and
@@ -28,12 +31,13 @@
 #include "perfctr/iface.h"
 #include "spd.h"
 
-#define SPD_RATE_UNKNOWN	10000000000ULL	/* bits/s: costs, T unknown */
+#define SPD_RATE_UNKNOWN	10000000000ULL	/* bits/s, for costs while T
+						 * is unknown */
 #define SPD_BUSY	.75	/* of T: net counts as busy */
 /* ns until the interface of another address is looked for: a search takes 20 ms
  * with a thousand interfaces */
 #define SPD_AGAIN	INT64_C(1000000000)
-/* ns: a tenant counts as alone on net after this long */
+/* ns without a request of another tenant: then one counts as alone on net */
 #define SPD_SHARED_HOLD	INT64_C(10000000000)
 
 /*
@@ -147,16 +151,14 @@ spd_nic_gauges(int64_t now)
 	spd_vsc->nic_closed_ns = (uint64_t)NIC_ClosedTime(nic, now);
 }
 
-/*
- * Note that net has no interface.  If it is gone, the next client connection
- * chooses another one.
- */
+/* Note that net was not measured.  With forget, the next client connection
+ * chooses its interface. */
 static void
-spd_link_missing(int gone, int64_t now)
+spd_link_missing(int forget, int64_t now)
 {
 
 	spd_lock();
-	if (gone)
+	if (forget)
 		address = ADDRESS_NONE;
 	busy = nic->rate > 0;	/* not measured: assume so */
 	spd_nic_gauges(now);
@@ -265,7 +267,7 @@ spd_note_user(const struct spd_tenant *t, int64_t now)
 
 /*
  * Return 1 if net is busy: it was in the last epoch, or what has been released
- * fills it.  Takes spd_lock() in the second case.
+ * fills it.  Takes spd_lock() if it was not busy in the last epoch.
  */
 int
 spd_link_busy(int64_t now)
