@@ -119,6 +119,9 @@ def check_names(names: Sequence[str], described: bool = False) -> None:
     Where it is `described`, its name may say what it is.
     """
     for name in names:
+        if own(name) and not described:
+            raise TestbedError(f"{name}: only --pairs and --customers take a "
+                               "customer that you describe")
         if (name.removesuffix(TWIN) not in CUSTOMERS | PUBLISHERS
                 and not (described and own(name))):
             raise TestbedError(

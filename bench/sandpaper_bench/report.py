@@ -44,8 +44,7 @@ def check_plots() -> None:
         if importlib.util.find_spec(library) is None:
             raise TestbedError(
                 f"{sys.executable} has no {library}, and the report needs it: "
-                f"run apt-get install python3-{library}, or make bench "
-                "ONLY=report")
+                "run make bench-deps")
 
 
 def read(path: Path) -> Report:

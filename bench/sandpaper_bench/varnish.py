@@ -105,7 +105,8 @@ class Varnish:
 
     def _command(self) -> list[str]:
         command = [
-            "env", *self.variant.environment,
+            # What a compiler that is killed leaves is removed, too
+            "env", f"TMPDIR={self._folder}", *self.variant.environment,
             str(self.variant.program), "-F", "-j", "none",
             "-n", str(self._folder / "n"),
             "-f", str(self.vcl_file),

@@ -366,6 +366,9 @@ class Starting(unittest.TestCase):
                         "Address already in use; .*usage.$"), varnish):
                     pass
                 self.assertFalse(varnish._folder.exists())
+                # There gcc leaves what it wrote when it is killed
+                self.assertIn(f"TMPDIR={varnish._folder}",
+                              varnish._command())
             finally:
                 reaper.close()
 

@@ -382,8 +382,8 @@ class Words(unittest.TestCase):
 
     def test_what_is_not_installed(self) -> None:
         with (patch("importlib.util.find_spec", return_value=None),
-              self.assertRaisesRegex(TestbedError, "install python3-matplotlib"
-                                     ", or make bench ONLY=report$")):
+              self.assertRaisesRegex(
+                  TestbedError, "no matplotlib.*run make bench-deps$")):
             check_plots()
 
 

@@ -76,7 +76,7 @@ def test_a_wrong_name_is_refused(name: str) -> None:
 
 def test_only_pairs_and_customers_take_a_description() -> None:
     check_names(["p1w1n1-twin", "C1"], described=True)
-    with pytest.raises(TestbedError, match="no customer p1w1n1: use C1"):
+    with pytest.raises(TestbedError, match="p1w1n1: only --pairs"):
         check_names(["p1w1n1"])
 
 
