@@ -148,12 +148,15 @@ struct window {
 	unsigned	nslices;
 	unsigned	nphases, phase;	/* how many, and which is now */
 	uint64_t	phase_len, settle;	/* ns */
+	uint64_t	phase_end;	/* ns: when the phase ends, or has ended */
+	int		in_gap;		/* between two phases */
 	int		draining;	/* nobody asks any more */
 };
 
 extern struct window win;
 
 void window_set(double warmup, double seconds);
+void window_next_phase(uint64_t now);
 uint64_t run_time(double s);
 int in_window(const struct group *, uint64_t now);
 int answer_counts(const struct conn *, uint64_t now);

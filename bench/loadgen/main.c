@@ -9,8 +9,8 @@
  *
  * The window may be cut into phases that take turns, and a group may load in
  * one of them only.  So what is to be compared is measured within a second of
- * each other, although the speed of a machine changes.  The first part of a
- * phase does not count, because requests of the phase before still run.
+ * each other, although the speed of a machine changes.  A phase begins when the
+ * requests of the phase before are answered: see window.c.
  *
  * With -d, groups stop at the end of the window.  The load generator then
  * waits for what is still owed: each complete request is to be answered once.

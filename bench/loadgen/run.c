@@ -42,20 +42,34 @@ arrivals(uint64_t now)
 	return (next);
 }
 
-/* A phase begins: its groups' connections ask.  Returns when it ends. */
+static int
+phases_owe(void)
+{
+	const struct group *g;
+
+	FOR_GROUPS(g)
+		if (g->phase >= 0 && group_owed(g) > 0)
+			return (1);
+	return (0);
+}
+
+/* End a phase or a gap, and wake the next phase's groups.  Returns when to look
+ * again. */
 static uint64_t
 phases(uint64_t now)
 {
-	uint64_t turn = (now - win.start) / win.phase_len;
 	struct group *g;
 
-	if (win.phase != turn % win.nphases) {
-		win.phase = (unsigned)(turn % win.nphases);
-		FOR_GROUPS(g)
-			if (g->phase == (int)win.phase)
-				group_wake(g, now);
-	}
-	return (win.start + (turn + 1) * win.phase_len);
+	if (now < win.phase_end)
+		return (win.phase_end);
+	win.in_gap = 1;
+	if (phases_owe() && now < win.phase_end + win.phase_len)
+		return (now + TICK / TICK_PARTS);
+	window_next_phase(now);
+	FOR_GROUPS(g)
+		if (g->phase == (int)win.phase)
+			group_wake(g, now);
+	return (win.phase_end);
 }
 
 static void
@@ -87,12 +101,14 @@ open_window(void)
 void
 run(uint64_t interval, int busy)
 {
-	uint64_t now, next, tick = 0;
+	uint64_t now, next, look = 0, tick = 0;
 	int open = 0;
 
 	for (now = now_ns(); now < win.end && !groups_spent();
 	    now = now_ns()) {
-		if (!open && now >= win.begin) {
+		if (win.nphases > 1 && now >= look)
+			look = phases(now);
+		if (!open && !win.in_gap && now >= win.begin) {
 			open = 1;
 			open_window();
 		}
@@ -103,7 +119,7 @@ run(uint64_t interval, int busy)
 		if (interval > 0)
 			next = earlier(next, report_interval(now, interval));
 		if (win.nphases > 1)
-			next = earlier(next, phases(now));
+			next = earlier(next, look);
 		serve(now, next, busy);
 	}
 	if (!open)	/* it was missed, or every limit reached before */

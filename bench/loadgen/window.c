@@ -3,9 +3,13 @@
  *
  * The window: which answers count, and when a group loads.
  *
- * Phases take turns in it.  A phase's first part does not count, because
- * requests of the phase before still run.  A group loads always, in one
- * phase, in turn with rests, or from one second of the run to another.
+ * Phases take turns in it.  Between two phases, groups that load in phases do
+ * not ask, until all their requests are answered.  Such a gap takes as long as
+ * a phase at most.  Nothing counts in it, and the window ends that much later.
+ * A phase's first part does not count either: all connections ask at once.
+ *
+ * A group loads always, in one phase, in turn with rests, or from one second
+ * of the run to another.
  */
 
 #include "loadgen.h"
@@ -31,6 +35,20 @@ window_set(double warmup, double seconds)
 	win.begin = win.start + whole_turns(warmup);
 	win.end = win.begin + whole_turns(seconds);
 	win.nslices = (unsigned)((win.end - win.begin) / SLICE) + 1;
+	win.phase_end = win.start + win.phase_len;
+}
+
+/* The next phase begins now, after a gap */
+void
+window_next_phase(uint64_t now)
+{
+	uint64_t gap = now - win.phase_end;
+
+	win.in_gap = 0;
+	win.phase = (win.phase + 1) % win.nphases;
+	win.phase_end = now + win.phase_len;
+	win.begin += gap;
+	win.end += gap;
 }
 
 uint64_t
@@ -44,15 +62,15 @@ int
 in_window(const struct group *g, uint64_t now)
 {
 
-	if (now < win.begin || now >= win.end)
+	if (win.in_gap || now < win.begin || now >= win.end)
 		return (0);
 	if (g->till > 0)
 		return (now >= run_time(g->from) + win.settle &&
 		    now < run_time(g->till));
 	if (g->phase < 0)
 		return (1);
-	return (win.phase == (unsigned)g->phase &&
-	    (now - win.start) % win.phase_len >= win.settle);
+	return (win.phase == (unsigned)g->phase && now < win.phase_end &&
+	    now + win.phase_len >= win.phase_end + win.settle);
 }
 
 /* Does an answer count now?  A group with an end of its own counts an answer by
@@ -84,7 +102,8 @@ loads(const struct group *g)
 {
 
 	return (!win.draining && !g->resting &&
-	    (g->phase < 0 || win.phase == (unsigned)g->phase));
+	    (g->phase < 0 ||
+	    (!win.in_gap && win.phase == (unsigned)g->phase)));
 }
 
 void

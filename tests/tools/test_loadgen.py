@@ -7,6 +7,7 @@ import contextlib
 import json
 import re
 import resource
+import select
 import socket
 import subprocess
 import sys
@@ -111,6 +112,38 @@ class Loadgen(unittest.TestCase):
             self.assertGreater(sum(s[mine:12:4]), 0)
             self.assertEqual([n for i, n in enumerate(s[:12])
                               if n and i % 4 != mine], [])
+
+    @contextlib.contextmanager
+    def two_phases(self) -> Iterator[list[socket.socket]]:
+        """Yield the connections of phases a and b; a's has its request."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.settimeout(TIMEOUT)
+            load = subprocess.Popen(
+                [str(self.program), "-w", "0", "-t", str(TIMEOUT), "-p", "2",
+                 "-l", "0.2", "-q", "0.1",
+                 f"127.0.0.1:{server.getsockname()[1]}",
+                 "host=a,phase=0", "host=b,phase=1"],
+                stdout=subprocess.DEVNULL)
+            try:
+                peers = [server.accept()[0] for _ in "ab"]
+                asks = select.select(peers, [], [], TIMEOUT)[0]
+                self.assertEqual(len(asks), 1)
+                self.assertIn(b"Host: a\r\n", asks[0].recv(4096))
+                yield sorted(peers, key=lambda peer: peer not in asks)
+            finally:
+                load.kill()
+                load.wait()
+
+    def test_a_phase_begins_when_the_last_one_is_answered(self) -> None:
+        with self.two_phases() as (a, b):
+            # The first phase ends after 0.2 s, and a gap 0.2 s later.
+            self.assertEqual(select.select([b], [], [], 0.3)[0], [])
+            a.sendall(ANSWER)
+            self.assertEqual(select.select([b], [], [], TIMEOUT)[0], [b])
+
+    def test_a_gap_between_phases_ends_without_an_answer(self) -> None:
+        with self.two_phases() as (_, b):
+            self.assertEqual(select.select([b], [], [], TIMEOUT)[0], [b])
 
     def test_other_statuses_are_counted(self) -> None:
         seen = self.load("host=a,path=/nothing,conns=2,limit=20")
