@@ -78,6 +78,29 @@ POOLMGR_Threads(struct poolmgr *pm, const struct poolmgr_snapshot *s,
 	return (pm->threads);
 }
 
+unsigned
+POOLMGR_Open(struct poolmgr_look *last, unsigned open, unsigned slots,
+    unsigned cores, int full, int64_t cpu, int64_t now)
+{
+	int64_t all = (now - last->now) * cores, used = cpu - last->cpu;
+	uint64_t least = (uint64_t)cores * POOLMGR_OPEN, n = open;
+
+	if (last->now == 0) {
+		n = slots;
+	} else if (full && used < all / 100 * 90) {
+		n *= 2;
+		last->grown = now;
+	} else if (all > 0 && used >= all / 100 * 95 &&
+	    now - last->grown >= POOLMGR_SHRINK) {
+		n /= 2;
+	}
+	last->cpu = cpu;
+	last->now = now;
+	if (n < least)
+		n = least;
+	return (n > slots ? slots : (unsigned)n);
+}
+
 double
 POOLMGR_Expected(double lambda, double p_miss, double fetch_seconds)
 {

@@ -125,6 +125,18 @@ cli_slots(struct cli *cli, const char * const *av, void *priv)
 }
 
 static void v_matchproto_(cli_func_t)
+cli_busy(struct cli *cli, const char * const *av, void *priv)
+{
+	unsigned long n;
+
+	(void)priv;
+	if (av[2] == NULL)
+		spd_pretend_busy(-1);
+	else if (spd_cli_number(cli, av[2], 0, 100, &n) == 0)
+		spd_pretend_busy((int)n);
+}
+
+static void v_matchproto_(cli_func_t)
 cli_fail(struct cli *cli, const char * const *av, void *priv)
 {
 	uint64_t u = 1, fail_next = 0;
@@ -151,6 +163,7 @@ static struct cli_proto cmds[] = {
 	{ CLICMD_DEBUG_SANDPAPER_AGE,		"d", cli_age },
 	{ CLICMD_DEBUG_SANDPAPER_FAIL,		"d", cli_fail },
 	{ CLICMD_DEBUG_SANDPAPER_SLOTS,		"d", cli_slots },
+	{ CLICMD_DEBUG_SANDPAPER_BUSY,		"d", cli_busy },
 	{ NULL }
 };
 

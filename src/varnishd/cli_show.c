@@ -28,7 +28,8 @@
 struct snapshot {
 	const char		*policy;
 	enum spd_mode		mode;
-	unsigned		slots, running, lent, waiting, tenants;
+	unsigned		slots, open, running, lent;
+	unsigned		waiting, tenants;
 	int64_t			residual;
 	uint64_t		overflows;
 	struct spd_link_stat	net;
@@ -66,6 +67,7 @@ snap(struct snapshot *s)
 	s->policy = REL_PolicyName(REL_GetPolicy(spd_rel));
 	s->mode = spd_set.mode;
 	s->slots = spd_slots();
+	s->open = spd_slots_open();
 	s->running = spd_running();
 	s->lent = spd_lent();
 	s->waiting = REL_Waiting(spd_rel);
@@ -113,9 +115,9 @@ list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 	VCLI_Out(cli, "mode %s, policy %s, counter %s%s\n", modes[s->mode],
 	    s->policy, src->name, src->rseq ? ", measures every request" :
 	    ", measures a sample");
-	VCLI_Out(cli, "slots %u, running %u, lent %u, waiting %u, "
-	    "tenants %u, overflows %ju\n", s->slots, s->running, s->lent,
-	    s->waiting, s->tenants, (uintmax_t)s->overflows);
+	VCLI_Out(cli, "slots %u, open %u, running %u, lent %u, waiting %u, "
+	    "tenants %u, overflows %ju\n", s->slots, s->open, s->running,
+	    s->lent, s->waiting, s->tenants, (uintmax_t)s->overflows);
 	VCLI_Out(cli, "net rate %.3f Mbit/s, backlog %.1f kB, held %.3f s, "
 	    "cpu outside of workers %.1f us per request\n",
 	    (double)s->net.rate * 1e-6, (double)s->net.backlog * 1e-3,
@@ -253,9 +255,10 @@ list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
 	VCLI_Out(cli, ",\n{\"mode\": \"%s\", \"policy\": \"%s\", "
 	    "\"counter\": \"%s\", \"every_request\": %s,\n", modes[s->mode],
 	    s->policy, src->name, src->rseq ? "true" : "false");
-	VCLI_Out(cli, "\"slots\": %u, \"running\": %u, \"lent\": %u, "
-	    "\"waiting\": %u, \"tenants\": %u, \"overflows\": %ju,\n",
-	    s->slots, s->running, s->lent, s->waiting, s->tenants,
+	VCLI_Out(cli, "\"slots\": %u, \"open\": %u, \"running\": %u, "
+	    "\"lent\": %u, \"waiting\": %u, \"tenants\": %u, "
+	    "\"overflows\": %ju,\n",
+	    s->slots, s->open, s->running, s->lent, s->waiting, s->tenants,
 	    (uintmax_t)s->overflows);
 	VCLI_Out(cli, "\"residual_ns\": %jd, \"nic_rate_bps\": %ju, "
 	    "\"nic_backlog_bytes\": %jd, \"nic_held_s\": %.6f,\n",

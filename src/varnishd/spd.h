@@ -105,6 +105,10 @@ unsigned spd_running(void);
 void spd_set_slots(unsigned);
 void spd_cap_slots(unsigned);
 int spd_slots_full(void);
+int spd_slots_exceeded(void);
+unsigned spd_slots_open(void);
+void spd_open_slots(unsigned);
+int spd_slots_were_full(void);
 unsigned spd_lent(void);
 uint64_t spd_slots_taken(unsigned word);
 struct spd_worker *spd_owner(int slot);
@@ -312,6 +316,10 @@ void spd_expire(struct worker *, int64_t now);
 /* hook_fetch.c, hook_h2.c */
 unsigned spd_fetches(void);			/* locked */
 unsigned spd_h2_sessions(void);			/* locked */
+
+/* spd_open.c */
+void spd_open(int64_t now);
+void spd_pretend_busy(int percent);
 
 /* spd_watch.c, spd_stat.c, spd_params.c, spd_keeper.c: called by the keeper */
 void spd_watch(int64_t now);

@@ -6,8 +6,8 @@
  *  - parameters, deadlines of parked connections, workers that stand still, and
  *    a worker that leads: each time, parameters at most every 45 ms
  *  - the rate of net: every NIC_EPOCH
- *  - waits that are too long, proofs of new Hosts, and the tenants' counters:
- *    every SPD_LOOK_EVERY
+ *  - waits that are too long, proofs of new Hosts, and the tenants' counters,
+ *    and while Sandpaper is on, open slots: every SPD_LOOK_EVERY
  *  - the residual, the number of threads, and TEN_Tick(): every second
  *
  * The static variables are the keeper's.  Herders read `threads`, an atomic.
@@ -90,6 +90,8 @@ spd_keeper(struct worker *wrk, void *priv)
 		if (spd_set.mode != SPD_OFF && now - look >= SPD_LOOK_EVERY) {
 			look = now;
 			spd_watch_queue(now);
+			if (spd_set.mode == SPD_ON)
+				spd_open(now);
 			spd_new_keep(now);
 			spd_stat();
 		}

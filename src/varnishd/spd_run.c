@@ -224,10 +224,9 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		me->parsed = 0;
 		return (SPD_RUN);
 	}
-	if (me->slot >= 0 && (spd_slot_revoked(me) ||
-	    spd_running() > spd_slots()))
+	if (me->slot >= 0 && (spd_slot_revoked(me) || spd_slots_exceeded()))
 		spd_give_mine(me);	/* the keeper took the slot away, or
-					 * more than W slots are taken */
+					 * fewer slots are open now */
 	if (me->slot < 0 && !me->unlooked && spd_crowded(now))
 		return (spd_rest(me, now));
 	if (parsers < spd_set.parsers && me->parsed < SPD_PARSE_RUN &&

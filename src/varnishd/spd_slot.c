@@ -18,6 +18,8 @@
 #include "spd.h"
 
 SPD_STATIC unsigned nslots = 1;		/* W.  Not on: SPD_SLOTS_MAX / 2 */
+SPD_STATIC unsigned nopen = 1;		/* that the policy may use now */
+static int was_full;			/* all of these were taken */
 /* That spd_take() may take, rounded down to a multiple of 64 */
 SPD_STATIC unsigned slots_max = SPD_SLOTS_MAX;
 SPD_STATIC uint64_t slot_map[SPD_SLOTS_MAX / 64];	/* bit: taken */
@@ -58,7 +60,8 @@ slot_to(int slot, enum slot_state to, struct spd_worker *w)
 	slot_owner[slot] = w;
 	if (is == SLOT_FREE) {
 		*word |= bit;
-		running++;
+		if (++running >= nopen)
+			was_full = 1;
 	} else if (to == SLOT_FREE) {
 		*word &= ~bit;
 		AN(running);
@@ -75,7 +78,8 @@ spd_slots(void)
 	return (nslots);
 }
 
-/* Set W.  More slots may be taken for now.  Caller holds spd_lock(). */
+/* Set W, and open all slots.  More slots may be taken for now.  Caller holds
+ * spd_lock(). */
 void
 spd_set_slots(unsigned n)
 {
@@ -83,6 +87,39 @@ spd_set_slots(unsigned n)
 	SPD_LOCKED();
 	nslots = n;
 	spd_vsc->slots = n;
+	spd_open_slots(n);
+}
+
+/* Return how many slots are open.  Caller holds spd_lock(). */
+unsigned
+spd_slots_open(void)
+{
+
+	SPD_LOCKED();
+	return (nopen);
+}
+
+/* Set how many slots are open, at most W.  More slots may be taken for now.
+ * Caller holds spd_lock(). */
+void
+spd_open_slots(unsigned n)
+{
+
+	SPD_LOCKED();
+	assert(n <= nslots);
+	nopen = n;
+	was_full = running >= n;
+	spd_vsc->slots_open = n;
+}
+
+/* Return 1 if all open slots were taken since spd_open_slots().  Caller holds
+ * spd_lock(). */
+int
+spd_slots_were_full(void)
+{
+
+	SPD_LOCKED();
+	return (was_full);
 }
 
 /* Set how many slots there can be, for tests.  Caller holds spd_lock(). */
@@ -102,13 +139,22 @@ spd_running(void)
 	return (running);
 }
 
-/* Return 1 if W slots or more are taken.  Caller holds spd_lock(). */
+/* Return 1 if all open slots are taken.  Caller holds spd_lock(). */
 int
 spd_slots_full(void)
 {
 
 	SPD_LOCKED();
-	return (running >= nslots);
+	return (running >= nopen);
+}
+
+/* Return 1 if more slots are taken than are open.  Caller holds spd_lock(). */
+int
+spd_slots_exceeded(void)
+{
+
+	SPD_LOCKED();
+	return (running > nopen);
 }
 
 /* Return how many workers have lent their slot.  Caller holds spd_lock(). */
@@ -140,7 +186,7 @@ spd_owner(int slot)
 
 /*
  * Take a free slot and return its number, or -1 if there is none.  It may be a
- * slot above W: the caller tests spd_slots_full().
+ * slot that is not open: the caller tests spd_slots_full().
  * Caller holds spd_lock().
  */
 int

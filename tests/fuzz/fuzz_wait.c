@@ -60,7 +60,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #endif
 
 /* The state that is static in its file, see SPD_STATIC */
-extern unsigned nslots, lent, parsers, nobodys, parts_ready, writers;
+extern unsigned nopen, lent, parsers, nobodys, parts_ready, writers;
 extern unsigned fetches;
 extern _Atomic unsigned running, nready, nparked;
 extern uint64_t slot_map[SPD_SLOTS_MAX / 64];
@@ -1366,7 +1366,7 @@ judge_early(void)
 	    free_threads() == 0 || deputy)
 		return;
 	assert(nready == 0 || held_back());
-	if (running >= nslots)
+	if (running >= nopen)
 		return;
 	assert(REL_Waiting(spd_rel) == 0);
 	assert(leader || cache_param->sandpaper == SPD_OFF);
@@ -1386,7 +1386,7 @@ judge_rest(void)
 	assert(in_state(SPD_QUEUED) == REL_Waiting(spd_rel));
 	if (cache_param->sandpaper != SPD_OFF)
 		assert(leader || deputy);
-	if (running >= nslots)
+	if (running >= nopen)
 		return;
 	assert(REL_Waiting(spd_rel) == 0);
 	if (cache_param->sandpaper == SPD_OFF) {

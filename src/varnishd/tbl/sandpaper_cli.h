@@ -124,6 +124,15 @@ CLI_CMD(DEBUG_SANDPAPER_SLOTS,
 	1, 1
 )
 
+CLI_CMD(DEBUG_SANDPAPER_BUSY,
+	"debug.sandpaper.busy",
+	"debug.sandpaper.busy [<percent>]",
+	"Let varnishd seem to use a part of the cores' time.",
+	"  <percent> is a number from 0 to 100. Sandpaper opens and closes slots"
+	" by it. Without an argument it measures again.",
+	0, 1
+)
+
 CLI_CMD(DEBUG_SANDPAPER_FAIL,
 	"debug.sandpaper.fail",
 	"debug.sandpaper.fail FS...",
