@@ -79,26 +79,19 @@ POOLMGR_Threads(struct poolmgr *pm, const struct poolmgr_snapshot *s,
 }
 
 unsigned
-POOLMGR_Open(struct poolmgr_look *last, unsigned open, unsigned slots,
-    unsigned cores, int full, int64_t cpu, int64_t now)
+POOLMGR_Open(const struct poolmgr_load *load, int64_t *doubled, int64_t now)
 {
-	int64_t all = (now - last->now) * cores, used = cpu - last->cpu;
-	uint64_t least = (uint64_t)cores * POOLMGR_OPEN, n = open;
+	uint64_t n = load->open, least = (uint64_t)load->cores * POOLMGR_OPEN;
 
-	if (last->now == 0) {
-		n = slots;
-	} else if (full && used < all / 100 * 90) {
+	if (load->full && load->busy < 90) {
 		n *= 2;
-		last->grown = now;
-	} else if (all > 0 && used >= all / 100 * 95 &&
-	    now - last->grown >= POOLMGR_SHRINK) {
+		*doubled = now;
+	} else if (load->busy >= 95 && now - *doubled >= POOLMGR_REOPEN) {
 		n /= 2;
 	}
-	last->cpu = cpu;
-	last->now = now;
 	if (n < least)
 		n = least;
-	return (n > slots ? slots : (unsigned)n);
+	return (n > load->slots ? load->slots : (unsigned)n);
 }
 
 double

@@ -1,8 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The number of threads of a pool (paper, section 5.2 and appendix B), and how
- * many slots are open.
+ * The number of threads of a pool (paper, section 5.2 and appendix B), and the
+ * number of open slots.
  *
  * There are W = workers_per_core x cores slots.  Each slot needs a thread. 
  * Each slot that is lent needs one more: its worker waits (an origin, a slow
@@ -13,11 +13,11 @@
  * pool grows at once.  It shrinks by an eighth of the excess every
  * POOLMGR_SHRINK, so that a load that varies does not start and end threads.
  *
- * Open slots are those that may be taken now.  Requests that run share the cores
- * evenly.  So a tenant that sends n requests at a time gets at most n of W parts
- * of the cores, whatever the policy decides.  While the cores are busy, two slots
- * per core are enough.  If the open slots are all taken and the cores are not
- * busy, workers are blocked, and more slots open.
+ * An open slot may be taken now.  The kernel shares the cores evenly among the
+ * requests that run, whatever the policy decides.  So with W open slots, a tenant
+ * that has n requests at a time gets at most n / W of the cores.  While the cores
+ * are busy, two open slots per core are enough.  If all open slots are taken but
+ * the cores are not busy, workers are blocked, and more slots open.
  */
 
 #ifndef POOLMGR_H_INCLUDED
@@ -27,6 +27,7 @@
 
 #define POOLMGR_SHRINK	1000000000	/* ns */
 #define POOLMGR_OPEN	2		/* slots per core that stay open */
+#define POOLMGR_REOPEN	1000000000	/* ns */
 
 /*
  * Counts are those of the process, except where "per pool" is said.  A host
@@ -52,11 +53,14 @@ struct poolmgr {
 					 * the pool last shrank */
 };
 
-/* Of the last call of POOLMGR_Open(); zeros before the first */
-struct poolmgr_look {
-	int64_t		cpu;		/* ns, CPU time of the process */
-	int64_t		now;		/* ns */
-	int64_t		grown;		/* ns, when more slots opened last */
+/* What POOLMGR_Open() decides by */
+struct poolmgr_load {
+	unsigned	slots;		/* W */
+	unsigned	cores;
+	unsigned	open;		/* slots that are open now */
+	int		full;		/* all of these are taken */
+	unsigned	busy;		/* %, what the process has used of its
+					 * cores since the last call */
 };
 
 /* Return W, the number of slots, at least 1 */
@@ -66,17 +70,16 @@ unsigned POOLMGR_Slots(unsigned workers_per_core, unsigned cores);
 unsigned POOLMGR_Threads(struct poolmgr *, const struct poolmgr_snapshot *,
     int64_t now);
 /*
- * Return how many of the slots should be open from now on.
+ * Return how many slots should be open from now on.
  *
- * open: how many are open now.  full: all of these were taken at a time since
- * the last call.  cpu: CPU time of the process, ns.  now: ns.
+ * The number doubles, up to W, if all open slots are taken and `busy` is below
+ * 90.  It halves, down to POOLMGR_OPEN per core, if `busy` is 95 or more.  For
+ * POOLMGR_REOPEN after it has doubled, it does not halve.
  *
- * Twice as many open if the open ones were full and the process used less than
- * 90 % of the cores.  Half as many stay open if it used 95 % or more, and no
- * more have opened for POOLMGR_SHRINK.  POOLMGR_OPEN per core stay open.
+ * doubled: when it doubled last, ns; this function sets it.  now: ns.
  */
-unsigned POOLMGR_Open(struct poolmgr_look *, unsigned open, unsigned slots,
-    unsigned cores, int full, int64_t cpu, int64_t now);
+unsigned POOLMGR_Open(const struct poolmgr_load *, int64_t *doubled,
+    int64_t now);
 /* Return the expected number of extra workers, lambda x p_miss / mu (appendix
  * B). lambda: requests/s; fetch_seconds: 1/mu, s. */
 double POOLMGR_Expected(double lambda, double p_miss, double fetch_seconds);

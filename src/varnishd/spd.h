@@ -108,7 +108,6 @@ int spd_slots_full(void);
 int spd_slots_exceeded(void);
 unsigned spd_slots_open(void);
 void spd_open_slots(unsigned);
-int spd_slots_were_full(void);
 unsigned spd_lent(void);
 uint64_t spd_slots_taken(unsigned word);
 struct spd_worker *spd_owner(int slot);

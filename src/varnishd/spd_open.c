@@ -3,8 +3,8 @@
  *
  * Open and close slots, by how busy the cores are: see POOLMGR_Open().
  *
- * Only the keeper calls spd_open().  The static variables are the keeper's,
- * except `pretended`, which debug.sandpaper.busy sets.
+ * Only the keeper calls spd_open().  The static variables are the keeper's.
+ * The exception is `pretended`, which debug.sandpaper.busy sets.
  */
 
 #include "config.h"
@@ -13,11 +13,13 @@
 
 #include "spd.h"
 
-static struct poolmgr_look last;
-static _Atomic int pretended = -1;	/* % of the cores; -1: as measured */
+static int64_t looked;			/* ns, the last call */
+static int64_t used;			/* ns of CPU time, then */
+static int64_t doubled;			/* ns, see POOLMGR_Open() */
+static _Atomic int pretended = -1;	/* %; -1: as measured */
 
-/* Let the process seem to use this part of the cores, in percent.  -1: as
- * measured.  For tests. */
+/* For tests: let the process seem to use this percentage of its cores.  -1: as
+ * measured. */
 void
 spd_pretend_busy(int percent)
 {
@@ -25,23 +27,37 @@ spd_pretend_busy(int percent)
 	pretended = percent;
 }
 
-/* Open or close slots.  Then let requests run in the open ones. */
+/* Return what the process has used of its cores since the last call, in
+ * percent. */
+static unsigned
+busy(int64_t now)
+{
+	int64_t cpu = METER_Process(), time = vmax_t(int64_t, 1, now - looked);
+	int64_t percent = (cpu - used) / spd_set.cores * 100 / time;
+
+	used = cpu;
+	looked = now;
+	if (pretended >= 0)
+		percent = pretended;
+	return ((unsigned)vmax_t(int64_t, 0, percent));
+}
+
+/* Open or close slots, and let requests run in those that open. */
 void
 spd_open(int64_t now)
 {
-	int64_t cpu = METER_Process();
-	int percent = pretended;
-	unsigned before, after;
+	struct poolmgr_load load;
+	unsigned n;
 
-	if (percent >= 0)
-		cpu = last.cpu + (now - last.now) / 100 * percent *
-		    spd_set.cores;
+	load.busy = busy(now);
 	spd_lock();
-	before = spd_slots_open();
-	after = POOLMGR_Open(&last, before, spd_slots(), spd_set.cores,
-	    spd_slots_were_full(), cpu, now);
-	spd_open_slots(after);
+	load.slots = spd_slots();
+	load.cores = spd_set.cores;
+	load.open = spd_slots_open();
+	load.full = spd_slots_full();
+	n = POOLMGR_Open(&load, &doubled, now);
+	spd_open_slots(n);
 	spd_unlock();
-	if (after > before)
+	if (n > load.open)
 		spd_dispatch();
 }

@@ -19,7 +19,6 @@
 
 SPD_STATIC unsigned nslots = 1;		/* W.  Not on: SPD_SLOTS_MAX / 2 */
 SPD_STATIC unsigned nopen = 1;		/* that the policy may use now */
-static int was_full;			/* all of these were taken */
 /* That spd_take() may take, rounded down to a multiple of 64 */
 SPD_STATIC unsigned slots_max = SPD_SLOTS_MAX;
 SPD_STATIC uint64_t slot_map[SPD_SLOTS_MAX / 64];	/* bit: taken */
@@ -60,8 +59,7 @@ slot_to(int slot, enum slot_state to, struct spd_worker *w)
 	slot_owner[slot] = w;
 	if (is == SLOT_FREE) {
 		*word |= bit;
-		if (++running >= nopen)
-			was_full = 1;
+		running++;
 	} else if (to == SLOT_FREE) {
 		*word &= ~bit;
 		AN(running);
@@ -108,18 +106,7 @@ spd_open_slots(unsigned n)
 	SPD_LOCKED();
 	assert(n <= nslots);
 	nopen = n;
-	was_full = running >= n;
 	spd_vsc->slots_open = n;
-}
-
-/* Return 1 if all open slots were taken since spd_open_slots().  Caller holds
- * spd_lock(). */
-int
-spd_slots_were_full(void)
-{
-
-	SPD_LOCKED();
-	return (was_full);
 }
 
 /* Set how many slots there can be, for tests.  Caller holds spd_lock(). */

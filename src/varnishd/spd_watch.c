@@ -181,7 +181,7 @@ spd_stuck(int64_t now)
 static void
 spd_tell_stuck(int64_t now)
 {
-	unsigned waiting, running, lent;
+	unsigned waiting, running, open, lent;
 	char until[32] = "";
 	int64_t opens;
 	int closed;
@@ -189,14 +189,15 @@ spd_tell_stuck(int64_t now)
 	spd_lock();
 	waiting = REL_Waiting(spd_rel);
 	running = spd_running();
+	open = spd_slots_open();
 	lent = spd_lent();
 	closed = spd_link_closed(now, &opens);
 	spd_unlock();
 	if (closed)
 		bprintf(until, " for %.3f s", (double)(opens - now) * 1e-9);
 	VSL(SLT_Error, NO_VXID, "Sandpaper: no request was released for %d s: "
-	    "%u waiting, %u of %u slots in use, %u lent, net %s%s",
-	    (int)(SPD_STUCK / 1000000000), waiting, running, spd_slots(), lent,
+	    "%u waiting, %u of %u open slots in use, %u lent, net %s%s",
+	    (int)(SPD_STUCK / 1000000000), waiting, running, open, lent,
 	    closed ? "closed" : "open", until);
 }
 

@@ -188,70 +188,65 @@ test_pure(void **state)
  * Open slots: W = 40 on 4 cores
  */
 
-#define MS		1000000LL
-#define OPEN(percent, full)	POOLMGR_Open(&look, open, 40, 4, full,	\
-	    look.cpu + 4 * MS * percent, look.now + 100 * MS)
+static int64_t doubled;
 
-static void
-test_open_falls_while_busy(void **state)
+static unsigned
+load(unsigned open, int full, unsigned busy, int64_t now)
 {
-	struct poolmgr_look look;
-	unsigned open = 40;
+	const struct poolmgr_load l = {
+		.slots = 40, .cores = 4, .open = open, .full = full,
+		.busy = busy
+	};
 
-	(void)state;
-	memset(&look, 0, sizeof look);
-	assert_int_equal(POOLMGR_Open(&look, open, 40, 4, 1, 0, SEC), 40);
-	open = OPEN(95, 1);
-	assert_int_equal(open, 20);
-	open = OPEN(100, 0);			/* none was wanted */
-	assert_int_equal(open, 10);
-	open = OPEN(100, 1);
-	assert_int_equal(open, 8);		/* POOLMGR_OPEN per core */
-	open = OPEN(400, 1);
-	assert_int_equal(open, 8);
+	return (POOLMGR_Open(&l, &doubled, now));
 }
 
 static void
-test_open_grows_while_blocked(void **state)
+test_open_halves_while_busy(void **state)
 {
-	struct poolmgr_look look;
-	unsigned open = 8;
-	int i;
 
 	(void)state;
-	memset(&look, 0, sizeof look);
-	(void)POOLMGR_Open(&look, open, 40, 4, 1, 0, SEC);
-	assert_int_equal(OPEN(89, 0), 8);	/* none was wanted */
-	assert_int_equal(OPEN(90, 1), 8);
-	assert_int_equal(OPEN(94, 1), 8);
-	open = OPEN(89, 1);
-	assert_int_equal(open, 16);
-	open = OPEN(0, 1);
-	assert_int_equal(open, 32);
-	open = OPEN(0, 1);
-	assert_int_equal(open, 40);		/* W */
-	/* Not at once back: what blocked may do so again */
-	for (i = 0; i < 9; i++)
-		assert_int_equal(OPEN(100, 1), 40);
-	assert_int_equal(OPEN(100, 1), 20);
+	doubled = 0;
+	assert_int_equal(load(40, 1, 94, SEC), 40);
+	assert_int_equal(load(40, 1, 95, SEC), 20);
+	assert_int_equal(load(20, 0, 100, SEC), 10);
+	assert_int_equal(load(10, 1, 100, SEC), 8);	/* POOLMGR_OPEN */
+	assert_int_equal(load(8, 1, 400, SEC), 8);
+}
+
+static void
+test_open_doubles_while_blocked(void **state)
+{
+
+	(void)state;
+	doubled = 0;
+	assert_int_equal(load(8, 0, 0, SEC), 8);	/* not all are taken */
+	assert_int_equal(load(8, 1, 90, SEC), 8);
+	assert_int_equal(load(8, 1, 89, SEC), 16);
+	assert_int_equal(load(32, 1, 0, 3 * SEC), 40);	/* W */
+	/* What blocked may do so again */
+	assert_int_equal(load(40, 1, 100, 3 * SEC + POOLMGR_REOPEN - 1), 40);
+	assert_int_equal(load(40, 1, 100, 3 * SEC + POOLMGR_REOPEN), 20);
 }
 
 static void
 test_open_limits(void **state)
 {
-	struct poolmgr_look look;
+	struct poolmgr_load l = { .slots = 3, .cores = 4, .open = 9 };
 
 	(void)state;
-	memset(&look, 0, sizeof look);
-	/* W was changed meanwhile */
-	(void)POOLMGR_Open(&look, 1, 1, 1, 1, 0, SEC);
-	assert_int_equal(POOLMGR_Open(&look, 9, 3, 1, 1, 0, 2 * SEC), 3);
-	assert_int_equal(POOLMGR_Open(&look, 1, 9, 1, 0, 0, 3 * SEC), 2);
-	/* The clock stands still */
-	assert_int_equal(POOLMGR_Open(&look, 4, 9, 1, 1, 0, 3 * SEC), 4);
+	doubled = 0;
+	/* W is less than POOLMGR_OPEN per core, or has changed */
+	assert_int_equal(POOLMGR_Open(&l, &doubled, SEC), 3);
+	l.slots = 40;
+	l.open = 3;
+	assert_int_equal(POOLMGR_Open(&l, &doubled, SEC), 8);
 	/* Much more than there can be */
-	assert_int_equal(POOLMGR_Open(&look, UINT_MAX, UINT_MAX, UINT_MAX, 1,
-	    0, 4 * SEC), UINT_MAX);
+	l.slots = l.cores = l.open = l.busy = UINT_MAX;
+	assert_int_equal(POOLMGR_Open(&l, &doubled, 4 * SEC), UINT_MAX);
+	l.busy = 0;
+	l.full = 1;
+	assert_int_equal(POOLMGR_Open(&l, &doubled, 4 * SEC), UINT_MAX);
 }
 
 static void
@@ -546,8 +541,8 @@ main(void)
 		cmocka_unit_test(test_shrinks_slowly),
 		cmocka_unit_test(test_no_churn),
 		cmocka_unit_test(test_pure),
-		cmocka_unit_test(test_open_falls_while_busy),
-		cmocka_unit_test(test_open_grows_while_blocked),
+		cmocka_unit_test(test_open_halves_while_busy),
+		cmocka_unit_test(test_open_doubles_while_blocked),
 		cmocka_unit_test(test_open_limits),
 		cmocka_unit_test(test_expected),
 		cmocka_unit_test(test_no_quota),

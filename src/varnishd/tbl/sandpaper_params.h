@@ -71,8 +71,8 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets how many requests may run at the same time per core. The "
 	"number of slots is this number times the number of cores, at most "
-	"8192. While varnishd uses its cores fully, fewer slots are open, at "
-	"least 2 per core.\n\nExample: ``param.set sandpaper_workers_per_core 5``"
+	"8192. While varnishd uses its cores fully, slots close, down to 2 per "
+	"core.\n\nExample: ``param.set sandpaper_workers_per_core 5``"
 )
 
 PARAM_SIMPLE(
