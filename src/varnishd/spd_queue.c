@@ -97,8 +97,9 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 }
 
 /*
- * Release the next request for this slot.  NULL: no request may go before
- * *when, ns; INT64_MAX: that time is not known.  Caller holds spd_lock().
+ * Release the next request for this slot.  No more slots are taken than are
+ * open.  NULL: no request may go before *when, ns; INT64_MAX: that time is not
+ * known.  Caller holds spd_lock().
  */
 struct req *
 spd_release(int64_t now, int slot, int64_t *when)
@@ -110,6 +111,7 @@ spd_release(int64_t now, int slot, int64_t *when)
 	uint32_t counted;
 
 	SPD_LOCKED();
+	assert(!spd_slots_exceeded());
 	*when = INT64_MAX;
 	if (REL_Waiting(spd_rel) == 0)
 		return (NULL);
