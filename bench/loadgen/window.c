@@ -3,10 +3,11 @@
  *
  * The window: which answers count, and when a group loads.
  *
- * Phases take turns in it.  Between two phases, groups that load in phases do
- * not ask, until all their requests are answered.  Such a gap takes as long as
- * a phase at most.  Nothing counts in it, and the window ends that much later.
- * A phase's first part does not count either: all connections ask at once.
+ * Phases take turns in it.  Between two phases is a gap: groups that load in
+ * phases do not ask until all their requests are answered, or until the length
+ * of a phase has passed.  No group's answers count in a gap, and the window's
+ * begin and end move by its length.  A phase's first part, `settle`, does not
+ * count either: all connections ask at once.
  *
  * A group loads always, in one phase, in turn with rests, or from one second
  * of the run to another.
@@ -38,7 +39,7 @@ window_set(double warmup, double seconds)
 	win.phase_end = win.start + win.phase_len;
 }
 
-/* The next phase begins now, after a gap */
+/* The next phase begins now.  The gap before it may be 0. */
 void
 window_next_phase(uint64_t now)
 {
@@ -70,7 +71,7 @@ in_window(const struct group *g, uint64_t now)
 	if (g->phase < 0)
 		return (1);
 	return (win.phase == (unsigned)g->phase && now < win.phase_end &&
-	    now + win.phase_len >= win.phase_end + win.settle);
+	    now >= win.phase_end - win.phase_len + win.settle);
 }
 
 /* Does an answer count now?  A group with an end of its own counts an answer by

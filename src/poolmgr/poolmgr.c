@@ -86,7 +86,7 @@ POOLMGR_Open(const struct poolmgr_load *load, int64_t *doubled, int64_t now)
 	if (load->full && load->busy < 90) {
 		n *= 2;
 		*doubled = now;
-	} else if (load->busy >= 95 && now - *doubled >= POOLMGR_REOPEN) {
+	} else if (load->busy >= 95 && now - *doubled >= POOLMGR_KEEP) {
 		n /= 2;
 	}
 	if (n < least)

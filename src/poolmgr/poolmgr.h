@@ -9,15 +9,16 @@
  * reader, a pipe).  So does everything that holds no slot: parsing tasks,
  * acceptors, fetches, HTTP/2 sessions, Varnish's reserve.
  *
- * The answer is a pure function of a snapshot, the last answer and the time.  A
- * pool grows at once.  It shrinks by an eighth of the excess every
+ * POOLMGR_Threads() is a pure function of a snapshot, the last answer and the
+ * time.  A pool grows at once.  It shrinks by an eighth of the excess every
  * POOLMGR_SHRINK, so that a load that varies does not start and end threads.
  *
  * An open slot may be taken now.  The kernel shares the cores evenly among the
- * requests that run, whatever the policy decides.  So with W open slots, a tenant
- * that has n requests at a time gets at most n / W of the cores.  While the cores
- * are busy, two open slots per core are enough.  If all open slots are taken but
- * the cores are not busy, workers are blocked, and more slots open.
+ * requests that run, whatever the policy decides.  So while W requests run, a
+ * tenant that has n of them gets n / W of the cores.  Two running requests per
+ * core are enough to use the cores.  If all open slots are taken but the process
+ * uses less than its cores, workers are blocked, or other programs use the
+ * cores.  Then more slots open.
  */
 
 #ifndef POOLMGR_H_INCLUDED
@@ -26,8 +27,8 @@
 #include <stdint.h>
 
 #define POOLMGR_SHRINK	1000000000	/* ns */
-#define POOLMGR_OPEN	2		/* slots per core that stay open */
-#define POOLMGR_REOPEN	1000000000	/* ns */
+#define POOLMGR_OPEN	2		/* slots per core that never close */
+#define POOLMGR_KEEP	1000000000	/* ns, see POOLMGR_Open() */
 
 /*
  * Counts are those of the process, except where "per pool" is said.  A host
@@ -73,10 +74,11 @@ unsigned POOLMGR_Threads(struct poolmgr *, const struct poolmgr_snapshot *,
  * Return how many slots should be open from now on.
  *
  * The number doubles, up to W, if all open slots are taken and `busy` is below
- * 90.  It halves, down to POOLMGR_OPEN per core, if `busy` is 95 or more.  For
- * POOLMGR_REOPEN after it has doubled, it does not halve.
+ * 90.  It halves if `busy` is 95 or more, down to POOLMGR_OPEN per core, or to W
+ * if that is less.  It does not halve for POOLMGR_KEEP after the last time that
+ * the first rule applied.
  *
- * doubled: when it doubled last, ns; this function sets it.  now: ns.
+ * doubled: that time, ns.  This function sets it; 0 at first.  now: ns.
  */
 unsigned POOLMGR_Open(const struct poolmgr_load *, int64_t *doubled,
     int64_t now);

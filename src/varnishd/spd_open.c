@@ -1,7 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Open and close slots, by how busy the cores are: see POOLMGR_Open().
+ * Open and close slots, by how much of its cores varnishd uses: see
+ * POOLMGR_Open().
  *
  * Only the keeper calls spd_open().  The static variables are the keeper's.
  * The exception is `pretended`, which debug.sandpaper.busy sets.
@@ -14,7 +15,8 @@
 #include "spd.h"
 
 static int64_t looked;			/* ns, the last call */
-static int64_t used;			/* ns of CPU time, then */
+static int64_t used;			/* ns, CPU time of the process at that
+					 * call */
 static int64_t doubled;			/* ns, see POOLMGR_Open() */
 static _Atomic int pretended = -1;	/* %; -1: as measured */
 
@@ -34,12 +36,11 @@ busy(int64_t now)
 {
 	int64_t cpu = METER_Process(), time = vmax_t(int64_t, 1, now - looked);
 	int64_t percent = (cpu - used) / spd_set.cores * 100 / time;
+	int set = pretended;
 
 	used = cpu;
 	looked = now;
-	if (pretended >= 0)
-		percent = pretended;
-	return ((unsigned)vmax_t(int64_t, 0, percent));
+	return ((unsigned)vmax_t(int64_t, 0, set < 0 ? percent : set));
 }
 
 /* Open or close slots, and let requests run in those that open. */

@@ -225,8 +225,8 @@ test_open_doubles_while_blocked(void **state)
 	assert_int_equal(load(8, 1, 89, SEC), 16);
 	assert_int_equal(load(32, 1, 0, 3 * SEC), 40);	/* W */
 	/* What blocked may do so again */
-	assert_int_equal(load(40, 1, 100, 3 * SEC + POOLMGR_REOPEN - 1), 40);
-	assert_int_equal(load(40, 1, 100, 3 * SEC + POOLMGR_REOPEN), 20);
+	assert_int_equal(load(40, 1, 100, 3 * SEC + POOLMGR_KEEP - 1), 40);
+	assert_int_equal(load(40, 1, 100, 3 * SEC + POOLMGR_KEEP), 20);
 }
 
 static void
