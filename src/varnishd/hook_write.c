@@ -30,15 +30,16 @@
 #define SPD_LOOK_MS	5		/* ms, of a write, between two looks */
 #define SPD_LOOK	(SPD_LOOK_MS * 1000000)	/* ns */
 #define SPD_BLOCKED	1000000000	/* ns, of all writes of a request */
-#define SPD_ACK_MS	200		/* ms without an ACK: a slow reader */
+#define SPD_NO_ACK	200000000	/* ns without an ACK: a slow reader */
 
 /*--------------------------------------------------------------------
  * Is the client a slow reader?
  */
 
-struct spd_tcp_sample {			/* TCP_INFO at the last look */
-	int		began;		/* there was a look */
-	uint64_t	busy, rwnd;	/* us: busy; limited by the window */
+struct spd_look {			/* of one write */
+	int64_t		began;		/* ns, when it first waited, or 0 */
+	/* TCP_INFO at the last look, us: busy; limited by the window */
+	uint64_t	busy, rwnd;
 };
 
 /*
@@ -46,13 +47,15 @@ struct spd_tcp_sample {			/* TCP_INFO at the last look */
  * things is true:
  *  - since the last look its window limited the connection for more than half
  *    of the busy time;
- *  - no ACK came for SPD_ACK_MS, and some bytes are not acknowledged.
+ *  - no ACK came for SPD_NO_ACK, and some bytes are not acknowledged.
+ * The last ACK may have come with the request, which then waited.  So the time
+ * without one begins with the write.
  *
  * On a full link of 100 Mbit/s the window's part was 0 to 0.4 % for a fast
  * client.  For a client that reads slowly or not at all it was 76 to 100 %.
  */
 static int
-spd_slow_reader(int fd, struct spd_tcp_sample *last)
+spd_slow_reader(int fd, struct spd_look *last, int64_t now)
 {
 	struct tcp_info ti;
 	socklen_t l = sizeof ti;
@@ -65,7 +68,8 @@ spd_slow_reader(int fd, struct spd_tcp_sample *last)
 	rwnd = ti.tcpi_rwnd_limited - last->rwnd;
 	last->busy = ti.tcpi_busy_time;
 	last->rwnd = ti.tcpi_rwnd_limited;
-	if (ti.tcpi_unacked > 0 && ti.tcpi_last_ack_recv > SPD_ACK_MS)
+	if (ti.tcpi_unacked > 0 && now - last->began > SPD_NO_ACK &&
+	    ti.tcpi_last_ack_recv * INT64_C(1000000) > SPD_NO_ACK)
 		return (1);
 	return (busy > 0 && rwnd * 2 > busy);
 }
@@ -199,7 +203,7 @@ spd_begin_sending(struct rel_node *n)
  * Returns 0 if the client is a slow reader.
  */
 static int
-spd_wait_for_room(struct spd_worker *me, int fd, struct spd_tcp_sample *look)
+spd_wait_for_room(struct spd_worker *me, int fd, struct spd_look *look)
 {
 	struct pollfd pfd;
 	int64_t from;
@@ -207,19 +211,20 @@ spd_wait_for_room(struct spd_worker *me, int fd, struct spd_tcp_sample *look)
 
 	if (SPD_REQUEST(me->node)->flags & SPD_F_SLOW)
 		return (0);
-	if (!look->began)
-		(void)spd_slow_reader(fd, look);
-	look->began = 1;
+	from = METER_Now();
+	if (look->began == 0) {
+		look->began = from;
+		(void)spd_slow_reader(fd, look, from);
+	}
 	pfd.fd = fd;
 	pfd.events = POLLOUT;
-	from = METER_Now();
 	ready = poll(&pfd, 1, SPD_LOOK_MS);
 	me->slice_start = METER_Now();
 	me->blocked += me->slice_start - from;
 	if (me->blocked >= SPD_BLOCKED ||
 	    (me->blocked >= SPD_LOOK && !spd_link_busy(me->slice_start)))
 		return (0);
-	return (ready != 0 || !spd_slow_reader(fd, look));
+	return (ready != 0 || !spd_slow_reader(fd, look, me->slice_start));
 }
 
 /*
@@ -229,7 +234,7 @@ spd_wait_for_room(struct spd_worker *me, int fd, struct spd_tcp_sample *look)
 ssize_t
 SPD_Writev(int fd, const struct iovec *iov, int n)
 {
-	struct spd_tcp_sample look = { 0, 0, 0 };
+	struct spd_look look = { 0, 0, 0 };
 	size_t len = 0, done = 0;
 	ssize_t l;
 	int i;

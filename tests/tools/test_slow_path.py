@@ -27,6 +27,7 @@ PORT = 8080
 ADDRESS = "10.78.0.1"
 SO_RCVBUFFORCE = 33  # Python has no name for it
 BLOCKED = 1.0  # seconds, SPD_BLOCKED
+NO_ACK = 0.2  # seconds, SPD_NO_ACK
 
 
 @pytest.fixture
@@ -59,6 +60,14 @@ def page(varnishd: Varnishd, size: int) -> str:
     file = varnishd.folder / str(size)
     file.write_bytes(b"x" * size)
     return str(file)
+
+
+def start_with_busy_link(varnishd: Varnishd) -> None:
+    """The same, and the link has a backlog, although it sends little."""
+    start(varnishd, f"sandpaper_nic_rate={LINK}", "sandpaper_new_hosts=tenant")
+    fills = HTTPConnection(ADDRESS, PORT, timeout=TIMEOUT)
+    varnishd.fill_link(fills, page(varnishd, PART))
+    fills.close()
 
 
 def slow(varnishd: Varnishd, client: Network) -> tuple[threading.Thread, float]:
@@ -99,12 +108,22 @@ def test_others_are_served_meanwhile(varnishd: Varnishd,
 
 def test_it_keeps_its_slot_for_a_while_if_the_link_is_busy(
         varnishd: Varnishd, client: Network) -> None:
-    # The link sends little now, but it has a backlog
-    start(varnishd, f"sandpaper_nic_rate={LINK}", "sandpaper_new_hosts=tenant")
-    fills = HTTPConnection(ADDRESS, PORT, timeout=TIMEOUT)
-    varnishd.fill_link(fills, page(varnishd, PART))
-    fills.close()
+    start_with_busy_link(varnishd)
     _, asked = slow(varnishd, client)
     varnishd.await_counter("SANDPAPER.lendings", 1)
     assert time.monotonic() - asked >= BLOCKED
+    assert varnishd.counter("SANDPAPER.nic_backlog") > 0, "not busy"
+
+
+def test_the_time_without_an_ack_begins_with_the_write(
+        varnishd: Varnishd, client: Network) -> None:
+    # Another client has the slot, so the request waits for longer than NO_ACK.
+    # Its answer then waits behind that client's bytes.
+    start_with_busy_link(varnishd)
+    _, asked = slow(varnishd, client)
+    with client:
+        waits = varnishd.enter_context(http.connect(ADDRESS, PORT))
+    waits.sendall(http.get("b.example", page(varnishd, SIZE)))
+    varnishd.await_counter("SANDPAPER.lendings", 2)
+    assert time.monotonic() - asked >= BLOCKED + NO_ACK
     assert varnishd.counter("SANDPAPER.nic_backlog") > 0, "not busy"
