@@ -63,7 +63,10 @@ def page(varnishd: Varnishd, size: int) -> str:
 
 
 def start_with_busy_link(varnishd: Varnishd) -> None:
-    """The same, and the link has a backlog, although it sends little."""
+    """Start varnishd with one slot, and let its link have a backlog.
+
+    The link sends little later, but stays busy.
+    """
     start(varnishd, f"sandpaper_nic_rate={LINK}", "sandpaper_new_hosts=tenant")
     fills = HTTPConnection(ADDRESS, PORT, timeout=TIMEOUT)
     varnishd.fill_link(fills, page(varnishd, PART))
