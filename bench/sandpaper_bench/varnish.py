@@ -68,7 +68,7 @@ def check_parameters(variant: Variant, bed: Testbed, role: str) -> None:
     """Have varnishd look at the variant's parameters; nothing is started."""
     options = [word for parameter in variant.parameters
                for word in ("-p", parameter)]
-    # -C needs a backend, which 6.0 looks up; nothing connects to it
+    # -C needs a backend, and nothing connects to it.  6.0 has no "-b none".
     done = bed.ask(role, [str(variant.program), "-C", "-b", "127.0.0.1:1",
                           *options])
     if done.returncode != 0:

@@ -49,8 +49,8 @@ struct spd_look {			/* of one write */
  *    of the busy time;
  *  - the write has waited for SPD_NO_ACK, no ACK came in that time, and some
  *    bytes are not acknowledged.
- * The age of the last ACK alone says nothing.  It may have come with the request,
- * which then waited for its release.
+ * An old ACK alone says nothing: it may have come with the request, which then
+ * waited for its release.
  *
  * On a full link of 100 Mbit/s the window's part was 0 to 0.4 % for a fast
  * client.  For a client that reads slowly or not at all it was 76 to 100 %.
