@@ -105,6 +105,13 @@ def make_rig(
                units.get("lua_us"))
 
 
+def record_name(job: Job, jobs: Sequence[Job], name: str | None) -> str:
+    """Return the name of a record.  Of several, each ends in NAME."""
+    if not name:
+        return job.name
+    return name if len(jobs) == 1 else f"{job.name}-{name}"
+
+
 def run_jobs(
     args: argparse.Namespace, jobs: Sequence[Job], rig: Rig,
     journals: Sequence[Journal], folder: Path | None,
@@ -117,7 +124,7 @@ def run_jobs(
             print(f"\n== {job.name}: {number + 1} of {len(jobs)}, about "
                   f"{duration(left)} left", flush=True)
         found = job.run(rig, kept)
-        record.keep(found, args.record or job.name, folder,
+        record.keep(found, record_name(job, jobs, args.record), folder,
                     args.record is not None)
         print(EXPERIMENTS[job.name].text(found), flush=True)
         reports.append(found)
@@ -153,9 +160,6 @@ def run(args: argparse.Namespace, reaper: Reaper) -> int:
         record.check(args.record)
     bed = make_bed(args, reaper)
     jobs = make_jobs(args, bed)
-    if args.record and len(jobs) > 1:
-        raise TestbedError(f"--record {args.record}: a name is for one "
-                           "experiment: use --record alone")
     folder = folder_of(args.json)
     build_publishers(jobs)
     journals = make_journals(args, bed, folder, {

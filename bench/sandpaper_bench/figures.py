@@ -206,12 +206,15 @@ def overhead_row(figures: Figures, record: Record, r: Row) -> Row:
     return row
 
 
-def abuse(figures: Figures) -> str:
-    """Return what a good tenant keeps during each abuse."""
+def abuse(figures: Figures, of: str = "", *command: str) -> str:
+    """Return what a good tenant keeps during each abuse.
+
+    `of` is the NAME of `abuse --record NAME`.
+    """
     records: list[Record] = []
     rows: list[Row] = []
     for name in ABUSES:
-        record = figures.records.get(name)
+        record = figures.records.get(f"{name}-{of}" if of else name)
         if record:
             records.append(record)
             rows += [beside(record, r) | {
@@ -225,7 +228,7 @@ def abuse(figures: Figures) -> str:
             rows.append(defaultdict(
                 lambda: None, abuse=name, map="", text=NOT_YET))
     if not records:
-        return not_yet(f"{BENCH} abuse")
+        return not_yet(" ".join([BENCH, *(command or ("abuse",))]))
     return several(figures, [
         ("case", "{abuse}{map}"), ("kept", "{text}"),
         ("fair", "{fair:.2f}"),

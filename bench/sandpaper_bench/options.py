@@ -82,8 +82,8 @@ def what_to_run(p: Parser) -> None:
     p.add_argument("--record", nargs="?", const="", metavar="NAME",
                    help="also write each result to bench/results/NAME.json, "
                    "for the figures in the documentation (default NAME: the "
-                   "experiment's; a NAME is for one experiment, and names the "
-                   "files of --json, too)")
+                   "experiment's; with all and abuse, EXPERIMENT-NAME; NAME "
+                   "names the files of --json, too)")
     p.add_argument("--quick", action="store_true",
                    help="measure each for a shorter time; with all, also fewer "
                    "pairs and customers")

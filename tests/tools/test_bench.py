@@ -16,7 +16,7 @@ from pathlib import Path
 from unittest.mock import MagicMock, patch
 
 from sandpaper_bench.ask import chosen_pairs, chosen_sizes
-from sandpaper_bench.cli import main, make_job, make_jobs
+from sandpaper_bench.cli import main, make_job, make_jobs, record_name
 from sandpaper_bench.customers import (
     CUSTOMERS,
     MADE_UP_PAIRS,
@@ -291,7 +291,6 @@ class Refusals(unittest.TestCase):
                 ("pairs --proxy-cores 4095",
                  "--proxy-cores 4095: this process may use only cores [0-9,]+"),
                 ("pairs --json /proc/none/a", "/proc/none"),
-                ("abuse --record x", "a name is for one experiment"),
                 ("pairs --pairs c1-c3,c1-c3", "--pairs names c1-c3 2 times"),
                 ("alone --customers c1,k0,c1", "--customers names c1 2"),
                 ("utilization --clients 5,1,5", "--clients names 5 2"),
@@ -306,6 +305,15 @@ class Refusals(unittest.TestCase):
                 ("report --json /none", "/none: no such folder")):
             with self.subTest(arguments):
                 self.refused(what, *arguments.split())
+
+    def test_names_of_records(self) -> None:
+        one, two = MagicMock(), MagicMock()
+        one.name, two.name = "pairs", "scale"
+        self.assertEqual(record_name(one, [one], None), "pairs")
+        self.assertEqual(record_name(one, [one], ""), "pairs")
+        self.assertEqual(record_name(one, [one], "x"), "x")
+        self.assertEqual(record_name(one, [one, two], ""), "pairs")
+        self.assertEqual(record_name(two, [one, two], "x"), "scale-x")
 
     def test_too_few_cores(self) -> None:
         every = ",".join(map(str, os.sched_getaffinity(0)))

@@ -63,6 +63,11 @@ class Tables(unittest.TestCase):
                       "0.50 |", text)
         self.assertIn(f"| blackhole | {NOT_YET} |",
                       self.rendered("abuse", blackhole=None))
+        other = {"blackhole-9.0": records()["blackhole"]}
+        text = self.rendered("abuse 9.0", **other)
+        self.assertIn("| blackhole | 0.96 (0.96 to 0.96) | ", text)
+        self.assertIn(f"| random-hosts | {NOT_YET} |", text.replace(
+            ", with a map", ""))
         self.assertIn("| all | `make check-all` | abc1234 | 2026-01-02 | 2 "
                       "passed |", self.rendered("tests"))
         self.assertIn("| k0, no-op | 100 |", self.rendered("overhead"))
