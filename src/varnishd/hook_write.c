@@ -43,8 +43,8 @@ struct spd_look {			/* of one write */
 };
 
 /*
- * Return 1 if TCP_INFO says that the client does not read.  One of two
- * things is true:
+ * Return 1 if the client reads slowly, or if there is no TCP_INFO.  It reads
+ * slowly if one of two things is true:
  *  - since the last look its window limited the connection for more than half
  *    of the busy time;
  *  - the write has waited for SPD_NO_ACK, no ACK came in that time, and some
