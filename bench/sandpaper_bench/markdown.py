@@ -148,9 +148,16 @@ def several(
     records: Sequence[Record],
 ) -> str:
     """Return the table of several records, with how each was made."""
-    # All of one command share their circumstances
-    said = dict.fromkeys(about(figures, r) for r in records)
-    return "\n\n".join([table(columns, rows), *said])
+    # Commands that differ only in the experiment are said once
+    alike: dict[str, dict[str, str]] = {}
+    for record in records:
+        name, text = record["experiment"], about(figures, record)
+        common = text.replace(f"{BENCH} {name} ", f"{BENCH} CASE ", 1)
+        alike.setdefault(common, {})[text] = name
+    return "\n\n".join([table(columns, rows), *(
+        text if len(found) == 1 else f"{common} CASE: {', '.join(names)}."
+        for common, found in alike.items()
+        for text, *names in [[next(iter(found)), *found.values()]])])
 
 
 def in_text(figures: Records, record: Record | None, text: str) -> str:
