@@ -1,0 +1,255 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The levels of shares.h.  A level is a list of shares.  The bit of a level is
+ * set while the list has one.  A share moves when its bytes change its level.
+ */
+
+#include <assert.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "shares.h"
+
+enum {
+	LEVEL_NONE = 0,		/* no bytes: in no list */
+	LEVEL_KEPT,		/* at most its reservation */
+	LEVEL_LEAST,
+	LEVEL_FIRST = SHARES_LEVELS - 1	/* above its limit */
+};
+
+#define WEIGHTS		10	/* log2 of the largest weight */
+
+static void
+share_assert(const struct share *s)
+{
+
+	assert(s != NULL && s->magic == SHARE_MAGIC);
+}
+
+void
+SHARES_Init(struct shares *in)
+{
+
+	assert(in != NULL);
+	memset(in, 0, sizeof *in);
+	in->magic = SHARES_MAGIC;
+}
+
+void
+SHARE_Init(struct share *s, struct shares *in, struct share *group,
+    struct shares *members)
+{
+
+	assert(s != NULL && in != NULL && in->magic == SHARES_MAGIC);
+	assert(group == NULL || (group->members == in && members == NULL));
+	memset(s, 0, sizeof *s);
+	s->magic = SHARE_MAGIC;
+	s->in = in;
+	s->group = group;
+	s->members = members;
+	s->weight = 1;
+}
+
+/* Return the level of a share if it had so many bytes. */
+static unsigned
+share_level(const struct share *s, uint64_t bytes)
+{
+	double level;
+
+	if (bytes == 0)
+		return (LEVEL_NONE);
+	if (s->limit != 0 && bytes > s->limit)
+		return (LEVEL_FIRST);
+	if (bytes <= s->reservation)
+		return (LEVEL_KEPT);
+	level = floor((log2((double)bytes) + WEIGHTS - log2(s->weight)) *
+	    SHARES_STEPS) + LEVEL_LEAST;
+	return (level < LEVEL_FIRST - 1 ? (unsigned)level : LEVEL_FIRST - 1);
+}
+
+static void
+share_unlink(struct share *s)
+{
+	struct shares *in = s->in;
+
+	*s->link = s->next;
+	if (s->next != NULL)
+		s->next->link = s->link;
+	if (in->level[s->level] == NULL)
+		in->used[s->level / 64] &= ~(UINT64_C(1) << s->level % 64);
+}
+
+/* Move a share to a level.  If it moves, it is the first one there. */
+static void
+share_move(struct share *s, unsigned level)
+{
+	struct shares *in = s->in;
+
+	if (level == s->level)
+		return;
+	if (s->level != LEVEL_NONE)
+		share_unlink(s);
+	s->level = level;
+	if (level == LEVEL_NONE)
+		return;
+	s->next = in->level[level];
+	if (s->next != NULL)
+		s->next->link = &s->next;
+	s->link = &in->level[level];
+	in->level[level] = s;
+	in->used[level / 64] |= UINT64_C(1) << level % 64;
+}
+
+static void
+share_settle(struct share *s)
+{
+
+	share_move(s, share_level(s, s->bytes));
+}
+
+void
+SHARE_Set(struct share *s, double weight, uint64_t reservation, uint64_t limit)
+{
+
+	share_assert(s);
+	assert(weight >= .001 && weight <= 1 << WEIGHTS);
+	s->weight = weight;
+	s->reservation = reservation;
+	s->limit = limit;
+	share_settle(s);
+}
+
+void
+SHARE_Charge(struct share *s, uint64_t bytes)
+{
+
+	share_assert(s);
+	assert(s->members == NULL);
+	for (; s != NULL; s = s->group) {
+		s->bytes += bytes;
+		share_settle(s);
+	}
+}
+
+void
+SHARE_Release(struct share *s, uint64_t bytes)
+{
+
+	share_assert(s);
+	assert(s->members == NULL);
+	for (; s != NULL; s = s->group) {
+		assert(bytes <= s->bytes);
+		s->bytes -= bytes;
+		share_settle(s);
+	}
+}
+
+uint64_t
+SHARE_Excess(const struct share *s, uint64_t more)
+{
+	uint64_t excess = 0;
+
+	share_assert(s);
+	for (; s != NULL; s = s->group)
+		if (s->limit != 0 && s->bytes + more > s->limit + excess)
+			excess = s->bytes + more - s->limit;
+	return (excess);
+}
+
+/*--------------------------------------------------------------------
+ * The victim
+ */
+
+/* Return the first share of the highest level below this one, or NULL. */
+static struct share *
+shares_below(const struct shares *in, unsigned level)
+{
+	unsigned u = level / 64;
+	uint64_t used;
+
+	assert(in != NULL && in->magic == SHARES_MAGIC);
+	used = level % 64 == 0 ? 0 :
+	    in->used[u] << (64 - level % 64) >> (64 - level % 64);
+	while (used == 0) {
+		if (u == 0)
+			return (NULL);
+		used = in->used[--u];
+	}
+	return (in->level[u * 64 + 63 - (unsigned)__builtin_clzll(used)]);
+}
+
+static struct share *
+shares_top(const struct shares *in)
+{
+
+	return (shares_below(in, LEVEL_FIRST + 1));
+}
+
+/* Return the victim among these, or NULL.  taker is one of them, or NULL. */
+static struct share *
+shares_pick(const struct shares *in, struct share *taker, uint64_t bytes)
+{
+	struct share *top = shares_top(in);
+
+	if (top != NULL && taker != NULL && taker->bytes > 0 &&
+	    share_level(taker, taker->bytes + bytes) >= top->level)
+		return (taker);
+	return (top);
+}
+
+struct share *
+SHARES_Victim(struct share_search *search, const struct shares *in,
+    struct share *taker, uint64_t bytes)
+{
+	struct share *s = taker;
+
+	if (s != NULL) {
+		share_assert(s);
+		assert(s->members == NULL);
+		if (s->group != NULL)
+			s = s->group;
+		assert(s->in == in);
+	}
+	s = shares_pick(in, s, bytes);
+	if (s != NULL && s->members != NULL)
+		s = shares_pick(s->members, taker != NULL &&
+		    taker->group == s ? taker : NULL, bytes);
+	search->in = in;
+	search->first = s;
+	search->at = NULL;
+	return (s);
+}
+
+/* Return the tenant after this one, in the order of levels, or NULL.  After
+ * NULL comes the first one. */
+static struct share *
+shares_walk(const struct shares *in, const struct share *s)
+{
+	struct share *next;
+
+	if (s == NULL)
+		next = shares_top(in);
+	else if (s->next != NULL)
+		next = s->next;
+	else
+		next = shares_below(s->in, s->level);
+	if (next == NULL && s != NULL && s->group != NULL)
+		return (shares_walk(in, s->group));
+	if (next != NULL && next->members != NULL)
+		next = shares_top(next->members);
+	return (next);
+}
+
+struct share *
+SHARES_Next(struct share_search *search)
+{
+
+	if (search->first == NULL)
+		return (NULL);
+	do
+		search->at = shares_walk(search->in, search->at);
+	while (search->at != NULL && search->at == search->first);
+	return (search->at);
+}
