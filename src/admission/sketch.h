@@ -1,0 +1,42 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * How often was an object a miss lately?  A count-min sketch (Cormode and
+ * Muthukrishnan, J. Algorithms 55, 2005) of two rows.
+ *
+ * The answer may be too high, if other objects have the same counters.  It may be
+ * too low by one for each other thread that counts the same object at the same
+ * time, and it ends at SKETCH_MOST.
+ *
+ * SKETCH_Age() halves all counters, so that what was asked for long ago counts
+ * for less (as in Einziger and others, "TinyLFU", ACM TOS 13, 2017).
+ *
+ * Any thread may call SKETCH_Count() and SKETCH_Age().  There is no lock.
+ */
+
+#ifndef ADMISSION_SKETCH_H_INCLUDED
+#define ADMISSION_SKETCH_H_INCLUDED
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define SKETCH_MOST	255U
+
+struct sketch {
+	unsigned		magic;
+#define SKETCH_MAGIC		0x5ce7c400
+	uint64_t		room;		/* counters of a row, 2^n */
+	_Atomic uint8_t		*counter;	/* 2 x room */
+};
+
+/* room: counters of a row, a power of 2: at least as many as objects are missed
+ * between two calls of SKETCH_Age().  Returns 0, or -1 if there is no memory. */
+int SKETCH_Init(struct sketch *, uint64_t room);
+void SKETCH_Fini(struct sketch *);
+
+/* Count a miss.  Returns how many there were, with this one: 1 to SKETCH_MOST.
+ * The digest is uniform. */
+unsigned SKETCH_Count(struct sketch *, uint64_t digest);
+void SKETCH_Age(struct sketch *);
+
+#endif
