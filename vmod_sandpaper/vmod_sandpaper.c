@@ -127,6 +127,33 @@ vmod_limits(VRT_CTX, VCL_STRING tenant, VCL_REAL reservation, VCL_REAL limit)
 }
 
 VCL_VOID
+vmod_memory(VRT_CTX, VCL_STRING tenant, VCL_BYTES reservation, VCL_BYTES limit)
+{
+	const char *err;
+
+	if (NOT_INIT(ctx) || VRT_handled(ctx))
+		return;
+	err = SPD_MapMemory(SPD_MapOf(ctx->vcl), tenant, reservation, limit);
+	if (err != NULL)
+		VRT_fail(ctx, "sandpaper.memory(\"%s\", %jdB, %jdB): %s",
+		    shown(tenant), (intmax_t)reservation, (intmax_t)limit, err);
+}
+
+VCL_VOID
+vmod_admission(VRT_CTX, VCL_STRING tenant, VCL_ENUM objects)
+{
+	const char *err;
+
+	if (NOT_INIT(ctx) || VRT_handled(ctx))
+		return;
+	err = SPD_MapAdmission(SPD_MapOf(ctx->vcl), tenant,
+	    objects == VENUM(ALL));
+	if (err != NULL)
+		VRT_fail(ctx, "sandpaper.admission(\"%s\", %s): %s",
+		    shown(tenant), objects, err);
+}
+
+VCL_VOID
 vmod_host(VRT_CTX, VCL_STRING tenant, VCL_STRING pattern)
 {
 	const char *err;
@@ -145,6 +172,19 @@ vmod_unknown(VRT_CTX, VCL_ENUM tenant)
 
 	if (!NOT_INIT(ctx))
 		SPD_MapUnknown(SPD_MapOf(ctx->vcl), tenant == VENUM(OWN));
+}
+
+/*--------------------------------------------------------------------
+ * A fetch
+ */
+
+VCL_VOID
+vmod_admit(VRT_CTX)
+{
+
+	if (!misplaced(ctx, VCL_MET_BACKEND_RESPONSE,
+	    "Call this function in vcl_backend_response only"))
+		SPD_VclAdmits(ctx->bo);
 }
 
 /*--------------------------------------------------------------------
@@ -254,3 +294,4 @@ QUESTION(REAL, share, share, 1)
 QUESTION(REAL, weight, weight, 1)
 QUESTION(DURATION, used_cpu, cpu_ns, 1e-9)
 QUESTION(BYTES, used_bytes, bytes, 1)
+QUESTION(BYTES, cached, cached_bytes, 1)

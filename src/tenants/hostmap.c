@@ -287,6 +287,46 @@ MAP_Limits(struct hostmap *m, const char *name, double reservation,
 	return (NULL);
 }
 
+const char *
+MAP_Memory(struct hostmap *m, const char *name, int64_t reservation,
+    int64_t limit)
+{
+	struct map_tenant *t;
+
+	check_map(m);
+	t = name == NULL ? NULL : map_tenant(m, name);
+	if (t == NULL && name != NULL)
+		t = map_group(m, name);
+	if (t == NULL)
+		return ("the tenant is not declared: call sandpaper.tenant() "
+		    "or sandpaper.group() first");
+	if (reservation < 0)
+		return ("the reservation is not allowed: use 0B or more");
+	if (limit < 0)
+		return ("the limit is not allowed: use 1B or more, or 0B for "
+		    "none");
+	if (limit > 0 && reservation > limit)
+		return ("the reservation is above the limit: use at most the "
+		    "limit");
+	t->memory_reservation = (uint64_t)reservation;
+	t->memory_limit = (uint64_t)limit;
+	return (NULL);
+}
+
+const char *
+MAP_Admission(struct hostmap *m, const char *name, int all)
+{
+	struct map_tenant *t;
+
+	check_map(m);
+	t = name == NULL ? NULL : map_tenant(m, name);
+	if (t == NULL)
+		return ("the tenant is not declared: call sandpaper.tenant() "
+		    "first");
+	t->admit_all = all;
+	return (NULL);
+}
+
 /* Check a pattern without its "*.": return NULL, or an error text */
 static const char *
 host_check(const char *p)

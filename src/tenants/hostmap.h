@@ -22,6 +22,9 @@ struct map_tenant {			/* a tenant, or a group */
 	double			weight;		/* 0.001 to 1024 */
 	unsigned		queue_limit;	/* requests, 0: not set */
 	double			reservation, limit;	/* 0 to 1; 0 in both: none */
+	uint64_t		memory_reservation, memory_limit;	/* bytes;
+								 * 0: none */
+	int			admit_all;	/* objects into the cache */
 	int			is_group;
 	struct map_tenant	*group;		/* that it is in, or NULL */
 	void			*_Atomic user;	/* the caller's */
@@ -54,6 +57,11 @@ const char *MAP_Member(struct hostmap *, const char *name, const char *group);
  * is none: it is stored as 0. */
 const char *MAP_Limits(struct hostmap *, const char *name, double reservation,
     double limit);
+/* Bytes of each store of the cache.  0 is none in both. */
+const char *MAP_Memory(struct hostmap *, const char *name, int64_t reservation,
+    int64_t limit);
+/* all: 1: each object of the tenant enters the cache; 0: admission decides. */
+const char *MAP_Admission(struct hostmap *, const char *name, int all);
 const char *MAP_Host(struct hostmap *, const char *name, const char *pattern);
 /* Hosts that match no pattern.  0: their tenant is (unknown); 1: each has its
  * own. */

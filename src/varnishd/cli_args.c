@@ -1,7 +1,7 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Check the arguments of CLI commands.
+ * What the CLI commands share: arguments and JSON strings.
  *
  * A wrong argument is answered with the value and what is allowed.  There is no
  * state here.
@@ -9,7 +9,9 @@
 
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "spd.h"
 
@@ -43,4 +45,35 @@ spd_cli_no_more(struct cli *cli, const char *arg)
 	VCLI_Out(cli, "\"%s\" is one argument too many: remove it", arg);
 	VCLI_SetResult(cli, CLIS_PARAM);
 	return (-1);
+}
+
+/* Say that there is no such tenant, and set the CLI's error. */
+void
+spd_cli_unknown(struct cli *cli, const char *name)
+{
+
+	VCLI_Out(cli, "Tenant \"%s\" is not known: it had no request, or was "
+	    "idle and was removed. Use sandpaper.list to see the known "
+	    "tenants", name);
+	VCLI_SetResult(cli, CLIS_PARAM);
+}
+
+/* Print a JSON string, at most TEN_NAME_MAX bytes.  VCLI_JSON_str() of Varnish
+ * 6.0 writes octal escapes, which JSON does not have. */
+void
+spd_cli_string(struct cli *cli, const char *p)
+{
+	char b[6 * TEN_NAME_MAX + 1], *q = b;
+
+	assert(strlen(p) <= TEN_NAME_MAX);
+	for (; *p != '\0'; p++) {
+		if (*p == '"' || *p == '\\')
+			*q++ = '\\';
+		if ((unsigned char)*p < ' ')
+			q += sprintf(q, "\\u%04x", (unsigned char)*p);
+		else
+			*q++ = *p;
+	}
+	*q = '\0';
+	VCLI_Out(cli, "\"%s\"", b);
 }

@@ -156,26 +156,6 @@ patches_version(void)
 	    p : p + sizeof debian - 1);
 }
 
-/* Print a JSON string, at most TEN_NAME_MAX bytes.  VCLI_JSON_str() of Varnish
- * 6.0 writes octal escapes, which JSON does not have. */
-static void
-json_string(struct cli *cli, const char *p)
-{
-	char b[6 * TEN_NAME_MAX + 1], *q = b;
-
-	assert(strlen(p) <= TEN_NAME_MAX);
-	for (; *p != '\0'; p++) {
-		if (*p == '"' || *p == '\\')
-			*q++ = '\\';
-		if ((unsigned char)*p < ' ')
-			q += sprintf(q, "\\u%04x", (unsigned char)*p);
-		else
-			*q++ = *p;
-	}
-	*q = '\0';
-	VCLI_Out(cli, "\"%s\"", b);
-}
-
 /*
  * Each kind of field, as JSON and as text.  JSON has seconds, and no field that
  * says "none".
@@ -204,7 +184,7 @@ json_WORD(struct cli *cli, const char *key, const char *v)
 	if (v == NULL || *v == '\0')
 		return;
 	JSON(cli, key, "%s", "");
-	json_string(cli, v);
+	spd_cli_string(cli, v);
 }
 
 static void
@@ -237,7 +217,7 @@ row_json(struct cli *cli, const struct spd_fields *r)
 {
 
 	VCLI_Out(cli, "{\"tenant\": ");
-	json_string(cli, r->tenant.text);
+	spd_cli_string(cli, r->tenant.text);
 #define TENANT_FIELD(kind, name, key, label, counter, value)	\
 	json_##kind(cli, key, r->name);
 #include "tenant_fields.h"
@@ -343,10 +323,7 @@ show(struct cli *cli, const char * const *av, int json)
 		spd_fields(t, 1, METER_Now(), &r);
 	spd_unlock();
 	if (t == NULL) {
-		VCLI_Out(cli, "Tenant \"%s\" is not known: it had no "
-		    "request, or was idle and was removed. Use sandpaper.list "
-		    "to see the known tenants", name);
-		VCLI_SetResult(cli, CLIS_PARAM);
+		spd_cli_unknown(cli, name);
 		return;
 	}
 	if (!json) {

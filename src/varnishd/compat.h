@@ -26,6 +26,9 @@
 #define SPD_TOPREQ(req)		((req)->top->topreq)
 #define SPD_WORKER_VCL(wrk)	((wrk)->wpriv->vcl)
 #define SPD_LINGER(sp)		SESS_TMO(sp, timeout_linger)
+#define SPD_FETCHED(boc)	((uint64_t)(boc)->fetched_so_far)
+#define SPD_FILTERS(bo)		((bo)->vfp_filter_list)
+#define SPD_PASS_BUFFER(boc, n)	((boc)->transit_buffer = (n))
 
 /* Release a request without complete headers, before its session waits */
 #define SPD_IDLE_REQ(wrk, req)	Req_Release(req)
@@ -43,6 +46,9 @@
 #define SPD_TOPREQ(req)		((req)->top)
 #define SPD_WORKER_VCL(wrk)	((wrk)->vcl)
 #define SPD_LINGER(sp)		((void)(sp), cache_param->timeout_linger)
+#define SPD_FETCHED(boc)	((uint64_t)(boc)->len_so_far)
+#define SPD_FILTERS(bo)		((void)(bo), (const char *)NULL)
+#define SPD_PASS_BUFFER(boc, n)	0U
 
 #define SPD_IDLE_REQ(wrk, req)				\
 	do {						\

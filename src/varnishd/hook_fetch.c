@@ -9,9 +9,11 @@
  * from the test of the limit until it ends, also while it waits for a thread.
  * A tenant's record stays until its fetches end.
  *
+ * The object that comes of it belongs to that tenant, too (hook_store.c).
+ *
  * bo->sandpaper[0] is the tenant, or NULL if the request passed no gate.
  * bo->sandpaper[1] is the group (new) if the fetch counts there too, or NULL.
- * The lock guards the counts.
+ * For [2] and [3] see hook_cache.c.  The lock guards the counts.
  */
 
 #include "config.h"
@@ -43,6 +45,45 @@ spd_fetcher(const struct req *req)
 	return (spd_tenant_rel(n->tenant));
 }
 
+/* Return who owns what this tenant's requests fetch: the objects of all new hosts
+ * belong to (new).  Caller holds spd_lock(). */
+static uint32_t
+spd_owner_of(struct spd_tenant *t)
+{
+
+	return (t == NULL ? OWN_OTHER : spd_new_liable(t)->owner);
+}
+
+/* Return the owner of the object that this thread fetches, or OWN_OTHER. */
+uint32_t
+spd_fetch_owner(void)
+{
+	const struct busyobj *bo = THR_GetBusyobj();
+
+	return (bo == NULL || bo->fetch_objcore == NULL ? OWN_OTHER :
+	    spd_oc_owner(bo->fetch_objcore));
+}
+
+/* Return the flags SPD_FETCH_* of this thread's fetch. */
+uint64_t
+spd_fetch_flags(void)
+{
+	const struct busyobj *bo = THR_GetBusyobj();
+
+	return (bo == NULL ? 0 : bo->sandpaper[2]);
+}
+
+/* Return the bytes of the object that this thread fetches, so far. */
+uint64_t
+spd_fetch_bytes(void)
+{
+	const struct busyobj *bo = THR_GetBusyobj();
+
+	return (bo == NULL || bo->fetch_objcore == NULL ||
+	    bo->fetch_objcore->boc == NULL ? 0 :
+	    SPD_FETCHED(bo->fetch_objcore->boc));
+}
+
 /* Count a fetch.  Returns 0, and logs, if its tenant is at the limit. */
 static int
 spd_fetch_count(struct busyobj *bo)
@@ -71,6 +112,11 @@ spd_fetch_count(struct busyobj *bo)
 			liable->fetches++;
 		bo->sandpaper[0] = (uintptr_t)t;
 		bo->sandpaper[1] = (uintptr_t)liable;
+		bo->sandpaper[2] = (t != NULL && t->admit_all ?
+		    SPD_FETCH_ALL : 0) | (bo->req->esi_level > 0 ?
+		    SPD_FETCH_PART : 0);
+		bo->sandpaper[3] = SPD_SIZE_ALL;
+		spd_oc_set_owner(bo->fetch_objcore, spd_owner_of(t));
 	}
 	spd_unlock();
 	if (full)

@@ -188,6 +188,8 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	me->blocked = 0;
 	me->piped = me->pipe_out = me->sent = 0;
 	me->piped_cpu = me->piped_net = 0;
+	me->hits = me->misses = 0;
+	me->hit_bytes = me->miss_bytes = 0;
 	granted = (SPD_REQUEST(n)->flags & SPD_F_GRANTED) != 0;
 	if (granted) {
 		SPD_WAIT(n) = vmax_t(int64_t, 0, me->began - n->arrival);
@@ -355,6 +357,18 @@ spd_done(struct rel_node *n, const struct spd_spent *s, int64_t now)
 	spd_vsc->measured += (unsigned)s->measured;
 }
 
+/* Count the hits and misses of a request and its ESI parts.  Caller holds
+ * spd_lock(). */
+static void
+spd_count_hits(const struct spd_worker *me, struct spd_tenant *t)
+{
+
+	SPD_COUNT(t, hits, me->hits);
+	SPD_COUNT(t, hit_bytes, me->hit_bytes);
+	SPD_COUNT(t, misses, me->misses);
+	SPD_COUNT(t, miss_bytes, me->miss_bytes);
+}
+
 /* Measure, log and settle the request that ran on this worker. */
 void
 SPD_Done(struct worker *wrk, struct req *req)
@@ -387,6 +401,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 
 	spd_lock();
 	spd_sum_laps(me);
+	spd_count_hits(me, spd_tenant_rel(n->tenant));
 	spd_done(n, &s, now);
 	spd_runs(me, NULL);
 	spd_unlock();

@@ -105,6 +105,10 @@ map_pin(const struct spd_map *m)
 		if (t == NULL)
 			continue;
 		t->group = mt->group == NULL ? NULL : mt->group->user;
+		t->admit_all = mt->admit_all;
+		OWN_Set(spd_owners(), t->owner, mt->weight,
+		    mt->memory_reservation, mt->memory_limit,
+		    t->group == NULL ? OWN_NONE : t->group->owner);
 		REL_SetGroup(spd_rel, t->rel, t->group == NULL ? NULL :
 		    t->group->rel, METER_Now());
 	}
@@ -136,6 +140,8 @@ map_unpin(const struct spd_map *m)
 		REL_SetLimits(spd_rel, t->rel, 0, 0, METER_Now());
 		t->queue_limit = 0;
 		t->group = NULL;
+		t->admit_all = 0;
+		OWN_Set(spd_owners(), t->owner, 1, 0, 0, OWN_NONE);
 		spd_new_begin(t);
 		if (t->group == NULL)
 			REL_SetGroup(spd_rel, t->rel, NULL, METER_Now());
@@ -158,6 +164,7 @@ SPD_VclUse(const struct vcl *vcl)
 	unsigned without;
 
 	spd_tell_start();
+	spd_capacity();
 	m = spd_map_of(vcl);
 	without = map_pin(m);
 	last = spd_map_publish(m);

@@ -8,6 +8,8 @@
 #ifndef SANDPAPER_HOOKS_H_INCLUDED
 #define SANDPAPER_HOOKS_H_INCLUDED
 
+#include "../memory/store.h"
+
 /* Start Sandpaper, once. */
 void SPD_Init(void);
 /* Make this VCL's map the active one. */
@@ -105,6 +107,44 @@ void SPD_H2Session(int);
 void SPD_Pool(struct pool *, int begins);
 /* Return how many threads a pool should have, at least Varnish's minimum. */
 unsigned SPD_Herd(const struct pool *, unsigned minimum);
+
+/*--------------------------------------------------------------------
+ * Storage.  The lock of the stevedore's LRU is held.
+ */
+
+/* What a stevedore has of each tenant */
+struct spd_store;
+/* common: the head of Varnish's own LRU list */
+struct spd_store *SPD_StoreNew(void *common);
+void SPD_StoreFree(struct spd_store **);
+void SPD_StoreAdd(struct spd_store *, struct objcore *);
+void SPD_StoreRemove(struct spd_store *, struct objcore *);
+void SPD_StoreTouch(struct spd_store *, struct objcore *);
+/* A search for an object that makes room */
+struct spd_victim {
+	struct spd_store	*store;
+	struct store_search	search[1];
+	unsigned		tries;		/* of one list */
+	int			own, patient, limit;
+};
+struct objcore *SPD_StoreVictim(struct spd_victim *, struct spd_store *);
+struct objcore *SPD_StoreNext(struct spd_victim *, const struct objcore *);
+void SPD_StoreEvict(struct spd_store *, struct objcore *);
+/*--------------------------------------------------------------------
+ * Admission
+ */
+
+/* VCL has seen the answer of the backend: decide if the cache admits the
+ * object. */
+void SPD_Admit(struct busyobj *);
+/* A try of a fetch has failed. */
+void SPD_Failed(struct busyobj *);
+/* A fetch is complete, and its object is not finished yet. */
+void SPD_Fetched(struct busyobj *);
+/* An objcore is freed. */
+void SPD_Freed(struct objcore *);
+/* A client has its answer, or has left. */
+void SPD_Asked(const struct req *);
 
 /*--------------------------------------------------------------------
  * Of cache_wrk.c, for spd_pool.c: static in stock

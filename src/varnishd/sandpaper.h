@@ -37,11 +37,19 @@ const char *SPD_MapMember(struct spd_map *, const char *name,
 /* Parts of the dominant resource.  0: no reservation.  1: no limit */
 const char *SPD_MapLimits(struct spd_map *, const char *name,
     double reservation, double limit);
+/* Bytes of each stevedore.  0: none */
+const char *SPD_MapMemory(struct spd_map *, const char *name,
+    int64_t reservation, int64_t limit);
+/* 1: all objects of this tenant enter the cache */
+const char *SPD_MapAdmission(struct spd_map *, const char *name, int all);
 const char *SPD_MapHost(struct spd_map *, const char *name,
     const char *pattern);
 /* Hosts that the map does not name.  0: all belong to the tenant "(unknown)".
  * 1: each is a new Host or a tenant, as without a map */
 void SPD_MapUnknown(struct spd_map *, int own);
+
+/* The object of this fetch enters the cache, of any size. */
+void SPD_VclAdmits(struct busyobj *);
 
 /*--------------------------------------------------------------------
  * Numbers of a tenant or a request

@@ -47,6 +47,7 @@
 #include "cache/cache_pool.h"
 #include "cache/cache_transport.h"
 
+#include "memory/owners.h"
 #include "perfctr/account.h"
 #include "perfctr/meter.h"
 #include "perfctr/nic.h"
@@ -82,10 +83,76 @@ void spd_unlock_at(const char *func, int line);
 void spd_pause_at(unsigned step, const char *func, int line);
 void spd_lock_cli(void);
 
+/* spd_owner.c */
+struct owners *spd_owners(void);
+uint32_t spd_oc_owner(const struct objcore *);
+void spd_oc_set_owner(struct objcore *, uint32_t owner);
+uint64_t spd_oc_bytes(const struct objcore *);
+uint64_t spd_oc_size(uint64_t bytes);
+void spd_oc_set_bytes(struct objcore *, uint64_t bytes);
+void spd_oc_pass(struct objcore *);
+int spd_oc_passed(const struct objcore *);
+int spd_oc_listed(const struct objcore *);
+void spd_oc_set_listed(struct objcore *, int listed);
+int spd_oc_transit(struct objcore *, uint64_t bytes, uint64_t limit);
+void spd_oc_leave_transit(struct objcore *);
+void spd_oc_free(struct objcore *);
+
+/* What is known of a fetch before its answer, in bo->sandpaper[2] */
+#define SPD_FETCH_VCL		1	/* VCL admits the object, or has chosen
+					 * its storage */
+#define SPD_FETCH_ALL		2	/* its tenant admits all objects */
+#define SPD_FETCH_PART		4	/* for an ESI part */
+#define SPD_FETCH_LIMIT		8	/* it makes room within the limit of its
+					 * owner */
+
+/* The largest size that the cache admits, in bo->sandpaper[3] */
+#define SPD_SIZE_ALL		UINT64_MAX	/* nothing was drawn */
+#define SPD_SIZE_MOST		(UINT64_MAX - 1)
+#define SPD_SIZE_LEAST		3
+#define SPD_SIZE_PASSED		2	/* not admitted, and no room in transit */
+#define SPD_SIZE_LATE		1	/* not admitted, when it was complete */
+#define SPD_SIZE_REJECTED	0	/* not admitted: it is in transit */
+
+/* What the cache did with an object that was fetched */
+enum spd_admission {
+	SPD_ADMITTED,
+	SPD_REJECTED,		/* it was in transit */
+	SPD_LATE,		/* it left when it was complete */
+	SPD_PASSED,		/* it was passed: no room in transit */
+	SPD_ADMISSIONS
+};
+
+#define SPD_OCTAVES	41	/* of sizes: 2^n bytes or more, the last one
+				 * also all larger ones */
+
+struct spd_cache_stat {
+	double			c;		/* bytes, or INFINITY */
+	double			predicted, measured, measured_all;	/* parts
+								 * of hits */
+	uint64_t		tunes, fallbacks;
+	uint64_t		dropped;	/* requests, of the sample */
+	double			capacity;	/* bytes */
+	uint64_t		transit;	/* bytes */
+	uint64_t		count[SPD_ADMISSIONS][SPD_OCTAVES];
+};
+
+/* spd_tuner.c */
+void spd_tuner_init(void);
+uint64_t spd_digest(const struct objcore *);
+void spd_tuner_see(uint64_t digest, uint64_t bytes, uint32_t owner);
+uint64_t spd_tuner_draw(uint64_t digest, double draw);
+void spd_admission_count(enum spd_admission, uint64_t bytes);
+int spd_cache_stat(struct spd_cache_stat *, int may_wait);
+double spd_cache_hits(uint32_t owner, double bytes);
+uint64_t spd_transit_limit(void);
+void spd_capacity(void);
+
 /* spd_thread.c */
 struct spd_worker *spd_self(void);
 void spd_thread_ends(void *);
 int64_t spd_lap(struct spd_worker *, int wanted);
+double spd_draw(struct spd_worker *);
 int spd_sampled(struct spd_worker *);
 void spd_tell_start(void);
 void spd_counter(void);
@@ -312,7 +379,13 @@ int spd_park(struct spd_conn *, double timeout, int partial);
 int spd_without_req(struct worker *, struct spd_conn *);
 void spd_expire(struct worker *, int64_t now);
 
+/* hook_store.c */
+void spd_enforce_limit(struct busyobj *);
+
 /* hook_fetch.c, hook_h2.c */
+uint32_t spd_fetch_owner(void);
+uint64_t spd_fetch_bytes(void);
+uint64_t spd_fetch_flags(void);
 unsigned spd_fetches(void);			/* locked */
 unsigned spd_h2_sessions(void);			/* locked */
 
@@ -324,12 +397,16 @@ void spd_pretend_busy(int percent);
 void spd_watch(int64_t now);
 void spd_watch_queue(int64_t now);
 void spd_stat(void);
+void spd_stat_cache(void);
 void spd_params(void);
 void spd_keeper_init(void);
 
-/* cli_args.c, cli_show.c, cli_debug.c */
+/* cli_args.c, cli_cache.c, cli_show.c, cli_debug.c */
 int spd_cli_number(struct cli *, const char *arg, unsigned long lo,
     unsigned long hi, unsigned long *);
 int spd_cli_no_more(struct cli *, const char *arg);
+void spd_cli_unknown(struct cli *, const char *name);
+void spd_cli_string(struct cli *, const char *);
+void spd_cli_cache_init(void);
 void spd_cli_show_init(void);
 void spd_cli_debug_init(void);

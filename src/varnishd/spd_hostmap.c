@@ -110,6 +110,23 @@ SPD_MapLimits(struct spd_map *m, const char *name, double reservation,
 }
 
 const char *
+SPD_MapMemory(struct spd_map *m, const char *name, int64_t reservation,
+    int64_t limit)
+{
+
+	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
+	return (MAP_Memory(m->map, name, reservation, limit));
+}
+
+const char *
+SPD_MapAdmission(struct spd_map *m, const char *name, int all)
+{
+
+	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
+	return (MAP_Admission(m->map, name, all));
+}
+
+const char *
 SPD_MapHost(struct spd_map *m, const char *name, const char *pattern)
 {
 

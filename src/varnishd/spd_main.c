@@ -46,6 +46,8 @@ SPD_Init(void)
 	spd_unlock();
 	spd_params();
 	spd_cli_show_init();
+	spd_cli_cache_init();
 	spd_cli_debug_init();
 	spd_keeper_init();
+	spd_tuner_init();
 }

@@ -13,6 +13,7 @@
 
 #include "config.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include "common/vsmw.h"
 #include "VSC_sandpaper_tenant.h"
 
+#define PPM(part)		((uint64_t)((part) * 1e6))
 #define SPD_STAT_COPIES	1000		/* tenants, in one spd_stat() */
 
 struct stat_row {
@@ -154,4 +156,44 @@ spd_stat(void)
 	}
 	for (left = vmin_t(unsigned, rows, SPD_STAT_COPIES); left > 0; )
 		left -= stat_some(left);
+}
+
+/*--------------------------------------------------------------------
+ * The cache
+ */
+
+/* Return how many objects had this answer, of all sizes. */
+static uint64_t
+counted(const struct spd_cache_stat *st, enum spd_admission a)
+{
+	uint64_t sum = 0;
+	unsigned u;
+
+	for (u = 0; u < SPD_OCTAVES; u++)
+		sum += st->count[a][u];
+	return (sum);
+}
+
+/* Copy the state of the cache into its counters.  Only the keeper writes these,
+ * without the lock. */
+void
+spd_stat_cache(void)
+{
+	struct spd_cache_stat st;
+
+	if (!spd_cache_stat(&st, 0))
+		return;
+	spd_vsc->transit = st.transit;
+	spd_vsc->admission_c = isinf(st.c) ? 0 : (uint64_t)st.c;
+	spd_vsc->admission_tunes = st.tunes;
+	spd_vsc->admission_fallbacks = st.fallbacks;
+	spd_vsc->admission_predicted = PPM(st.predicted);
+	spd_vsc->admission_measured = PPM(st.measured);
+	spd_vsc->admission_measured_all = PPM(st.measured_all);
+	spd_vsc->admission_dropped = st.dropped;
+	spd_vsc->admission_admitted = counted(&st, SPD_ADMITTED);
+	spd_vsc->admission_late = counted(&st, SPD_LATE);
+	spd_vsc->admission_passed = counted(&st, SPD_PASSED);
+	spd_vsc->admission_rejected = counted(&st, SPD_REJECTED) +
+	    spd_vsc->admission_late + spd_vsc->admission_passed;
 }

@@ -53,6 +53,7 @@ spd_tenant_born(void *priv, struct ten_record *r)
 	VTAILQ_INIT(&t->ready);
 	t->rel = REL_TenantInit(spd_rel, (char *)t + spd_own_size(),
 	    REL_WEIGHT_ONE);
+	t->owner = OWN_Begin(spd_owners());
 	spd_estimate(t);
 	spd_new_begin(t);
 	spd_vsc->tenants_created++;
@@ -67,6 +68,7 @@ spd_tenant_died(void *priv, struct ten_record *r)
 	AZ(priv);
 	spd_new_end(t);
 	REL_TenantFini(spd_rel, t->rel);
+	OWN_End(spd_owners(), t->owner);
 	FINI_OBJ(t);
 	spd_vsc->tenants_evicted++;
 }

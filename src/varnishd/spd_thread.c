@@ -91,18 +91,25 @@ spd_lap(struct spd_worker *me, int wanted)
 }
 
 /*
- * Draw: return 1 with the probability sandpaper_sample.  The generator is
- * xorshift64*.  Clients do not know its state, so they cannot foresee a draw.
+ * Draw: return a number from 0 to 1, not 1.  The generator is xorshift64*.
+ * Clients do not know its state, so they cannot foresee a draw.
  */
-int
-spd_sampled(struct spd_worker *me)
+double
+spd_draw(struct spd_worker *me)
 {
 
 	me->rnd ^= me->rnd >> 12;
 	me->rnd ^= me->rnd << 25;
 	me->rnd ^= me->rnd >> 27;
-	return ((double)((me->rnd * 2685821657736338717ULL) >> 11) * 0x1p-53 <
-	    spd_set.sample);
+	return ((double)((me->rnd * 2685821657736338717ULL) >> 11) * 0x1p-53);
+}
+
+/* Return 1 with the probability sandpaper_sample. */
+int
+spd_sampled(struct spd_worker *me)
+{
+
+	return (spd_draw(me) < spd_set.sample);
 }
 
 /*--------------------------------------------------------------------

@@ -42,9 +42,13 @@ struct spd_tenant {
 						 * running */
 	int64_t			next_refusal;	/* ns, when the next stream may
 						 * be refused */
+	uint32_t		owner;		/* of objects in the cache, see
+						 * memory/owners.h */
+	int			admit_all;	/* of these objects */
 
 	/* In a group's record: the sum over its members, see SPD_COUNT() */
 	uint64_t		requests;	/* done */
+	uint64_t		hits, hit_bytes, misses, miss_bytes;
 	uint64_t		refused;	/* queue full, waited too long,
 						 * or a fetch over the limit */
 	uint64_t		gone;		/* reset before they began */
@@ -228,6 +232,9 @@ struct spd_worker {
 	unsigned		turn_drawn;	/* this turn is measured */
 	int64_t			owed, unowned;	/* ns: by the payer; by none */
 	uint64_t		sent;		/* bytes, of its request */
+	uint64_t		hit_bytes, miss_bytes;	/* as the next two */
+	uint32_t		hits, misses;	/* of its request and the ESI
+						 * parts of that */
 	/* A pipe's bytes to the client, and how many of them were charged */
 	uint64_t		pipe_out, piped;
 	/* ns: charged for the pipe so far; when it was last charged */
@@ -235,7 +242,7 @@ struct spd_worker {
 	int64_t			slice_start;	/* ns, when it last woke up or
 						 * yielded */
 	int64_t			blocked;	/* ns, in its writes */
-	uint64_t		rnd;		/* state of spd_sampled() */
+	uint64_t		rnd;		/* state of spd_draw() */
 	struct meter		meter[1];
 	/* Constant, for the keeper */
 	clockid_t		clock;		/* its CPU clock */

@@ -43,6 +43,15 @@ TENANT_FIELD(NUMBER, gone, "gone", "gone", VSC, t->gone)
 TENANT_FIELD(NUMBER, shed, "shed", "shed", VSC, t->shed)
 TENANT_FIELD(TIME, cpu_ns, "cpu_s", "cpu, s", VSC, t->cpu_ns)
 TENANT_FIELD(NUMBER, bytes, "bytes", "bytes", VSC, t->bytes)
+TENANT_FIELD(NUMBER, hits, "hits", "hits", VSC, t->hits)
+TENANT_FIELD(NUMBER, hit_bytes, "hit_bytes", "bytes of hits", VSC, t->hit_bytes)
+TENANT_FIELD(NUMBER, misses, "misses", "misses", VSC, t->misses)
+TENANT_FIELD(NUMBER, miss_bytes, "miss_bytes", "bytes of misses", VSC,
+    t->miss_bytes)
+TENANT_FIELD(NUMBER, cached_bytes, "cached_bytes", "bytes in the cache", VSC,
+    OWN_Bytes(spd_owners(), t->owner))
+TENANT_FIELD(NUMBER, transit_bytes, "transit_bytes", "bytes in transit", VSC,
+    OWN_InTransit(spd_owners(), t->owner))
 TENANT_FIELD(TIME, wait_ns, "waited_s", "waited, s", VSC, t->wait_ns)
 TENANT_FIELD(TIME, oldest_ns, "oldest_s", "oldest wait, s", NO,
     spd_oldest(first, now))

@@ -342,8 +342,11 @@ int __real_pthread_setspecific(pthread_key_t, const void *);
 int __wrap_VRND_RandomCrypto(void *, size_t);
 struct VSC_sandpaper *__wrap_VSC_sandpaper_New(void);
 void __wrap_spd_cli_show_init(void);
+void __wrap_spd_cli_cache_init(void);
 void __wrap_spd_cli_debug_init(void);
+void __wrap_spd_tuner_init(void);
 void __wrap_spd_stat(void);
+void __wrap_spd_stat_cache(void);
 void __wrap_spd_link_seen(const struct sess *);
 int __wrap_IFACE_Read(void);
 size_t __wrap_spd_tenant_name(const struct req *, char *);
@@ -577,7 +580,22 @@ __wrap_spd_cli_show_init(void)
 }
 
 void
+__wrap_spd_cli_cache_init(void)
+{
+}
+
+void
 __wrap_spd_cli_debug_init(void)
+{
+}
+
+void
+__wrap_spd_tuner_init(void)
+{
+}
+
+void
+__wrap_spd_stat_cache(void)
 {
 }
 

@@ -176,6 +176,25 @@ test_members_and_limits(void **state)
 	assert_true(a->limit == 0);
 	OK(MAP_Limits(m, "g", 0.5, 1));
 	BAD(MAP_Limits(m, "b", 0.01, 1), "sum");
+
+	BAD(MAP_Memory(m, "x", 0, 0), "not declared");
+	BAD(MAP_Memory(m, NULL, 0, 0), "not declared");
+	BAD(MAP_Memory(m, "a", -1, 0), "reservation");
+	BAD(MAP_Memory(m, "a", 0, -1), "limit");
+	BAD(MAP_Memory(m, "a", 2, 1), "above the limit");
+	OK(MAP_Memory(m, "a", 2, 2));
+	assert_true(a->memory_reservation == 2 && a->memory_limit == 2);
+	OK(MAP_Memory(m, "a", 3, 0));
+	assert_true(a->memory_reservation == 3 && a->memory_limit == 0);
+	OK(MAP_Memory(m, "g", 0, 1));
+
+	BAD(MAP_Admission(m, "x", 1), "not declared");
+	BAD(MAP_Admission(m, "g", 1), "not declared");
+	BAD(MAP_Admission(m, NULL, 1), "not declared");
+	OK(MAP_Admission(m, "a", 1));
+	assert_int_equal(a->admit_all, 1);
+	OK(MAP_Admission(m, "a", 0));
+	assert_int_equal(a->admit_all, 0);
 }
 
 static void

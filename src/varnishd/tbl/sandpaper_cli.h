@@ -54,6 +54,33 @@ CLI_CMD(SANDPAPER_SHOW,
 	1, 2
 )
 
+CLI_CMD(SANDPAPER_CACHE,
+	"sandpaper.cache",
+	"sandpaper.cache [-j] [<tenant>]",
+	"Show what enters the cache, and what each tenant has in it.",
+	"  First comes the state of admission: the size *c* (see"
+	" sandpaper_admission_c) and, of a sample of the last requests, how many"
+	" would be hits with it and with all objects. Then come the fetched"
+	" objects by size in memory:\n\n"
+	"  - *admitted*: they entered the cache.\n"
+	"  - *rejected*: they were in transit only.\n"
+	"  - *late*: they left the cache when their size was known.\n"
+	"  - *passed*: they were rejected, and there was no room in transit.\n\n"
+	"  Then comes each tenant. The column that has a size as its head says"
+	" how many more of the requests would be hits with so much more memory,"
+	" a tenth of the storages. *evicted_by* is the tenant whose objects"
+	" replaced most of this tenant's. The tenants that would gain most hits"
+	" come first.\n\n"
+	"  With <tenant>, only that tenant is shown, with its part of hits if it"
+	" had more memory or less. This is estimated for a cache that admits all"
+	" objects. Requests that come back only after three windows (see"
+	" sandpaper_admission_delta) are not known, so the real gain may be"
+	" higher. The name of an unknown tenant is an error.\n\n"
+	"  ``-j`` selects JSON output.\n\n"
+	"  Example: ``sandpaper.cache shop``",
+	0, 2
+)
+
 CLI_CMD(DEBUG_SANDPAPER_FREEZE,
 	"debug.sandpaper.freeze",
 	"debug.sandpaper.freeze",

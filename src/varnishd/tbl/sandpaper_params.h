@@ -25,13 +25,89 @@ PARAM_SIMPLE(
 	/* def */	"on",
 	/* units */	NULL,
 	/* descr */
-	"Selects how requests share this varnishd process between "
-	"tenants.\n\toff\tStock Varnish: Sandpaper measures nothing and "
-	"holds no request.\n\tobserve\tMeasure and report. Requests are "
-	"released in order of arrival. Only the limits on queues, waiting "
-	"time and slow readers are enforced.\n\ton\tEnforce shares. "
-	"Requests are released in the order that sandpaper_policy "
-	"selects.\n\nExample: ``param.set sandpaper observe``"
+	"Selects how requests share this varnishd between "
+	"tenants.\n\toff\tStock Varnish: nothing is measured or "
+	"held.\n\tobserve\tMeasure and report. Requests are released in "
+	"order of arrival. Only the limits on queues, waiting time and "
+	"slow readers are enforced.\n\ton\tEnforce shares. Requests are "
+	"released in the order that sandpaper_policy selects."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_memory,
+	/* type */	sandpaper_mode,
+	/* min */	NULL,
+	/* max */	NULL,
+	/* def */	"observe",
+	/* units */	NULL,
+	/* descr */
+	"Selects who makes room in the cache.\n\toff\tThe oldest "
+	"object.\n\tobserve\tThe same, and each tenant's memory is "
+	"counted.\n\ton\tThe tenant with the most memory for its "
+	"weight.\n\nFor the storages malloc and file."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_admission,
+	/* type */	sandpaper_mode,
+	/* min */	NULL,
+	/* max */	NULL,
+	/* def */	"observe",
+	/* units */	NULL,
+	/* descr */
+	"Selects what enters the cache.\n\toff\tAll "
+	"objects.\n\tobserve\tThe same, and what admission would gain is "
+	"measured.\n\ton\tLarge objects only if many clients ask for them."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_admission_bytes,
+	/* type */	double,
+	/* min */	"0",
+	/* max */	"1",
+	/* def */	"0",
+	/* units */	NULL,
+	/* descr */
+	"Sets what admission maximises. 0: hits. 1: bytes of hits. "
+	"Between: their mean, with this weight for bytes."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_admission_c,
+	/* type */	bytes,
+	/* min */	"0b",
+	/* max */	"1p",
+	/* def */	"0b",
+	/* units */	"bytes",
+	/* descr */
+	"Fixes c of admission: an object of s bytes, asked for f times "
+	"lately, enters with the probability e^(-s/(c f)). 0: c is found "
+	"from the requests."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_admission_delta,
+	/* type */	uint,
+	/* min */	"10000",
+	/* max */	"100000000",
+	/* def */	"250000",
+	/* units */	"requests",
+	/* descr */
+	"Sets after how many requests c is found anew. After a start it is "
+	"found more often."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_transit,
+	/* type */	uint,
+	/* min */	"1",
+	/* max */	"1000",
+	/* def */	"25",
+	/* units */	"percent",
+	/* descr */
+	"Sets the most memory of objects in transit, those that do not "
+	"enter the cache, as a part of the storages or of the machine's "
+	"memory. Without room they are passed."
 )
 
 PARAM_SIMPLE(
@@ -42,9 +118,9 @@ PARAM_SIMPLE(
 	/* def */	"mr3-rs",
 	/* units */	NULL,
 	/* descr */
-	"Selects the order in which waiting requests are released, by the "
-	"name of a policy.\n\nThe default, mr3-rs, shares cpu and net by weight. fifo"
-	" releases in order of arrival, without shares.\n\nExample: ``param.set sandpaper_policy fifo``"
+	"Selects the order in which waiting requests are released.\n\nThe "
+	"default, mr3-rs, shares cpu and net by weight. fifo is the order "
+	"of arrival."
 )
 
 PARAM_SIMPLE(
@@ -56,9 +132,8 @@ PARAM_SIMPLE(
 	/* units */	"seconds",
 	/* descr */
 	"Sets the minimum length of a scheduling round of the policies "
-	"mr3-rs and mr3. The minimum applies only while no "
-	"waiting tenant is net-dominant.\n\nExample: "
-	"``param.set sandpaper_round 0.001``"
+	"mr3-rs and mr3. The minimum applies only while no waiting tenant "
+	"is net-dominant."
 )
 
 PARAM_SIMPLE(
@@ -69,10 +144,9 @@ PARAM_SIMPLE(
 	/* def */	"10",
 	/* units */	"slots",
 	/* descr */
-	"Sets how many requests may run at the same time per core. The "
-	"number of slots is this number times the number of cores, at most "
-	"8192. While varnishd uses its cores fully, slots close, down to 2 per "
-	"core.\n\nExample: ``param.set sandpaper_workers_per_core 5``"
+	"Sets how many requests may run at the same time per core, at most "
+	"8192 in all. While varnishd uses its cores fully, slots close, "
+	"down to 2 per core."
 )
 
 PARAM_SIMPLE(
@@ -83,9 +157,8 @@ PARAM_SIMPLE(
 	/* def */	"0",
 	/* units */	"cores",
 	/* descr */
-	"Sets the number of cores that Sandpaper assumes. Slots and the cpu"
-	" cost of a request depend on this number.\n\nExample: ``param.set "
-	"sandpaper_cores 8``"
+	"Sets the number of cores that Sandpaper assumes. Slots and the "
+	"cpu cost of a request depend on this number."
 )
 
 PARAM_SIMPLE(
@@ -98,12 +171,10 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets the highest rate that Sandpaper assumes for net, the link to "
 	"the clients, in bits/s. The suffixes k, M and G are powers of "
-	"1000. Allowed values are 0, and 10k to 10000G.\n\nZero, the "
-	"default, sets no upper bound. Sandpaper learns the rate.\n\nSet "
-	"the rate if the interface is faster than the path behind it, for "
-	"example because of a traffic shaper. Set it also if clients come "
-	"through a Unix socket or a local TLS proxy.\n\nExample: "
-	"``param.set sandpaper_nic_rate 1250M``"
+	"1000. Allowed values are 0, and 10k to 10000G.\n\n0: no upper "
+	"bound, Sandpaper learns the rate.\n\nSet it if the interface is "
+	"faster than the path behind it, or if clients come through a Unix "
+	"socket or a local TLS proxy."
 )
 
 PARAM_SIMPLE(
@@ -115,8 +186,7 @@ PARAM_SIMPLE(
 	/* units */	"bytes",
 	/* descr */
 	"Sets the size of the largest packet on net, the link to the "
-	"clients. The net cost of a response depends on it.\n\nExample: ``param.set "
-	"sandpaper_mtu 9000``"
+	"clients. The net cost of a response depends on it."
 )
 
 PARAM_SIMPLE(
@@ -128,7 +198,7 @@ PARAM_SIMPLE(
 	/* units */	"bytes",
 	/* descr */
 	"Sets how many bytes of each packet to a client are IP and TCP "
-	"headers. The net cost of a response depends on it.\n\nExample: ``param.set sandpaper_header 66``"
+	"headers. The net cost of a response depends on it."
 )
 
 PARAM_SIMPLE(
@@ -140,14 +210,12 @@ PARAM_SIMPLE(
 	/* units */	NULL,
 	/* descr */
 	"Selects how the cpu cost of a request is "
-	"measured.\n\tauto\tcycles if a performance counter may count user "
-	"and kernel code, else thread-clock\n\tthread-clock\tthe CPU time "
-	"of the thread\n\tcycles\tCPU cycles, from a performance "
-	"counter\n\tinstructions\tinstructions, from a performance "
-	"counter\n\nThe name of any other event that libpfm4 knows is "
-	"allowed, too. If the kernel refuses the counter, Sandpaper "
-	"uses thread-clock.\n\nExample: ``param.set sandpaper_counter "
-	"thread-clock``"
+	"measured.\n\tauto\tcycles if these count user and kernel code, "
+	"else thread-clock\n\tthread-clock\tCPU time of the "
+	"thread\n\tcycles\tfrom a performance "
+	"counter\n\tinstructions\tfrom a performance counter\n\nAny other "
+	"event of libpfm4 is allowed. If the kernel refuses it, Sandpaper "
+	"uses thread-clock."
 )
 
 PARAM_SIMPLE(
@@ -160,9 +228,7 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets the part of requests, chosen at random, whose cpu cost is "
 	"measured. The others are charged their tenant's estimate.\n\nIt "
-	"applies only where a measurement takes a system call. Elsewhere "
-	"every request is measured.\n\nExample: ``param.set "
-	"sandpaper_sample 0.5``"
+	"applies only where a measurement takes a system call."
 )
 
 PARAM_SIMPLE(
@@ -174,9 +240,7 @@ PARAM_SIMPLE(
 	/* units */	NULL,
 	/* descr */
 	"Sets the weight of the newest measurement in a tenant's estimated "
-	"cost. The estimate is an exponentially weighted moving "
-	"average.\n\nExample: "
-	"``param.set sandpaper_alpha 0.5``"
+	"cost. The estimate is an exponentially weighted moving average."
 )
 
 PARAM_SIMPLE(
@@ -187,11 +251,10 @@ PARAM_SIMPLE(
 	/* def */	"10000",
 	/* units */	"tenants",
 	/* descr */
-	"Sets how many tenants have a queue and an account of their own. A "
-	"new tenant replaces an idle one when this number is reached. If "
-	"no tenant is idle, the new one uses the queue of the tenant "
-	"(other).\n\nRaise the value if the counter "
-	"SANDPAPER.tenants_overflow grows.\n\nExample: ``param.set sandpaper_tenants_max 20000``"
+	"Sets how many tenants have a queue and an account of their own. "
+	"At this number a new tenant replaces an idle one. If none is "
+	"idle, it uses the queue of (other).\n\nRaise the value if "
+	"SANDPAPER.tenants_overflow grows."
 )
 
 PARAM_SIMPLE(
@@ -203,11 +266,11 @@ PARAM_SIMPLE(
 	/* units */	NULL,
 	/* descr */
 	"Selects how Sandpaper treats a Host that no map "
-	"names.\n\tgroup\tThe Host begins in the group (new), which has one"
-	" small weight. It becomes a tenant by good answers (status 200 to "
-	"399) in 10 of the last 60 seconds.\n\ttenant\tThe Host is a tenant"
-	" at once. A client that invents Hosts gets one share for "
-	"each.\n\nExample: ``param.set sandpaper_new_hosts tenant``"
+	"names.\n\tgroup\tThe Host begins in the group (new), which has "
+	"one small weight. It becomes a tenant by good answers (status 200 "
+	"to 399) in 10 of the last 60 seconds.\n\ttenant\tThe Host is a "
+	"tenant at once. A client that invents Hosts gets one share for "
+	"each."
 )
 
 PARAM_SIMPLE(
@@ -220,8 +283,7 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets the weight of the group (new), which all new Hosts "
 	"share.\n\nThe default gives all new Hosts together a tenth of a "
-	"tenant's share. Raise the value if new sites are too "
-	"slow.\n\nExample: ``param.set sandpaper_new_weight 0.5``"
+	"tenant's share. Raise the value if new sites are too slow."
 )
 
 PARAM_SIMPLE(
@@ -232,12 +294,10 @@ PARAM_SIMPLE(
 	/* def */	"1000",
 	/* units */	"requests",
 	/* descr */
-	"Sets how many requests of one tenant may wait. At the limit, a "
-	"new HTTP/1 request is answered with status 503 and a Retry-After "
-	"header. A new HTTP/2 stream is reset with "
-	"REFUSED_STREAM.\n\nsandpaper.tenant() in VCL sets another limit "
-	"for one tenant.\n\nExample: ``param.set sandpaper_queue_limit "
-	"200``"
+	"Sets how many requests of one tenant may wait. Above it, an "
+	"HTTP/1 request gets status 503 and Retry-After, an HTTP/2 stream "
+	"REFUSED_STREAM.\n\nsandpaper.tenant() in VCL sets it for one "
+	"tenant."
 )
 
 PARAM_SIMPLE(
@@ -249,12 +309,10 @@ PARAM_SIMPLE(
 	/* units */	"requests",
 	/* descr */
 	"Sets how many requests of all tenants together may wait.\n\nAt "
-	"the limit, Sandpaper refuses the requests of tenants that already "
-	"use their part of the queue. A tenant's part is the limit divided "
-	"by the number of tenants with waiting requests. One request of "
+	"the limit, tenants with their part of the queue are refused: the "
+	"limit divided by the number of tenants that wait. One request of "
 	"each tenant may always wait.\n\nThe same number limits the "
-	"released requests of each tenant that are not done.\n\nExample: "
-	"``param.set sandpaper_queue_total 5000``"
+	"released requests of each tenant that are not done."
 )
 
 PARAM_SIMPLE(
@@ -266,10 +324,9 @@ PARAM_SIMPLE(
 	/* units */	"fetches",
 	/* descr */
 	"Sets how many backend fetches of one tenant may run at the same "
-	"time. At the limit, a new fetch fails as if Varnish had no thread "
-	"for it.\n\nZero, the default, means a quarter of "
-	"thread_pool_max x thread_pools, and at least 8.\n\nExample: "
-	"``param.set sandpaper_fetch_limit 200``"
+	"time. Above it, a fetch fails as if Varnish had no thread for "
+	"it.\n\n0: a quarter of thread_pool_max x thread_pools, and at "
+	"least 8."
 )
 
 PARAM_SIMPLE(
@@ -282,8 +339,8 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets how long a request may wait for its release. After that, an "
 	"HTTP/1 request is answered with status 503 and a Retry-After "
-	"header. An HTTP/2 stream is reset with REFUSED_STREAM.\n\nZero means no timeout.\n\nExample: "
-	"``param.set sandpaper_queue_timeout 5``"
+	"header. An HTTP/2 stream is reset with REFUSED_STREAM.\n\nZero "
+	"means no timeout."
 )
 
 /*lint -restore */

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What enters the cache, with an origin and many requests."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import struct
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from common import TIMEOUT, TOP
+
+from varnishd import Varnishd
+
+STORE = 10_000_000  # bytes of storage
+SMALL, HUGE = 8_000, 300_000  # bytes
+HOT = 900  # small objects: all of them fit
+CACHE = TOP / "bench" / "cache"
+VCL = """vcl 4.1;
+import sandpaper;
+backend origin {{ .host = "127.0.0.1"; .port = "{port}"; }}
+sub vcl_init {{
+	sandpaper.tenant("shop");
+	sandpaper.host("shop", "t0.example");
+}}
+sub vcl_hit {{
+	set req.http.X-Cache = "hit";
+}}
+sub vcl_miss {{
+	set req.http.X-Cache = "miss";
+}}
+sub vcl_deliver {{
+	set resp.http.X-Cache = req.http.X-Cache;
+}}
+"""
+
+
+class Origin(ThreadingHTTPServer):
+    """Answers /BYTES/NAME with so many bytes, and counts the requests."""
+
+    daemon_threads = True
+    request_queue_size = 200
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Page)
+        self.asked: Counter[str] = Counter()
+        self.go = threading.Event()
+        self.go.set()
+
+
+class Page(BaseHTTPRequestHandler):
+    """One connection of varnishd."""
+
+    server: Origin
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:  # noqa: N802
+        self.server.asked[self.path] += 1
+        size = int(self.path.split("/")[1])
+        self.send_response(200)
+        self.send_header("Content-Length", str(size))
+        self.end_headers()
+        self.wfile.write(b"x" * (size // 2))
+        self.server.go.wait(TIMEOUT)
+        self.wfile.write(b"x" * (size - size // 2))
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def pages() -> Iterator[Origin]:
+    with Origin() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.go.set()
+            server.shutdown()
+            thread.join()
+
+
+def start(varnishd: Varnishd, port: int, *parameters: str) -> None:
+    """Start a varnishd with little storage before an origin."""
+    varnishd.start(*parameters, vcl=VCL.format(port=port),
+                   arguments=["-s", f"malloc,{STORE}"])
+
+
+def write_trace(path: Path, number: int, seed: int) -> None:
+    """Ask for hot small objects, and for huge ones, each of these once."""
+    draw = random.Random(seed)
+    with path.open("wb") as f:
+        for n in range(number):
+            huge = draw.random() < .04
+            name = 10**6 * seed + n if huge else draw.randrange(HOT)
+            f.write(struct.pack("<IQIq", n, name, HUGE if huge else SMALL,
+                                -1))
+
+
+class Replay:
+    """The programs of bench/cache: an origin, and a client."""
+
+    def __init__(self, folder: Path, varnishd: Varnishd) -> None:
+        self.folder, self.varnishd = folder, varnishd
+        for name, *more in (("origin",), ("replay", "trace.c")):
+            subprocess.run(["gcc", "-o", folder / name, CACHE / f"{name}.c",
+                            *(CACHE / m for m in more)], check=True)
+        with socket.create_server(("127.0.0.1", 0)) as s:
+            self.port = s.getsockname()[1]
+        self.origin = subprocess.Popen(
+            [folder / "origin", "127.0.0.1", str(self.port)],
+            stdout=subprocess.PIPE, text=True)
+        assert self.origin.stdout
+        assert self.origin.stdout.readline() == "ready\n"
+
+    def end(self) -> None:
+        self.origin.terminate()
+        self.origin.wait(TIMEOUT)
+
+    def run(self, number: int, seed: int) -> float:
+        """Send so many requests; return which part of them were hits."""
+        trace = self.folder / "trace"
+        write_trace(trace, number, seed)
+        said = subprocess.run(
+            [self.folder / "replay", "--connections", "4", "127.0.0.1",
+             str(self.varnishd.port), trace], check=True, text=True,
+            stdout=subprocess.PIPE)
+        hits: float = json.loads(said.stdout)["objects"]
+        return hits
+
+
+@pytest.fixture
+def replay(tmp_path: Path, varnishd: Varnishd) -> Iterator[Replay]:
+    found = Replay(tmp_path, varnishd)
+    try:
+        yield found
+    finally:
+        found.end()
+
+
+def cache(varnishd: Varnishd, tenant: str = "") -> dict[str, Any]:
+    """Return what sandpaper.cache says."""
+    said: dict[str, Any] = json.loads(
+        varnishd.cli(f"sandpaper.cache -j {tenant}"))[3]
+    return said
+
+
+def test_small_objects_stay_and_huge_ones_do_not(
+        varnishd: Varnishd, replay: Replay) -> None:
+    start(varnishd, replay.port, "sandpaper_admission=on",
+          "sandpaper_admission_delta=10000")
+    replay.run(40_000, 1)
+    state = cache(varnishd)
+    assert state["tunes"] >= 3
+    assert state["c"] < HUGE
+    assert state["measured"] > state["measured_all"]
+    # 4 % are for huge objects
+    assert replay.run(5_000, 2) > .92
+    shop = cache(varnishd, "shop")
+    assert shop["evicted_by"] == "-"
+    assert shop["evicted_own"] > 0
+    assert shop["hits"] + shop["misses"] == 45_000
+    # More memory gives more hits (test_curve says how many)
+    curve = [point["hits"] for point in shop["curve"]]
+    assert curve[0] == 0
+    assert curve == sorted(curve)
+    assert curve[-1] > .5
+
+
+def test_observe_admits_all_and_says_what_on_would_gain(
+        varnishd: Varnishd, replay: Replay) -> None:
+    start(varnishd, replay.port, "sandpaper_admission_delta=10000")
+    replay.run(40_000, 1)
+    state = cache(varnishd)
+    assert state["admission"] == "observe"
+    assert state["sizes"] == []
+    gain = state["measured"] - state["measured_all"]
+    assert gain > .05
+    # It is about what "on" gains
+    before = replay.run(20_000, 2)
+    varnishd.cli("param.set sandpaper_admission on")
+    replay.run(20_000, 3)
+    assert replay.run(20_000, 4) > before + gain / 2
+
+
+def test_a_crowd_gets_an_object_that_does_not_enter_from_one_fetch(
+        varnishd: Varnishd, pages: Origin) -> None:
+    start(varnishd, pages.server_port, "sandpaper_admission=on",
+          "sandpaper_admission_c=1b", "thread_pool_max=500")
+    pages.go.clear()
+    failed: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            client = HTTPConnection("127.0.0.1", varnishd.port,
+                                    timeout=TIMEOUT)
+            client.request("GET", "/2000000/crowd",
+                           headers={"Host": "t0.example"})
+            answer = client.getresponse()
+            assert (answer.status, len(answer.read())) == (200, 2_000_000)
+        except BaseException as e:  # noqa: BLE001
+            failed.append(e)
+
+    crowd = [threading.Thread(target=ask) for _ in range(100)]
+    for thread in crowd:
+        thread.start()
+    varnishd.await_counter("MAIN.sess_conn", 100)
+    pages.go.set()
+    for thread in crowd:
+        thread.join()
+    assert failed == []
+    assert pages.asked["/2000000/crowd"] == 1
