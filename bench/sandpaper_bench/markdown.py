@@ -155,7 +155,7 @@ def several(
         common = text.replace(f"{BENCH} {name} ", f"{BENCH} CASE ", 1)
         alike.setdefault(common, {})[text] = name
     return "\n\n".join([table(columns, rows), *(
-        text if len(found) == 1 else f"{common} CASE: {', '.join(names)}."
+        text if len(found) == 1 else f"{common} CASE: `{', '.join(names)}`."
         for common, found in alike.items()
         for text, *names in [[next(iter(found)), *found.values()]])])
 
