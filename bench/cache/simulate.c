@@ -20,6 +20,7 @@
 #include "admission/sketch.h"
 #include "admission/tuner.h"
 #include "memory/store.h"
+#include "splitmix.h"
 #include "trace.h"
 
 #define TENANTS		65536		/* the object's upper 16 bits */
@@ -79,25 +80,6 @@ room(size_t n, size_t size)
 	return (p);
 }
 
-static uint64_t
-mixed(uint64_t z)
-{
-
-	z += UINT64_C(0x9e3779b97f4a7c15);
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (z ^ z >> 31);
-}
-
-/* Return a number from 0 to 1, not 0. */
-static double
-uniform(void)
-{
-
-	state++;
-	return (ldexp((double)(mixed(state) >> 11) + .5, -53));
-}
-
 /*--------------------------------------------------------------------
  * The trace
  */
@@ -106,7 +88,7 @@ uniform(void)
 static struct object *
 object_of(const struct record *r)
 {
-	size_t at = mixed(r->object) & (slots - 1);
+	size_t at = splitmix(r->object) & (slots - 1);
 	struct object *o;
 
 	for (; slot[at] != 0; at = (at + 1) & (slots - 1))
@@ -185,11 +167,11 @@ admits(const struct object *o)
 	double c = options.tuned ? tuner->c : options.c, bytes = o->size;
 
 	if (options.frequency)
-		c *= SKETCH_Count(sketch, mixed(o->id));
+		c *= SKETCH_Count(sketch, splitmix(o->id));
 
 	return (bytes <= options.capacity && (isinf(c) ||
 	    (options.tuned && bytes <= ADM_SMALL) ||
-	    bytes <= -c * log(uniform())));
+	    bytes <= -c * log(splitmix_draw(&state))));
 }
 
 /* A client asks for an object: return 1 if it is a hit. */
@@ -334,7 +316,7 @@ run(const struct record *trace, size_t n)
 		count(&window, o, hit);
 		count(&t->half[i >= n / 2], o, hit);
 		if (options.tuned)
-			ends = TUNER_Ask(tuner, mixed(o->id), o->size,
+			ends = TUNER_Ask(tuner, splitmix(o->id), o->size,
 			    options.capacity, NULL);
 		else
 			ends = window.asked == options.delta;

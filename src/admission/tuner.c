@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "splitmix.h"
 #include "tuner.h"
 
 int
@@ -57,26 +58,13 @@ TUNER_Fini(struct tuner *t)
 	memset(t, 0, sizeof *t);
 }
 
-/* Return a number from 0 to 1, not 0 (splitmix64; Steele and others, OOPSLA
- * 2014). */
-static double
-uniform(struct tuner *t)
-{
-	uint64_t z = t->random += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	z ^= z >> 31;
-	return (ldexp((double)(z >> 11) + .5, -53));
-}
-
 /* Would an object with so many requests be admitted? */
 static int
 admits(struct tuner *t, uint64_t bytes, double f)
 {
 
 	return (bytes <= ADM_SMALL || isinf(t->c) || (double)bytes <=
-	    -t->c * (t->frequency ? f : 1) * log(uniform(t)));
+	    -t->c * (t->frequency ? f : 1) * log(splitmix_draw(&t->random)));
 }
 
 int

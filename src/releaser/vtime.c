@@ -9,6 +9,7 @@
 
 #include <assert.h>
 
+#include "splitmix.h"
 #include "treap.h"
 #include "vtime_internal.h"
 
@@ -263,16 +264,6 @@ vt_init(struct rel *rel, const struct vt_rules *rules)
 	list_init(&p->runs);
 }
 
-/* Return a pseudo-random number: SplitMix64 (Steele and others, OOPSLA 2014) */
-static uint64_t
-mixed(uint64_t n)
-{
-	n = (n + 1) * UINT64_C(0x9e3779b97f4a7c15);
-	n = (n ^ n >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	n = (n ^ n >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (n ^ n >> 31);
-}
-
 void
 vt_tenant_init(struct rel *rel, struct rel_tenant *t)
 {
@@ -283,7 +274,7 @@ vt_tenant_init(struct rel *rel, struct rel_tenant *t)
 	n->number = p->tenants++;
 	n->dominant = (uint8_t)t->dominant;
 	n->period = p->period;
-	n->rank = mixed(n->number);
+	n->rank = splitmix(n->number * SPLITMIX_STEP);
 	list_init(&n->runs);
 	set_start(p, n, p->v);
 }

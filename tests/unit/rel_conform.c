@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "rel_conform.h"
+#include "splitmix.h"
 #include "rel_oracle.h"
 
 #define MS		1000000
@@ -183,7 +184,7 @@ step_change(struct world *w)
 		if (rng_below(&w->rng, 20) == 0)
 			REL_SetOptions(w->rel,
 			    (w->rel->options & REL_OPT_CLOSED) |
-			    ((unsigned)rng_next(&w->rng) & REL_OPT_ALL &
+			    ((unsigned)splitmix_next(&w->rng) & REL_OPT_ALL &
 			    ~REL_OPT_CLOSED));
 		break;
 	case 3:

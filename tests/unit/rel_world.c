@@ -9,22 +9,12 @@
 #include <string.h>
 
 #include "rel_world.h"
-
-/* splitmix64 (Steele, Lea and Flood, 2014) */
-uint64_t
-rng_next(uint64_t *s)
-{
-	uint64_t z = (*s += UINT64_C(0x9e3779b97f4a7c15));
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return (z ^ (z >> 31));
-}
+#include "splitmix.h"
 
 uint64_t
 rng_below(uint64_t *s, uint64_t n)
 {
-	return (rng_next(s) % n);
+	return (splitmix_next(s) % n);
 }
 
 static void

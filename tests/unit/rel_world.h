@@ -53,7 +53,6 @@ struct world {
 	const char		*fault;		/* the first property broken */
 };
 
-uint64_t rng_next(uint64_t *);
 uint64_t rng_below(uint64_t *, uint64_t n);
 
 /* Takes over the releaser */

@@ -16,22 +16,12 @@
 
 #include "admission/curve.h"
 #include "admission/shadow.h"
+#include "splitmix.h"
 
 #define OBJECTS		5000
 #define REQUESTS	400000
 
 static uint64_t seed;
-
-static double
-draw(void)
-{
-	uint64_t n = seed++ + 0x9e3779b97f4a7c15ULL;
-
-	n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9ULL;
-	n = (n ^ n >> 27) * 0x94d049bb133111ebULL;
-	n ^= n >> 31;
-	return ((double)(n >> 11) * 0x1p-53);
-}
 
 static void
 test_nothing(void **state)
@@ -88,7 +78,7 @@ test_it_rises_and_forgets(void **state)
 	(void)state;
 	memset(&c, 0, sizeof c);
 	for (u = 0; u < 1000; u++)
-		CURVE_Add(&c, exp2(36 * draw()), 1e5 * draw(), 1);
+		CURVE_Add(&c, exp2(36 * splitmix_draw(&seed)), 1e5 * splitmix_draw(&seed), 1);
 	CURVE_End(&c, 1000);
 	for (bytes = 1; bytes < 1e15; bytes *= 1.3) {
 		hits = CURVE_Hits(&c, bytes);
@@ -118,7 +108,7 @@ check_zipf(double size(unsigned))
 	for (k = 0; k < 4; k++)
 		assert_int_equal(SHADOW_Init(&lru[k], 8192), 0);
 	for (u = 1; u <= REQUESTS; u++) {
-		object = (unsigned)(OBJECTS * pow(draw(), 3));
+		object = (unsigned)(OBJECTS * pow(splitmix_draw(&seed), 3));
 		CURVE_Add(&c, last[object] > 0 ? u - last[object] : INFINITY,
 		    size(object), 1);
 		last[object] = u;

@@ -16,21 +16,13 @@
 #include <cmocka.h>
 
 #include "admission/model.h"
+#include "splitmix.h"
 
 #define CELLS		2000
 #define KB		1024.
 #define MB		(1024 * KB)
 
 static uint64_t seed;
-
-/* Return a number from 0 to 1. */
-static double
-draw(void)
-{
-
-	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
-	return ((double)(seed >> 11) * 0x1p-53);
-}
 
 static void
 assert_near(double is, double expected, double within)
@@ -79,7 +71,7 @@ add_zipf(struct world *w, unsigned n, double exponent, double requests)
 	for (u = 0; u < n; u++)
 		sum += pow(u + 1, -exponent);
 	for (u = 0; u < n; u++)
-		add(w, 1, floor(KB * exp2(10 * draw())),
+		add(w, 1, floor(KB * exp2(10 * splitmix_draw(&seed))),
 		    requests * pow(u + 1, -exponent) / sum);
 }
 
@@ -283,8 +275,8 @@ test_the_search_finds_the_best(void **state)
 	for (form = 0; form < ADM_FORMS; form++)
 		for (run = 0; run < 3; run++) {
 			seed = run;
-			w = world(exp2(20 + 6 * draw()), (enum adm_form)form);
-			add_zipf(w, CELLS, .6 + .5 * draw(), 20000);
+			w = world(exp2(20 + 6 * splitmix_draw(&seed)), (enum adm_form)form);
+			add_zipf(w, CELLS, .6 + .5 * splitmix_draw(&seed), 20000);
 			c = ADM_Choose(&w->model, &h);
 			assert_near(ADM_Predict(&w->model, c).objects,
 			    h.objects, 1e-12);
@@ -357,7 +349,7 @@ cache_ask(struct cache *c, const struct world *w, int i, double admission)
 		cache_move(c, i, 1);
 		return (1);
 	}
-	if (size > w->model.capacity || draw() >= exp(-size / admission))
+	if (size > w->model.capacity || splitmix_draw(&seed) >= exp(-size / admission))
 		return (0);
 	while (c->used + size > w->model.capacity) {
 		tail = c->prev[CELLS];
@@ -382,7 +374,7 @@ simulated(const struct world *w, double admission)
 	for (i = 0; i < n; i++)
 		below[i] = sum += w->cell[i].rate;
 	for (asked = 0; asked < 2 * REQUESTS; asked++) {
-		at = draw() * sum;
+		at = splitmix_draw(&seed) * sum;
 		for (low = 0, high = n - 1; low < high;) {
 			i = (low + high) / 2;
 			if (at < below[i])

@@ -15,23 +15,13 @@
 #include <cmocka.h>
 
 #include "admission/sample.h"
+#include "splitmix.h"
 
 #define ROOM		1024
 #define OBJECTS		500
 #define WINDOWS		20
 
 static struct adm_cell cell[SAMPLE_CELLS];
-
-/* Return a uniform digest. */
-static uint64_t
-digest(uint64_t n)
-{
-
-	n += 0x9e3779b97f4a7c15ULL;
-	n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9ULL;
-	n = (n ^ n >> 27) * 0x94d049bb133111ebULL;
-	return (n ^ n >> 31);
-}
 
 struct sums {
 	double			objects, bytes, rate, requests, before;
@@ -131,7 +121,7 @@ test_scale(void **state)
 	(void)state;
 	assert_int_equal(SAMPLE_Init(&s, 3, 1 << 16), 0);
 	for (u = 0; u < 200000; u++)
-		SAMPLE_Add(&s, digest(u % 100000), 1000);
+		SAMPLE_Add(&s, splitmix(u % 100000), 1000);
 	sums = sums_of(SAMPLE_End(&s, cell));
 	assert_true(fabs(sums.objects - 100000) < 3000);
 	assert_near(sums.requests, 2 * sums.objects);
@@ -155,10 +145,10 @@ test_large_objects(void **state)
 	assert_int_equal(SAMPLE_Shift(4, 16 * SAMPLE_LARGE), 0);
 	assert_int_equal(SAMPLE_Shift(4, UINT64_MAX), 0);
 	for (u = 0; u < 40000; u++)
-		SAMPLE_Add(&s, digest(u), 4 * SAMPLE_LARGE);
+		SAMPLE_Add(&s, splitmix(u), 4 * SAMPLE_LARGE);
 	assert_true(fabs(s.used - 10000.) < 300);
 	for (; u < 40010; u++)
-		SAMPLE_Add(&s, digest(u), 16 * SAMPLE_LARGE);
+		SAMPLE_Add(&s, splitmix(u), 16 * SAMPLE_LARGE);
 	sums = sums_of(SAMPLE_End(&s, cell));
 	assert_true(fabs(sums.objects - 40010) < 1200);
 	assert_near(sums.bytes, (sums.objects - 10) * 4 * SAMPLE_LARGE +
@@ -198,7 +188,7 @@ test_reuse(void **state)
 	assert_true(isinf(SAMPLE_Add(&s, 7, 100).reuse));
 	assert_near(SAMPLE_Add(&s, 7, 100).reuse, 8);
 	for (u = 0; u < 1000; u++)
-		(void)SAMPLE_Add(&s, digest(u), 100);
+		(void)SAMPLE_Add(&s, splitmix(u), 100);
 	assert_true(fabs(SAMPLE_Add(&s, 7, 100).reuse - 1000) < 200);
 	/* It stands for one request only */
 	assert_true(isinf(SAMPLE_Add(&s, 8, 8 * SAMPLE_LARGE).reuse));
@@ -217,7 +207,7 @@ test_full(void **state)
 	(void)state;
 	assert_int_equal(SAMPLE_Init(&s, 0, ROOM), 0);
 	for (u = 0; u < 100 * ROOM; u++) {
-		SAMPLE_Add(&s, digest(u), 1000);
+		SAMPLE_Add(&s, splitmix(u), 1000);
 		assert_true(s.used <= ROOM);
 	}
 	assert_in_range(s.shift, 7, 8);
@@ -242,12 +232,12 @@ test_sums_of_random_windows(void **state)
 	for (w = 0; w < WINDOWS; w++) {
 		memset(requests, 0, sizeof requests);
 		for (u = 0; u < 2000; u++) {
-			o = (unsigned)(digest(w * 2000 + u) % OBJECTS);
+			o = (unsigned)(splitmix(w * 2000 + u) % OBJECTS);
 			o = o * o / OBJECTS;
 			if ((o + w / 4) % 3 == 0)
 				continue;
 			requests[o]++;
-			SAMPLE_Add(&s, digest(o), 64 * o);
+			SAMPLE_Add(&s, splitmix(o), 64 * o);
 		}
 		memset(&expected, 0, sizeof expected);
 		for (o = 0; o < OBJECTS; o++) {
@@ -288,7 +278,7 @@ test_cells_are_narrow(void **state)
 	assert_int_equal(SAMPLE_Init(&s, 0, ROOM), 0);
 	for (o = 0; o < 400; o++)
 		for (u = 0; u <= o; u++)
-			SAMPLE_Add(&s, digest(o), 64 << o % 20);
+			SAMPLE_Add(&s, splitmix(o), 64 << o % 20);
 	n = SAMPLE_End(&s, cell);
 	assert_in_range(n, 200, 400);
 	for (i = 0; i < n; i++)

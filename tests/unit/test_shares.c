@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "memory/shares.h"
+#include "splitmix.h"
 
 #define STEP		1.0443		/* 2^(1/SHARES_STEPS), rounded up */
 #define TENANTS		40
@@ -28,8 +29,7 @@ static unsigned
 draw(unsigned n)
 {
 
-	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
-	return ((unsigned)(seed >> 33) % n);
+	return ((unsigned)(splitmix_next(&seed) % n));
 }
 
 struct world {

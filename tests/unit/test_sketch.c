@@ -13,18 +13,9 @@
 #include <cmocka.h>
 
 #include "admission/sketch.h"
+#include "splitmix.h"
 
 #define ROOM		4096
-
-static uint64_t
-digest(uint64_t n)
-{
-
-	n += 0x9e3779b97f4a7c15ULL;
-	n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9ULL;
-	n = (n ^ n >> 27) * 0x94d049bb133111ebULL;
-	return (n ^ n >> 31);
-}
 
 static void
 test_counts(void **state)
@@ -35,9 +26,9 @@ test_counts(void **state)
 	(void)state;
 	assert_int_equal(SKETCH_Init(&s, ROOM), 0);
 	for (u = 1; u < 1000; u++)
-		assert_int_equal(SKETCH_Count(&s, digest(1)),
+		assert_int_equal(SKETCH_Count(&s, splitmix(1)),
 		    u < SKETCH_MOST ? u : SKETCH_MOST);
-	assert_int_equal(SKETCH_Count(&s, digest(2)), 1);
+	assert_int_equal(SKETCH_Count(&s, splitmix(2)), 1);
 	SKETCH_Fini(&s);
 }
 
@@ -50,12 +41,12 @@ test_forgets(void **state)
 	(void)state;
 	assert_int_equal(SKETCH_Init(&s, ROOM), 0);
 	for (u = 0; u < 9; u++)
-		(void)SKETCH_Count(&s, digest(1));
+		(void)SKETCH_Count(&s, splitmix(1));
 	SKETCH_Age(&s);
-	assert_int_equal(SKETCH_Count(&s, digest(1)), 5);
+	assert_int_equal(SKETCH_Count(&s, splitmix(1)), 5);
 	for (u = 0; u < 3; u++)
 		SKETCH_Age(&s);
-	assert_int_equal(SKETCH_Count(&s, digest(1)), 1);
+	assert_int_equal(SKETCH_Count(&s, splitmix(1)), 1);
 	SKETCH_Fini(&s);
 }
 
@@ -75,7 +66,7 @@ test_objects_that_collide(void **state)
 			n = o % 2 == 0 ? 1 : turn;
 			if (o % 2 == 0 && turn > 1)
 				continue;
-			count = SKETCH_Count(&s, digest(o));
+			count = SKETCH_Count(&s, splitmix(o));
 			assert_true(count >= n);
 			more += count > n;
 		}

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "memory/store.h"
+#include "splitmix.h"
 
 #define MB		1000000ULL
 #define OWNERS		20
@@ -327,8 +328,7 @@ static unsigned
 draw(unsigned n)
 {
 
-	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
-	return ((unsigned)(seed >> 33) % n);
+	return ((unsigned)(splitmix_next(&seed) % n));
 }
 
 /* What a plain list knows of an owner */

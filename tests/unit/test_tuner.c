@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "admission/tuner.h"
+#include "splitmix.h"
 
 #define ROOM		262144
 #define DELTA		32768
@@ -27,20 +28,10 @@
 static uint64_t seed;
 
 static uint64_t
-digest(uint64_t n)
-{
-
-	n += 0x9e3779b97f4a7c15ULL;
-	n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9ULL;
-	n = (n ^ n >> 27) * 0x94d049bb133111ebULL;
-	return (n ^ n >> 31);
-}
-
-static uint64_t
 draw(uint64_t n)
 {
 
-	return (digest(seed++) % n);
+	return (splitmix(seed++) % n);
 }
 
 static void
@@ -59,9 +50,9 @@ ask_mixed(struct tuner *t)
 	uint64_t n = draw(HOT);
 
 	if (draw(20) == 0)
-		return (TUNER_Ask(t, digest(1000000 + seed), HUGE,
+		return (TUNER_Ask(t, splitmix(1000000 + seed), HUGE,
 		    CAPACITY, NULL));
-	return (TUNER_Ask(t, digest(n), 2000 + n * 6000 / HOT, CAPACITY, NULL));
+	return (TUNER_Ask(t, splitmix(n), 2000 + n * 6000 / HOT, CAPACITY, NULL));
 }
 
 static void
@@ -115,7 +106,7 @@ static int
 ask_few(struct tuner *t)
 {
 
-	return (TUNER_Ask(t, digest(draw(TUNER_LEAST - 1)), 5000,
+	return (TUNER_Ask(t, splitmix(draw(TUNER_LEAST - 1)), 5000,
 	    CAPACITY, NULL));
 }
 
@@ -157,7 +148,7 @@ ask_twice(struct tuner *t)
 {
 	uint64_t n = seed++;
 
-	return (TUNER_Ask(t, digest(n / 200 * 100 + n % 100), 100000,
+	return (TUNER_Ask(t, splitmix(n / 200 * 100 + n % 100), 100000,
 	    CAPACITY, NULL));
 }
 
