@@ -4,10 +4,11 @@
  * Send the requests of a trace to a cache, as fast as it answers, and count the
  * hits.
  *
- * Each connection takes the next request of the trace when it has its answer.  So
- * with N connections a request is at most N requests early or late.  A request
- * is GET /OBJECT/BYTES, its Host is tTENANT.example.  A hit is an answer whose
- * header X-Cache begins with h or H.  Bodies are thrown away by the kernel.
+ * Each connection takes the next request of the trace when it has its answer.
+ * So with N connections a request is at most N requests early or late.  A
+ * request is GET /OBJECT/BYTES, its Host is tTENANT.example.  A hit is an
+ * answer whose header X-Cache begins with h or H.  Bodies are thrown away by
+ * the kernel.
  *
  * The result is one JSON object.
  */

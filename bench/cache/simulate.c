@@ -1,11 +1,13 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * A simulated cache with the admission and the memory of varnishd: the same code
- * (src/admission, src/memory), on a trace of requests.
+ * A simulated cache with the admission and the memory of varnishd: the same
+ * code (src/admission, src/memory), on a trace of requests.
  *
- * An object that is larger than the cache does not enter, and nothing makes room
- * for it, as in libCacheSim.  The result is one JSON object on standard output.
+ * An object that is larger than the cache does not enter, and nothing makes
+ * room for it, as in libCacheSim.  A request is over before the next begins.
+ * So no object is in transit, and none is in use when room is needed.  The
+ * result is one JSON object on standard output.
  */
 
 #include <errno.h>
@@ -165,13 +167,12 @@ static int
 admits(const struct object *o)
 {
 	double c = options.tuned ? tuner->c : options.c, bytes = o->size;
+	double f = 1;
 
 	if (options.frequency)
-		c *= SKETCH_Count(sketch, splitmix(o->id));
-
-	return (bytes <= options.capacity && (isinf(c) ||
-	    (options.tuned && bytes <= ADM_SMALL) ||
-	    bytes <= -c * log(splitmix_draw(&state))));
+		f = SKETCH_Count(sketch, splitmix(o->id));
+	return (bytes <= options.capacity &&
+	    bytes <= ADM_Largest(c, f, splitmix_draw(&state)));
 }
 
 /* A client asks for an object: return 1 if it is a hit. */

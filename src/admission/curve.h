@@ -1,17 +1,18 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * How many of a tenant's requests would be hits if it had more memory, or less?
+ * The curve of an owner of objects says how many of the requests for them would
+ * be hits with other amounts of memory.
  *
- * The reuse time of a request is the time since the last request for the same
- * object.  In an LRU cache whose objects leave after a time T, a request is a hit
- * if its reuse time is less than T.  Such a cache holds each requested object for
- * its reuse time, or for T if that is shorter.  So its bytes and its hits both
- * follow from the tenant's reuse times (X. Hu and others, "Kinetic Modeling of
- * Data Eviction in Cache", USENIX ATC 2016; here with sizes).
+ * The reuse time of a request is the number of requests for all objects since
+ * the last request for its object.  In an LRU cache whose objects leave after
+ * a time T, a request is a hit if its reuse time is less than T.  After a
+ * request, the cache holds the object until the next request for it, but at
+ * most for T.  So bytes and hits both follow from the reuse times (X. Hu and
+ * others, "Kinetic Modeling of Data Eviction in Cache", USENIX ATC 2016; here
+ * with sizes).
  *
- * Times are in requests of all tenants.  Old requests count for less: at the end
- * of each window by half.
+ * CURVE_End() halves the weight of all requests so far.
  *
  * No clock, lock or allocation.
  */
@@ -21,24 +22,27 @@
 
 #define CURVE_FIRST	4		/* octaves: times below 2^4 are one bin */
 #define CURVE_STEPS	2		/* bins per octave */
-#define CURVE_BINS	64		/* up to 2^36 requests */
+#define CURVE_BINS	64		/* up to 2^36 requests; the last one
+					 * also has all above */
 
 struct curve {				/* all 0: it has seen nothing */
-	int			used;
 	float			requests[CURVE_BINS], bytes[CURVE_BINS];
-	double			new_requests, new_bytes;	/* first requests
-								 * for an object */
-	double			time;		/* of these */
+	double			new_requests;	/* for objects that were not
+						 * seen before */
+	double			new_bytes;
+	double			time;		/* requests for all objects,
+						 * while these came */
+	int			used;		/* 1: not all is 0 */
 };
 
-/* A request for an object of so many bytes.  reuse: requests of all tenants
- * since the last one for it, or INFINITY.  weight: for so many it stands. */
+/* A request for an object of so many bytes.  reuse: its reuse time, or
+ * INFINITY. weight: this request stands for so many. */
 void CURVE_Add(struct curve *, double reuse, double bytes, double weight);
-/* A window of so many requests of all tenants ends. */
+/* A window of so many requests for all objects ends. */
 void CURVE_End(struct curve *, double requests);
 
-/* Return which part of the requests are hits with so many bytes of memory, or
- * NAN if there were no requests. */
+/* Return which part of the requests are hits with so many bytes of memory.
+ * NAN: there were no requests. */
 double CURVE_Hits(const struct curve *, double bytes);
 
 #endif

@@ -248,7 +248,8 @@ highest(const struct search *s)
 static void
 narrow(struct adm_model *m, double low, double high, struct search *s)
 {
-	double a = low + GOLDEN * (high - low), b = high - GOLDEN * (high - low);
+	double a = low + GOLDEN * (high - low);
+	double b = high - GOLDEN * (high - low);
 	double at_a = try(m, exp2(a), s), at_b = try(m, exp2(b), s);
 
 	while (high - low > NARROW) {

@@ -1,8 +1,9 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The ring of ring.h.  Place i is free for writer number n = i, i + room, ... if
- * its turn is n, and has a request for the reader if its turn is n + 1.
+ * The ring of ring.h.  A place is free for writer number n if its sequence
+ * number is n.  It has a request for the reader if its sequence number is n +
+ * 1.
  */
 
 #include <assert.h>
@@ -24,7 +25,7 @@ RING_Init(struct ring *r, uint64_t room)
 	r->magic = RING_MAGIC;
 	r->room = room;
 	for (n = 0; n < room; n++)
-		atomic_init(&r->place[n].turn, n);
+		atomic_init(&r->place[n].sequence, n);
 	return (0);
 }
 
@@ -41,17 +42,18 @@ int
 RING_Put(struct ring *r, const struct ring_request *q)
 {
 	struct ring_place *p;
-	uint64_t n, turn;
+	uint64_t n, sequence;
 
 	n = atomic_load_explicit(&r->put, memory_order_relaxed);
 	while (1) {
 		p = &r->place[n & (r->room - 1)];
-		turn = atomic_load_explicit(&p->turn, memory_order_acquire);
-		if (turn == n) {
+		sequence = atomic_load_explicit(&p->sequence,
+		    memory_order_acquire);
+		if (sequence == n) {
 			if (atomic_compare_exchange_weak_explicit(&r->put, &n,
 			    n + 1, memory_order_relaxed, memory_order_relaxed))
 				break;
-		} else if (turn < n) {
+		} else if (sequence < n) {
 			atomic_fetch_add_explicit(&r->dropped, 1,
 			    memory_order_relaxed);
 			return (-1);
@@ -60,7 +62,7 @@ RING_Put(struct ring *r, const struct ring_request *q)
 			    memory_order_relaxed);
 	}
 	p->request = *q;
-	atomic_store_explicit(&p->turn, n + 1, memory_order_release);
+	atomic_store_explicit(&p->sequence, n + 1, memory_order_release);
 	return (0);
 }
 
@@ -69,11 +71,11 @@ RING_Get(struct ring *r, struct ring_request *q)
 {
 	struct ring_place *p = &r->place[r->got & (r->room - 1)];
 
-	if (atomic_load_explicit(&p->turn, memory_order_acquire) !=
+	if (atomic_load_explicit(&p->sequence, memory_order_acquire) !=
 	    r->got + 1)
 		return (0);
 	*q = p->request;
-	atomic_store_explicit(&p->turn, r->got + r->room,
+	atomic_store_explicit(&p->sequence, r->got + r->room,
 	    memory_order_release);
 	r->got++;
 	return (1);

@@ -1,8 +1,7 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The sample of sample.h: a hash table of objects, chained by index, and the
- * cells of a window.
+ * The sample of sample.h: a table of objects, and the cells of a window.
  *
  * A cell has the objects of a quarter octave of sizes, an eighth octave of
  * rates, and a class of requests before the window.
@@ -30,23 +29,18 @@ sample_assert(const struct sample *s)
 int
 SAMPLE_Init(struct sample *s, unsigned shift, uint32_t objects)
 {
-	uint32_t u;
 
-	assert(shift < 64 && objects > 0 && (objects & (objects - 1)) == 0);
+	assert(shift < 64);
 	memset(s, 0, sizeof *s);
-	s->magic = SAMPLE_MAGIC;
-	s->shift = s->least_shift = shift;
-	s->room = objects;
-	s->bucket = calloc(objects, sizeof *s->bucket);
-	s->object = calloc(objects, sizeof *s->object);
 	s->cell = calloc((size_t)SIZES * RATES * HISTORIES, sizeof *s->cell);
-	if (s->bucket == NULL || s->object == NULL || s->cell == NULL) {
-		SAMPLE_Fini(s);
+	if (s->cell == NULL)
+		return (-1);
+	if (CHAIN_Init(s->table, objects, sizeof(struct sample_object)) != 0) {
+		free(s->cell);
 		return (-1);
 	}
-	for (u = 0; u < objects; u++)
-		s->object[u].next = u + 1 < objects ? u + 2 : 0;
-	s->free = 1;
+	s->magic = SAMPLE_MAGIC;
+	s->shift = s->least_shift = shift;
 	return (0);
 }
 
@@ -55,8 +49,7 @@ SAMPLE_Fini(struct sample *s)
 {
 
 	sample_assert(s);
-	free(s->bucket);
-	free(s->object);
+	CHAIN_Fini(s->table);
 	free(s->cell);
 	memset(s, 0, sizeof *s);
 }
@@ -65,28 +58,6 @@ SAMPLE_Fini(struct sample *s)
  * The table
  */
 
-/* Return the bucket of a digest.  The digest's upper bits are those of the
- * sample. */
-static uint32_t *
-bucket(const struct sample *s, uint64_t digest)
-{
-
-	return (&s->bucket[digest & (s->room - 1)]);
-}
-
-/* Take the object that *link has out of its bucket. */
-static void
-take_out(struct sample *s, uint32_t *link)
-{
-	uint32_t at = *link;
-	struct sample_object *o = &s->object[at - 1];
-
-	*link = o->next;
-	o->next = s->free;
-	s->free = at;
-	s->used--;
-}
-
 static uint64_t
 bytes_of(const struct sample_object *o)
 {
@@ -94,69 +65,41 @@ bytes_of(const struct sample_object *o)
 	return ((uint64_t)o->size * SAMPLE_UNIT);
 }
 
-/* Halve the sample. */
+/* Halve the bounds of sample.h.  Objects that are above them now leave. */
 static void
 thin(struct sample *s)
 {
-	struct sample_object *o;
-	uint32_t u, *link;
+	struct sample_object *o = NULL;
 
 	assert(s->shift < 63);
 	s->shift++;
-	for (u = 0; u < s->room; u++)
-		for (link = &s->bucket[u]; *link != 0;) {
-			o = &s->object[*link - 1];
-			if (SAMPLE_Has(s->shift, o->digest, bytes_of(o)))
-				link = &o->next;
-			else
-				take_out(s, link);
-		}
-}
-
-static struct sample_object *
-put_in(struct sample *s, uint64_t digest)
-{
-	struct sample_object *o;
-	uint32_t at, *link = bucket(s, digest);
-
-	at = s->free;
-	o = &s->object[at - 1];
-	s->free = o->next;
-	s->used++;
-	memset(o, 0, sizeof *o);
-	o->digest = digest;
-	o->next = *link;
-	*link = at;
-	return (o);
+	while ((o = CHAIN_Next(s->table, o)) != NULL)
+		if (!SAMPLE_Has(s->shift, o->chained.digest, bytes_of(o)))
+			CHAIN_Remove(s->table, o);
 }
 
 struct sample_seen
 SAMPLE_Add(struct sample *s, uint64_t digest, uint64_t bytes)
 {
 	struct sample_seen seen = { 1, INFINITY };
-	struct sample_object *o = NULL;
+	struct sample_object *o;
 	uint64_t units = bytes / SAMPLE_UNIT + (bytes % SAMPLE_UNIT > 0);
-	uint32_t at;
 
 	sample_assert(s);
-	while (s->used == s->room)
+	while (s->table->used == s->table->room)
 		thin(s);
 	if (!SAMPLE_Has(s->shift, digest, bytes))
 		return (seen);
-	for (at = *bucket(s, digest); at != 0; at = o->next) {
-		o = &s->object[at - 1];
-		if (o->digest == digest)
-			break;
-	}
-	if (at == 0)
-		o = put_in(s, digest);
+	o = CHAIN_Find(s->table, digest);
+	if (o == NULL)
+		o = CHAIN_Add(s->table, digest);
 	o->size = units < UINT32_MAX ? (uint32_t)units : UINT32_MAX;
 	o->requests += o->requests < UINT32_MAX;
-	s->now += UINT64_C(1) << SAMPLE_Shift(s->shift, bytes);
+	s->clock += UINT64_C(1) << SAMPLE_Shift(s->shift, bytes);
 	seen.f = fmaxf(1, (float)o->requests + o->before);
 	if (o->last > 0)
-		seen.reuse = (double)(s->now - o->last);
-	o->last = s->now;
+		seen.reuse = (double)(s->clock - o->last);
+	o->last = s->clock;
 	return (seen);
 }
 
@@ -230,32 +173,28 @@ settle(const struct sample *s, struct adm_cell *k)
 size_t
 SAMPLE_End(struct sample *s, struct adm_cell *cell)
 {
-	struct sample_object *o;
-	uint32_t u, *link;
+	struct sample_object *o = NULL;
 	size_t n = 0, i;
 	float requests;
 
 	sample_assert(s);
 	memset(s->cell, 0, (size_t)SIZES * RATES * HISTORIES *
 	    sizeof *s->cell);
-	for (u = 0; u < s->room; u++)
-		for (link = &s->bucket[u]; *link != 0;) {
-			o = &s->object[*link - 1];
-			requests = (float)o->requests;
-			o->rate = o->rate > 0 ? .7f * requests + .3f * o->rate :
-			    requests;
-			if (o->rate < SAMPLE_LEAST) {
-				take_out(s, link);
-				continue;
-			}
-			n = add(s, o, cell, n);
-			o->before = o->rate;
-			o->requests = 0;
-			link = &o->next;
+	while ((o = CHAIN_Next(s->table, o)) != NULL) {
+		requests = (float)o->requests;
+		o->rate = o->rate > 0 ? .7f * requests + .3f * o->rate :
+		    requests;
+		if (o->rate < SAMPLE_LEAST) {
+			CHAIN_Remove(s->table, o);
+			continue;
 		}
+		n = add(s, o, cell, n);
+		o->before = o->rate;
+		o->requests = 0;
+	}
 	for (i = 0; i < n; i++)
 		settle(s, &cell[i]);
-	if (s->used < s->room / 4 && s->shift > s->least_shift)
+	if (s->table->used < s->table->room / 4 && s->shift > s->least_shift)
 		s->shift--;
 	return (n);
 }

@@ -1,17 +1,16 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * For which objects did clients ask in a window, how often, and how large are
- * these?
+ * The sample says which objects clients asked for in a window, how often, and
+ * how large they are.
  *
- * The sample has 1 in 2^shift objects, and all requests for these: the objects
- * whose digest is below a bound (spatial sampling; Waldspurger and others,
- * "SHARDS", FAST 2015).  When the table is full, the bound is halved, and half
- * of the objects leave.
+ * It has the objects whose digest is below a bound, and all requests for them
+ * (spatial sampling; Waldspurger and others, "SHARDS", FAST 2015).  Of small
+ * objects these are 1 in 2^shift.  If the table of objects is full, shift grows
+ * by one.  Then the bound is halved, and the objects above it leave.
  *
- * A few large objects may have most of the bytes.  So from SAMPLE_LARGE on the
- * bound doubles with the size: of objects of 16 x SAMPLE_LARGE, say, it is 16
- * times as high.
+ * A few large objects may have most of the bytes.  So from 2 x SAMPLE_LARGE on,
+ * the bound doubles with each doubling of the size.
  *
  * At the end of a window the rate of an object becomes
  *
@@ -28,6 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "chain.h"
 #include "model.h"
 
 #define SAMPLE_UNIT	64		/* bytes */
@@ -36,46 +36,42 @@
 #define SAMPLE_CELLS	16384		/* of one window, at most */
 
 struct sample_object {
-	uint64_t		digest;
+	struct chained		chained;
 	uint32_t		size;		/* SAMPLE_UNITs, rounded up */
 	uint32_t		requests;	/* in this window */
-	uint32_t		next;		/* index + 1, or 0 */
-	uint64_t		last;		/* `now` at its last request */
+	uint64_t		last;		/* `clock` at its last request */
 	float			rate;		/* requests in a window */
-	float			before;		/* requests before this window,
-						 * smoothed as the rate */
+	float			before;		/* the rate, without this
+						 * window */
 };
 
 struct sample {
 	unsigned		magic;
 #define SAMPLE_MAGIC		0x5a3b1e00
-	unsigned		shift, least_shift;
-	uint32_t		room, used;	/* objects; room: 2^n */
-	uint32_t		free;		/* index + 1, or 0 */
-	uint32_t		*bucket;	/* index + 1, or 0 */
-	struct sample_object	*object;
-	uint16_t		*cell;		/* of sample.c */
-	uint64_t		now;		/* requests for all objects, not
-						 * only for those in the sample:
-						 * an estimate */
+	unsigned		shift;		/* of small objects, now */
+	unsigned		least_shift;
+	struct chain		table[1];	/* of struct sample_object */
+	uint16_t		*cell;		/* only for SAMPLE_End() */
+	uint64_t		clock;		/* requests so far for all
+						 * objects, an estimate */
 };
 
-/* What the sample knows of an object, with the request just now */
+/* What the sample knows of an object, with the last request */
 struct sample_seen {
-	float			f;		/* of model.h */
+	float			f;		/* as in model.h */
 	double			reuse;		/* requests for all objects since
-						 * its last one, or INFINITY */
+						 * its request before, or
+						 * INFINITY */
 };
 
 /*
- * Allocate a sample of 1 in 2^shift objects, or fewer.  objects: for how many
- * there is room, a power of 2.  Returns 0, or -1 if there is no memory.
+ * shift: of small objects, at first.  objects: entries of the table, a power of
+ * 2.  Returns 0, or -1 if there is no memory.
  */
 int SAMPLE_Init(struct sample *, unsigned shift, uint32_t objects);
 void SAMPLE_Fini(struct sample *);
 
-/* The sample has 1 in 2^shift objects.  Return the shift for objects of this
- * size. */
+/* Return the shift of objects of this size.  shift: of small objects. */
 static inline unsigned
 SAMPLE_Shift(unsigned shift, uint64_t bytes)
 {
@@ -85,7 +81,8 @@ SAMPLE_Shift(unsigned shift, uint64_t bytes)
 	return (shift > octaves ? shift - octaves : 0);
 }
 
-/* Is this object in a sample of this shift?  The digest is uniform. */
+/* Does a sample with this shift have the object?  The digest must be uniform.
+ */
 static inline int
 SAMPLE_Has(unsigned shift, uint64_t digest, uint64_t bytes)
 {
@@ -93,13 +90,14 @@ SAMPLE_Has(unsigned shift, uint64_t digest, uint64_t bytes)
 	return (shift == 0 || digest >> (64 - shift) == 0);
 }
 
-/* Count a request for an object of so many bytes, if the sample has it. */
+/* Count a request for an object of so many bytes.  If the sample does not have
+ * the object, nothing is counted, f is 1, and reuse is INFINITY. */
 struct sample_seen SAMPLE_Add(struct sample *, uint64_t digest,
     uint64_t bytes);
 
 /*
- * End the window.  Writes at most SAMPLE_CELLS cells, of all objects, not only
- * of those in the sample.  Returns how many.
+ * End the window.  Writes at most SAMPLE_CELLS cells.  They are scaled up: they
+ * stand for all objects.  Returns how many cells there are.
  */
 size_t SAMPLE_End(struct sample *, struct adm_cell *);
 

@@ -1,22 +1,19 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The miniature cache of shadow.h: a hash table of objects, chained by index,
- * and a list in the order of their last requests.
+ * The shadow of shadow.h: a table of objects, and a list in the order of their
+ * last requests.
  */
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shadow.h"
 
 struct shadow_object {
-	uint64_t		digest;
+	struct chained		chained;
 	float			bytes;
-	uint32_t		next;		/* in its bucket or the free
-						 * list: index + 1, or 0 */
-	uint32_t		newer, older;	/* index + 1, or 0 */
+	uint32_t		newer, older;	/* numbers in the table, or 0 */
 };
 
 static void
@@ -29,21 +26,11 @@ shadow_assert(const struct shadow *s)
 int
 SHADOW_Init(struct shadow *s, uint32_t objects)
 {
-	uint32_t u;
 
-	assert(objects > 0 && (objects & (objects - 1)) == 0);
 	memset(s, 0, sizeof *s);
-	s->magic = SHADOW_MAGIC;
-	s->room = objects;
-	s->bucket = calloc(objects, sizeof *s->bucket);
-	s->object = calloc(objects, sizeof *s->object);
-	if (s->bucket == NULL || s->object == NULL) {
-		SHADOW_Fini(s);
+	if (CHAIN_Init(s->table, objects, sizeof(struct shadow_object)) != 0)
 		return (-1);
-	}
-	for (u = 0; u < objects; u++)
-		s->object[u].next = u + 1 < objects ? u + 2 : 0;
-	s->free = 1;
+	s->magic = SHADOW_MAGIC;
 	return (0);
 }
 
@@ -52,81 +39,55 @@ SHADOW_Fini(struct shadow *s)
 {
 
 	shadow_assert(s);
-	free(s->bucket);
-	free(s->object);
+	CHAIN_Fini(s->table);
 	memset(s, 0, sizeof *s);
 }
 
 static struct shadow_object *
-object(const struct shadow *s, uint32_t at)
+object(const struct shadow *s, uint32_t number)
 {
 
-	assert(at > 0 && at <= s->room);
-	return (&s->object[at - 1]);
-}
-
-/* Return the link to an object in its bucket, or to 0. */
-static uint32_t *
-find(const struct shadow *s, uint64_t digest)
-{
-	uint32_t *link = &s->bucket[digest & (s->room - 1)];
-
-	while (*link != 0 && object(s, *link)->digest != digest)
-		link = &object(s, *link)->next;
-	return (link);
+	return (CHAIN_At(s->table, number));
 }
 
 static void
-unlist(struct shadow *s, uint32_t at)
+unlist(struct shadow *s, const struct shadow_object *o)
 {
-	const struct shadow_object *o = object(s, at);
 
 	if (o->newer != 0)
 		object(s, o->newer)->older = o->older;
 	else
-		s->head = o->older;
+		s->newest = o->older;
 	if (o->older != 0)
 		object(s, o->older)->newer = o->newer;
 	else
-		s->tail = o->newer;
+		s->oldest = o->newer;
 }
 
 static void
-list_newest(struct shadow *s, uint32_t at)
+list_newest(struct shadow *s, struct shadow_object *o)
 {
-	struct shadow_object *o = object(s, at);
+	uint32_t number = CHAIN_Number(s->table, o);
 
 	o->newer = 0;
-	o->older = s->head;
-	if (s->head != 0)
-		object(s, s->head)->newer = at;
+	o->older = s->newest;
+	if (s->newest != 0)
+		object(s, s->newest)->newer = number;
 	else
-		s->tail = at;
-	s->head = at;
+		s->oldest = number;
+	s->newest = number;
 }
 
 static void
 evict_oldest(struct shadow *s)
 {
-	uint32_t at = s->tail, *link;
-	struct shadow_object *o = object(s, at);
+	struct shadow_object *o = object(s, s->oldest);
 
-	link = find(s, o->digest);
-	assert(*link == at);
-	*link = o->next;
-	unlist(s, at);
-	o->next = s->free;
-	s->free = at;
-	s->used--;
-	s->bytes = s->used == 0 ? 0 : s->bytes - (double)o->bytes;
-}
-
-static void
-make_room(struct shadow *s, double bytes)
-{
-
-	while (s->used > 0 && s->bytes > bytes)
-		evict_oldest(s);
+	unlist(s, o);
+	s->bytes -= (double)o->bytes;
+	CHAIN_Remove(s->table, o);
+	if (s->table->used == 0)
+		s->bytes = 0;
 }
 
 int
@@ -134,33 +95,27 @@ SHADOW_Ask(struct shadow *s, uint64_t digest, double bytes, int admit,
     double capacity)
 {
 	struct shadow_object *o;
-	uint32_t at;
 
 	shadow_assert(s);
 	s->requests++;
-	at = *find(s, digest);
-	if (at != 0) {
-		unlist(s, at);
-		list_newest(s, at);
+	o = CHAIN_Find(s->table, digest);
+	if (o != NULL) {
+		unlist(s, o);
+		list_newest(s, o);
 		s->hits++;
 		return (1);
 	}
 	if (!admit)
 		return (0);
-	make_room(s, capacity - bytes);
+	while (s->table->used > 0 && s->bytes > capacity - bytes)
+		evict_oldest(s);
 	if (bytes > capacity)
 		return (0);
-	if (s->used == s->room)
+	if (s->table->used == s->table->room)
 		evict_oldest(s);
-	at = s->free;
-	o = object(s, at);
-	s->free = o->next;
-	s->used++;
-	o->digest = digest;
+	o = CHAIN_Add(s->table, digest);
 	o->bytes = (float)bytes;
 	s->bytes += (double)o->bytes;
-	o->next = 0;
-	*find(s, digest) = at;
-	list_newest(s, at);
+	list_newest(s, o);
 	return (0);
 }

@@ -1,7 +1,7 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The tuner of tuner.h.  One request goes into the sample and both miniatures.
+ * The tuner of tuner.h.  A request goes into the sample and both shadows.
  * At the end of a window the sample becomes cells, the cells a model, and the
  * model a c.
  */
@@ -35,7 +35,7 @@ TUNER_Init(struct tuner *t, unsigned shift, uint32_t objects, uint64_t delta,
 	t->delta = delta;
 	t->random = seed;
 	t->window = delta < TUNER_FIRST ? delta : TUNER_FIRST;
-	t->c = t->found = INFINITY;
+	t->c = INFINITY;
 	return (0);
 no_chosen:
 	SHADOW_Fini(t->all);
@@ -58,20 +58,11 @@ TUNER_Fini(struct tuner *t)
 	memset(t, 0, sizeof *t);
 }
 
-/* Would an object with so many requests be admitted? */
-static int
-admits(struct tuner *t, uint64_t bytes, double f)
-{
-
-	return (bytes <= ADM_SMALL || isinf(t->c) || (double)bytes <=
-	    -t->c * (t->frequency ? f : 1) * log(splitmix_draw(&t->random)));
-}
-
 int
 TUNER_Ask(struct tuner *t, uint64_t digest, uint64_t bytes, double capacity,
     struct curve *curve)
 {
-	double room, size = (double)bytes;
+	double scaled, size = (double)bytes;
 	struct sample_seen seen;
 	uint64_t weight;
 
@@ -83,12 +74,13 @@ TUNER_Ask(struct tuner *t, uint64_t digest, uint64_t bytes, double capacity,
 	seen = SAMPLE_Add(t->sample, digest, bytes);
 	if (curve != NULL)
 		CURVE_Add(curve, seen.reuse, size, (double)weight);
-	/* The miniatures have as many large objects as small ones */
+	/* The shadows have 1 in 2^shift of the large objects, too */
 	if (SAMPLE_Has(t->sample->shift, digest, 0)) {
-		room = ldexp(capacity, -(int)t->sample->shift);
-		(void)SHADOW_Ask(t->all, digest, size, 1, room);
-		(void)SHADOW_Ask(t->chosen, digest, size, admits(t, bytes,
-		    (double)seen.f), room);
+		scaled = ldexp(capacity, -(int)t->sample->shift);
+		(void)SHADOW_Ask(t->all, digest, size, 1, scaled);
+		(void)SHADOW_Ask(t->chosen, digest, size, size <= ADM_Largest(
+		    t->c, t->frequency ? (double)seen.f : 1,
+		    splitmix_draw(&t->random)), scaled);
 	}
 	return (t->asked >= t->window);
 }
@@ -104,7 +96,7 @@ TUNER_Lost(struct tuner *t, uint64_t requests)
  * The end of a window
  */
 
-/* Return the hit ratio of a miniature, and begin to count anew. */
+/* Return the hit ratio of a shadow, and begin to count anew. */
 static double
 measure(struct shadow *s)
 {
@@ -157,12 +149,10 @@ TUNER_Tune(struct tuner *t, double capacity)
 		if (++t->blind == TUNER_BLIND) {
 			t->blind = 0;
 			t->c = INFINITY;
-			t->fallbacks++;
 		}
 		return;
 	}
 	t->blind = 0;
-	t->found = c;
 	if (t->rest > 0) {
 		t->rest--;
 		return;

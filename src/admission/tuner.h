@@ -1,19 +1,19 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The c of a cache (model.h), chosen anew after each window of requests.
+ * The tuner chooses a new c (model.h) after each window of requests.
  *
- * The first window has TUNER_FIRST requests, each next one twice as many, up to
- * delta.  So a good c is found soon after a start, and the windows are long
- * enough for rare objects then.
+ * The first window has TUNER_FIRST requests.  Each next one is twice as long,
+ * up to delta.  Short windows give a first c soon.  Long ones also see objects
+ * that are asked for seldom.
  *
- * A guard watches the c.  Two miniature caches (shadow.h) see the same requests:
- * one admits each object, the other one by the c in force.  If the second has
- * fewer hits in TUNER_BAD windows in a row, each object is admitted for
- * TUNER_REST windows.
+ * A guard compares two shadows (shadow.h).  `all` admits each object, `chosen`
+ * admits by c.  A window is bad if `chosen` has fewer hits, by TUNER_WORSE.
+ * After TUNER_BAD bad windows in a row, each object is admitted for TUNER_REST
+ * windows.
  *
- * If a window cannot be used, the c stays.  After TUNER_BLIND such windows in a
- * row, each object is admitted.
+ * A window with too few objects, or too many dropped requests, is not used: c
+ * stays.  After TUNER_BLIND such windows in a row, each object is admitted.
  *
  * The caller serialises.  No clock, no lock, no system call.
  */
@@ -29,10 +29,10 @@
 #include "shadow.h"
 
 #define TUNER_FIRST	8192		/* requests */
-#define TUNER_LEAST	1000		/* objects of a window that can be used */
-#define TUNER_LOST	.1		/* requests that may be lost, a part */
-#define TUNER_WORSE	.005		/* hits fewer, a part: a bad window */
-#define TUNER_BAD	2		/* windows */
+#define TUNER_LEAST	1000		/* objects of a window that is used */
+#define TUNER_LOST	.1		/* most dropped requests, a fraction */
+#define TUNER_WORSE	.005		/* fewer hits, a fraction */
+#define TUNER_BAD	2		/* windows, as the next two */
 #define TUNER_REST	4
 #define TUNER_BLIND	3
 
@@ -48,21 +48,25 @@ struct tuner {
 	uint64_t		delta;		/* requests of a window, at most */
 	uint64_t		random;		/* state */
 
-	uint64_t		window, asked, lost;	/* requests */
-	unsigned		bad, rest, blind;	/* windows */
+	uint64_t		window;		/* requests, of this one */
+	uint64_t		asked, lost;	/* requests of it so far; lost:
+						 * the dropped ones */
+	unsigned		bad, rest, blind;	/* windows so far */
 
 	/* The results */
 	double			c;		/* bytes, or INFINITY */
 	struct adm_hits		predicted;	/* for this c */
-	double			measured;	/* of `chosen`, last window */
+	double			measured;	/* hit ratio of `chosen` in the
+						 * last window */
 	double			measured_all;	/* of `all` */
-	double			found;		/* bytes: c without the guard */
-	uint64_t		tunes, fallbacks;
+	uint64_t		tunes;		/* windows that have ended */
+	uint64_t		fallbacks;	/* of these, those in which the
+						 * guard began to admit all */
 };
 
 /*
- * shift: 1 in 2^shift objects is sampled.  objects: how many of them there is
- * room for, a power of 2.  Returns 0, or -1 if there is no memory.
+ * shift: of small objects (sample.h).  objects: entries of the sample and of
+ * each shadow, a power of 2.  Returns 0, or -1 if there is no memory.
  */
 int TUNER_Init(struct tuner *, unsigned shift, uint32_t objects, uint64_t delta,
     uint64_t seed);
@@ -70,15 +74,15 @@ void TUNER_Fini(struct tuner *);
 
 /*
  * A client asks for an object of so many bytes.  capacity: bytes of the cache.
- * Only objects of the sample count: the caller may leave out the others.
- * curve: NULL, or where to add the request, too.
+ * Only objects of the sample count.  The caller may leave out the others.
+ * curve: the request is also added to it, if it is not NULL.
  * Returns 1 at the end of a window: call TUNER_Tune().
  */
 int TUNER_Ask(struct tuner *, uint64_t digest, uint64_t bytes, double capacity,
     struct curve *curve);
-/* So many requests were not seen. */
+/* So many requests were dropped, an estimate. */
 void TUNER_Lost(struct tuner *, uint64_t requests);
-/* Choose the c for the next window.  capacity: bytes, or 0 if it is not known. */
+/* Choose c for the next window.  capacity: bytes, or 0 if it is not known. */
 void TUNER_Tune(struct tuner *, double capacity);
 
 #endif

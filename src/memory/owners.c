@@ -1,8 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The table of owners.h: an array of entries.  Entries whose tenant has gone are
- * in a queue.  The oldest ones without objects are used again.
+ * The owners of owners.h: an array of entries.  An entry whose tenant has gone
+ * waits in a queue.  It is used again when it has no objects.
  */
 
 #include <assert.h>
@@ -221,9 +221,10 @@ OWN_Bytes(const struct owners *os, uint32_t n)
 }
 
 /*
- * `vote` has `mostly` in its upper half, and its lead in the lower one.  They
- * are found by majority vote: another taker takes one from the lead, and replaces
- * `mostly` when there is none (R. Boyer and J. S. Moore, "MJRTY", 1991).
+ * Return a vote after one more eviction for this taker.  The upper half of a
+ * vote is `mostly`, the lower half its lead.  The same taker adds 1 to the
+ * lead, another one subtracts 1.  At lead 0 the taker becomes `mostly` (R.
+ * Boyer and J. S. Moore, "MJRTY", 1991).
  */
 static uint64_t
 voted(uint64_t vote, uint32_t taker)

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * The levels of shares.h.  A level is a list of shares.  The bit of a level is
- * set while the list has one.  A share moves when its bytes change its level.
+ * set while its list is not empty.  A share moves when its bytes change its
+ * level.
  */
 
 #include <assert.h>
@@ -146,18 +147,6 @@ SHARE_Release(struct share *s, uint64_t bytes)
 	}
 }
 
-uint64_t
-SHARE_Excess(const struct share *s, uint64_t more)
-{
-	uint64_t excess = 0;
-
-	share_assert(s);
-	for (; s != NULL; s = s->group)
-		if (s->limit != 0 && s->bytes + more > s->limit + excess)
-			excess = s->bytes + more - s->limit;
-	return (excess);
-}
-
 /*--------------------------------------------------------------------
  * The victim
  */
@@ -199,6 +188,25 @@ shares_pick(const struct shares *in, struct share *taker, uint64_t bytes)
 	return (top);
 }
 
+static int
+over(const struct share *s, uint64_t more)
+{
+
+	return (s->limit != 0 && s->bytes + more > s->limit);
+}
+
+struct share *
+SHARE_Over(struct share *s, uint64_t more)
+{
+
+	share_assert(s);
+	if (over(s, more) && s->bytes > 0)
+		return (s);
+	if (s->group != NULL && over(s->group, more))
+		return (shares_pick(s->in, s, more));
+	return (NULL);
+}
+
 struct share *
 SHARES_Victim(struct share_search *search, const struct shares *in,
     struct share *taker, uint64_t bytes)
@@ -222,8 +230,8 @@ SHARES_Victim(struct share_search *search, const struct shares *in,
 	return (s);
 }
 
-/* Return the tenant after this one, in the order of levels, or NULL.  After
- * NULL comes the first one. */
+/* Return the owner after this one, in the order of levels, or NULL.  After NULL
+ * comes the first one. */
 static struct share *
 shares_walk(const struct shares *in, const struct share *s)
 {

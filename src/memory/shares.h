@@ -1,22 +1,23 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Memory by tenant: whose object makes room for a new one?
+ * A share is the account of an owner in one store.  The shares say from which
+ * owner an object is evicted for a new one.
  *
- * The victim is the tenant with the most bytes per weight.  So memory is shared
- * max-min fairly: a tenant below its share loses nothing, and memory that a
- * tenant does not use is lent to others until it asks for it.
+ * The victim is the owner with the most bytes per weight.  So memory is shared
+ * max-min fairly.  An owner may use memory that others leave free, and loses it
+ * when they need it.
  *
- *  - A tenant above its limit is a victim before all others.
- *  - A tenant with at most its reservation is a victim only if all are such.
- *  - A group counts as one tenant with the bytes of its members.  If the group
- *    is the victim, one of its members is, by the same rules.  A member's
- *    reservation and limit count only there.
+ *  - An owner above its limit is a victim before all others.
+ *  - An owner within its reservation is a victim only if all owners are.
+ *  - A group counts as one owner, with the bytes of its members.  If a group
+ *    is the victim, the same rules choose one of its members.  A member's
+ *    reservation and limit count only within its group.
  *
- * Tenants with about the same bytes per weight are one level.  Each doubling has
- * SHARES_STEPS levels.  So the victim is found in O(1), and has at least
- * 2^(-1/SHARES_STEPS) of the most bytes per weight.  Within a level the order is
- * not specified.
+ * Owners with about the same bytes per weight are in one level.  A doubling
+ * has SHARES_STEPS levels.  So the victim is found in O(1), and has at least
+ * 2^(-1/SHARES_STEPS) of the most bytes per weight.  Within a level the order
+ * is not specified.
  *
  * No clock, lock or allocation.  The caller serialises the calls on a struct
  * shares and on all that is in it.
@@ -28,25 +29,25 @@
 #include <stdint.h>
 
 #define SHARES_STEPS	16		/* levels per doubling: 4.4 % apart */
-#define SHARES_LEVELS	1024		/* of 64 doublings */
+#define SHARES_LEVELS	1024		/* 64 doublings */
 
 struct shares;
 
-/* The bytes of a tenant or a group in one store. */
+/* The account of an owner or a group in one store */
 struct share {
 	unsigned		magic;
 #define SHARE_MAGIC		0x5ba7e001
 	unsigned		level;		/* 0: in no level */
 	struct share		*next, **link;	/* in its level */
-	struct shares		*in;		/* where it competes */
-	struct share		*group;		/* it is a member of, or NULL */
+	struct shares		*in;		/* the set it competes in */
+	struct share		*group;		/* its group, or NULL */
 	struct shares		*members;	/* if it is a group, else NULL */
 	uint64_t		bytes;
 	uint64_t		reservation, limit;	/* bytes; 0: none */
 	double			weight;
 };
 
-/* What competes: tenants and groups, or the members of a group. */
+/* A set that competes: owners and groups, or the members of a group */
 struct shares {
 	unsigned		magic;
 #define SHARES_MAGIC		0x5ba7e5e7
@@ -56,36 +57,40 @@ struct shares {
 
 void SHARES_Init(struct shares *);
 
-/* Prepare a share without bytes, of weight 1.  group: NULL, or the group that
- * it is a member of; then `in` is the group's members.  members: NULL, or those
- * of this group.  A member of a group is no group. */
+/* Prepare a share without bytes, of weight 1.  group: its group, or NULL; with
+ * a group, `in` is the members of it.  members: NULL, or those of this group.
+ * A member of a group is no group. */
 void SHARE_Init(struct share *, struct shares *in, struct share *group,
     struct shares *members);
 /* weight: 0.001 to 1024.  reservation, limit: bytes; 0: none. */
 void SHARE_Set(struct share *, double weight, uint64_t reservation,
     uint64_t limit);
-/* Add bytes to a tenant and to its group, or take them away. */
+/* Add bytes to an owner and to its group, or take them away. */
 void SHARE_Charge(struct share *, uint64_t bytes);
 void SHARE_Release(struct share *, uint64_t bytes);
-/* Return the bytes that a tenant or its group would have above its limit, with
- * so many more. */
-uint64_t SHARE_Excess(const struct share *, uint64_t more);
+/*
+ * If the owner had so many bytes more, would it or its group be above its
+ * limit? Return the share that has to lose an object then: the owner, or a
+ * member of its group.  NULL: none, or none that has bytes.
+ */
+struct share *SHARE_Over(struct share *, uint64_t more);
 
-/* A search for a tenant whose object can go.  No share may change meanwhile. */
+/* A search for a share whose object is evicted.  No share may change
+ * meanwhile. */
 struct share_search {
 	const struct shares	*in;
 	struct share		*first, *at;
 };
 
 /*
- * Begin a search: return the victim, or NULL if no tenant has bytes.
+ * Begin a search: return the victim.  NULL: no share has bytes.
  *
- * taker: the tenant that needs room for so many bytes more, or NULL.  It counts
- * as if it had them.
+ * taker: the owner that needs room for so many bytes, or NULL.  It counts as
+ * if it had them.
  */
 struct share *SHARES_Victim(struct share_search *, const struct shares *,
     struct share *taker, uint64_t bytes);
-/* If none of its objects can go: return the next one, or NULL. */
+/* No object of that share can be evicted: return the next share, or NULL. */
 struct share *SHARES_Next(struct share_search *);
 
 #endif

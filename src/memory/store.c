@@ -1,9 +1,9 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The store of store.h: a share (shares.h) for each owner, which begins with the
- * owner's first bytes.  When the owner's settings change, the share follows at
- * the next call for that owner.
+ * The store of store.h: a share (shares.h) for each owner, which begins with
+ * the owner's first bytes.  When the settings of an owner or its group change,
+ * the share gets them at the next call for that owner.
  */
 
 #include <assert.h>
@@ -16,10 +16,10 @@
 struct stored {
 	struct share		share;
 	uint32_t		serial;		/* of the settings in use */
+	uint32_t		group;		/* by these */
 };
 
-/* A group in this store: an owner whose members share one place.  Its own
- * objects, if it has any, are not the group's. */
+/* A group in this store */
 struct grouped {
 	struct share		share;
 	struct shares		members[1];
@@ -77,23 +77,14 @@ STORE_List(uint32_t owner, int own)
  * Shares
  */
 
-/* Set a share to the settings of an owner. */
-static void
-set_share(struct store *s, struct share *share, uint32_t owner)
-{
-	struct own_settings set;
-
-	OWN_Settings(s->owners, owner, &set);
-	SHARE_Set(share, set.weight, set.reservation, set.limit);
-}
-
-/* Return the group of this number with its settings of now, or NULL if there is
- * no memory. */
+/* Return the group of this number with its settings of now.  NULL: there is no
+ * memory. */
 static struct grouped *
 group_of(struct store *s, uint32_t n)
 {
 	struct grouped *g = s->group[n];
 	uint32_t serial = OWN_Serial(s->owners, n);
+	struct own_settings set;
 
 	if (g == NULL) {
 		g = calloc(1, sizeof *g);
@@ -106,7 +97,8 @@ group_of(struct store *s, uint32_t n)
 	}
 	if (g->serial != serial) {
 		g->serial = serial;
-		set_share(s, &g->share, n);
+		OWN_Settings(s->owners, n, &set);
+		SHARE_Set(&g->share, set.weight, set.reservation, set.limit);
 	}
 	return (g);
 }
@@ -126,24 +118,26 @@ place(struct store *s, struct share *share, struct grouped *g)
 	SHARE_Charge(share, bytes);
 }
 
-/* Return what an owner has in this store, with its settings of now, and with
- * those of its group. */
-static struct stored *
-stored(struct store *s, uint32_t n)
+/* Return the share of an owner, with the settings of now, also of its group. */
+static struct share *
+share_of(struct store *s, uint32_t n)
 {
 	struct stored *o = &s->stored[n];
 	uint32_t serial = OWN_Serial(s->owners, n);
 	struct own_settings set;
-	struct grouped *g;
+	struct grouped *g = NULL;
 
-	OWN_Settings(s->owners, n, &set);
-	g = set.group == OWN_NONE ? NULL : group_of(s, set.group);
-	if (o->share.magic == SHARE_MAGIC && o->serial == serial)
-		return (o);
-	o->serial = serial;
-	place(s, &o->share, g);
-	set_share(s, &o->share, n);
-	return (o);
+	if (o->share.magic != SHARE_MAGIC || o->serial != serial) {
+		o->serial = serial;
+		OWN_Settings(s->owners, n, &set);
+		o->group = set.group;
+		if (o->group != OWN_NONE)
+			g = group_of(s, o->group);
+		place(s, &o->share, g);
+		SHARE_Set(&o->share, set.weight, set.reservation, set.limit);
+	} else if (o->group != OWN_NONE)
+		(void)group_of(s, o->group);
+	return (&o->share);
 }
 
 /*--------------------------------------------------------------------
@@ -156,7 +150,7 @@ STORE_Add(struct store *s, uint32_t owner, uint64_t bytes, int own)
 
 	OWN_Add(s->owners, owner, bytes);
 	if (own)
-		SHARE_Charge(&stored(s, owner)->share, bytes);
+		SHARE_Charge(share_of(s, owner), bytes);
 	else
 		s->common++;
 }
@@ -167,18 +161,20 @@ STORE_Remove(struct store *s, uint32_t owner, uint64_t bytes, int own)
 
 	OWN_Remove(s->owners, owner, bytes);
 	if (own)
-		SHARE_Release(&stored(s, owner)->share, bytes);
+		SHARE_Release(share_of(s, owner), bytes);
 	else {
 		assert(s->common > 0);
 		s->common--;
 	}
 }
 
-uint64_t
-STORE_Excess(struct store *s, uint32_t owner, uint64_t more)
+void
+STORE_Empty(struct store *s, uint32_t owner, uint64_t bytes, int own)
 {
 
-	return (SHARE_Excess(&stored(s, owner)->share, more));
+	OWN_Remove(s->owners, owner, bytes);
+	if (own)
+		SHARE_Release(share_of(s, owner), bytes);
 }
 
 /*--------------------------------------------------------------------
@@ -205,7 +201,7 @@ next_share(struct store_search *f)
 
 	if (f->begun)
 		return (list_of(f->store, SHARES_Next(f->shares)));
-	taker = &stored(f->store, f->taker)->share;
+	taker = share_of(f->store, f->taker);
 	return (list_of(f->store, SHARES_Victim(f->shares, f->store->all,
 	    taker, f->bytes)));
 }
@@ -219,7 +215,7 @@ STORE_Victim(struct store_search *f, struct store *s, uint32_t taker,
 	f->taker = taker;
 	f->bytes = bytes;
 	f->own = own != 0;
-	f->turn = 0;
+	f->phase = 0;
 	f->begun = 0;
 	return (STORE_Next(f));
 }
@@ -229,8 +225,8 @@ STORE_Next(struct store_search *f)
 {
 	unsigned list = STORE_END;
 
-	for (; f->turn < 2; f->turn++, f->begun = 0) {
-		if ((int)f->turn == f->own)	/* the owners' lists */
+	for (; f->phase < 2; f->phase++, f->begun = 0) {
+		if ((int)f->phase == f->own)	/* the owners' lists */
 			list = next_share(f);
 		else if (!f->begun && f->store->common > 0)
 			list = STORE_COMMON;
@@ -239,4 +235,11 @@ STORE_Next(struct store_search *f)
 	}
 	f->begun = 1;
 	return (list);
+}
+
+unsigned
+STORE_Over(struct store *s, uint32_t owner, uint64_t more)
+{
+
+	return (list_of(s, SHARE_Over(share_of(s, owner), more)));
 }

@@ -1,17 +1,19 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * One store of a cache (in Varnish: a stevedore): the bytes of each owner in it,
- * and from which list the next object goes.
+ * A store is the account of one stevedore of Varnish.  It counts each owner's
+ * bytes there, and chooses the list from which the next object is evicted.
  *
- * The lists are the host's.  The head of a list is the object that goes first.
+ * The lists are the host's.  The first object of a list is evicted first.
+ * There are two kinds:
  *
- *  - STORE_COMMON is the list of one LRU cache for all.
- *  - Each owner has a list of its own, in use while owners share the memory.
+ *  - STORE_COMMON is one LRU list for all owners.
+ *  - Each owner has an LRU list of its own.
  *
- * An object that comes, or that a client asks for, goes to the end of the list
- * that is in use now.  So nobody has asked for an object on another list since
- * the use of lists changed.  Such objects go first.
+ * One kind is current.  A new object goes to the end of a list of that kind,
+ * and a request for an object moves it there.  So no client has asked for an
+ * object on a list of the other kind after the change.  Such objects are
+ * evicted first.
  *
  * No lock.  The caller serialises the calls for one store.
  */
@@ -32,19 +34,21 @@ struct store;
 struct store *STORE_New(struct owners *);
 void STORE_Destroy(struct store **);
 
-/* Return the list of an object.  own: 1: its owner's list; 0: the common one.
- * A list is less than OWN_Room() + 1. */
+/* Return the number of an object's list.  own: 1: the list of its owner; 0: the
+ * common one.  Numbers are at most OWN_Room(). */
 unsigned STORE_List(uint32_t owner, int own);
 
 /* An object of so many bytes comes to this list, or leaves it. */
 void STORE_Add(struct store *, uint32_t owner, uint64_t bytes, int own);
 void STORE_Remove(struct store *, uint32_t owner, uint64_t bytes, int own);
+/* An object of this list has no bytes any more, and stays on it. */
+void STORE_Empty(struct store *, uint32_t owner, uint64_t bytes, int own);
 
 /*
- * From which list does the next object go?  taker: the owner that needs room for
- * so many bytes more.  own: which lists are in use.
+ * From which list is the next object evicted?  taker: the owner that needs
+ * room for so many bytes.  own: the kind that is current, as in STORE_List().
  *
- * STORE_Victim() begins a search.  If no object of that list can go,
+ * STORE_Victim() begins a search.  If no object of that list can be evicted,
  * STORE_Next() returns the next list.  Both return STORE_END if there is none.
  * The store must not change meanwhile.
  */
@@ -54,17 +58,17 @@ struct store_search {
 	uint32_t		taker;
 	uint64_t		bytes;
 	int			own;
-	unsigned		turn;		/* 0: the lists that are not in
-						 * use; 1: those in use */
-	int			begun;		/* that turn */
+	unsigned		phase;		/* 0: lists of the other kind;
+						 * 1: of the current kind */
+	int			begun;		/* that phase */
 	struct share_search	shares[1];
 };
 unsigned STORE_Victim(struct store_search *, struct store *, uint32_t taker,
     uint64_t bytes, int own);
 unsigned STORE_Next(struct store_search *);
 
-/* Return the bytes that an owner or its group would have above its limit, with
- * so many more. */
-uint64_t STORE_Excess(struct store *, uint32_t owner, uint64_t more);
+/* If the owner had so many bytes more, would it or its group be above its
+ * limit? Return the list that has to lose an object then, or STORE_END. */
+unsigned STORE_Over(struct store *, uint32_t owner, uint64_t more);
 
 #endif

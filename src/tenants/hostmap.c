@@ -232,6 +232,21 @@ no_tenant(const struct hostmap *m, const char *name)
 	return ("the tenant is not declared: call sandpaper.tenant() first");
 }
 
+/* Find a tenant or a group by its name, or NULL. */
+static struct map_tenant *
+map_either(const struct hostmap *m, const char *name)
+{
+	struct map_tenant *t;
+
+	if (name == NULL)
+		return (NULL);
+	t = map_tenant(m, name);
+	return (t != NULL ? t : map_group(m, name));
+}
+
+static const char neither[] = "the tenant or group is not declared: call "
+    "sandpaper.tenant() or sandpaper.group() first";
+
 const char *
 MAP_Member(struct hostmap *m, const char *name, const char *group)
 {
@@ -264,12 +279,9 @@ MAP_Limits(struct hostmap *m, const char *name, double reservation,
 	double all = 0;
 
 	check_map(m);
-	t = name == NULL ? NULL : map_tenant(m, name);
-	if (t == NULL && name != NULL)
-		t = map_group(m, name);
+	t = map_either(m, name);
 	if (t == NULL)
-		return ("the tenant or group is not declared: call "
-		    "sandpaper.tenant() or sandpaper.group() first");
+		return (neither);
 	if (isnan(reservation) || reservation < 0 || reservation > 1)
 		return ("the reservation is not allowed: use 0 to 1");
 	if (isnan(limit) || limit < 0.001 || limit > 1)
@@ -294,12 +306,9 @@ MAP_Memory(struct hostmap *m, const char *name, int64_t reservation,
 	struct map_tenant *t;
 
 	check_map(m);
-	t = name == NULL ? NULL : map_tenant(m, name);
-	if (t == NULL && name != NULL)
-		t = map_group(m, name);
+	t = map_either(m, name);
 	if (t == NULL)
-		return ("the tenant is not declared: call sandpaper.tenant() "
-		    "or sandpaper.group() first");
+		return (neither);
 	if (reservation < 0)
 		return ("the reservation is not allowed: use 0B or more");
 	if (limit < 0)
@@ -320,9 +329,8 @@ MAP_Admission(struct hostmap *m, const char *name, int all)
 
 	check_map(m);
 	t = name == NULL ? NULL : map_tenant(m, name);
-	if (t == NULL)
-		return ("the tenant is not declared: call sandpaper.tenant() "
-		    "first");
+	if (t == NULL || t->is_group)
+		return (no_tenant(m, name));
 	t->admit_all = all;
 	return (NULL);
 }

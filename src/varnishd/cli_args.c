@@ -1,7 +1,7 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * What the CLI commands share: arguments and JSON strings.
+ * What the CLI commands share: arguments, JSON strings and names.
  *
  * A wrong argument is answered with the value and what is allowed.  There is no
  * state here.
@@ -16,6 +16,16 @@
 #include "spd.h"
 
 #include "vcli_serve.h"
+
+/* Return the name of a mode. */
+const char *
+spd_cli_mode(unsigned mode)
+{
+	static const char * const names[] = { SPD_MODE_NAMES };
+
+	assert(mode < sizeof names / sizeof *names);
+	return (names[mode]);
+}
 
 /* Read a whole number from lo to hi.  Returns 0, or -1 with the CLI's error
  * set. */

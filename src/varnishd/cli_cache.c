@@ -19,26 +19,30 @@
 #include "vcli_serve.h"
 #include "varnishd/spd_fields.h"
 
+#define ROWS		100U		/* tenants to print */
 #define MORE		.1		/* of the storage */
-#define GB		1e9
 
-static const char * const modes[] = { SPD_MODE_NAMES };
+/* The amounts of memory for which a tenant's hit ratio is printed: factors of
+ * what it has now */
+static const double factor[] = { .25, .5, 1, 2, 4 };
+#define FACTORS		(sizeof factor / sizeof *factor)
 
 /*--------------------------------------------------------------------
  * Copy the numbers
  */
 
 struct row {
-	struct spd_fields	f;
-	uint32_t		owner;
+	struct spd_fields	*f;
 	struct own_evictions	evicted;
-	const char		*mostly;	/* a name, or "-" */
-	double			more;		/* hits, a part, with MORE */
+	const char		*by;		/* a name, or "-" */
+	double			gain;		/* hits, a part, with MORE; or
+						 * NAN */
 };
 
 struct table {
 	struct spd_cache_stat	stat;
 	unsigned		rows;
+	struct spd_fields	*fields;
 	struct row		*row;
 };
 
@@ -46,7 +50,15 @@ static double
 requests(const struct row *r)
 {
 
-	return ((double)r->f.hits + (double)r->f.misses);
+	return ((double)r->f->hits + (double)r->f->misses);
+}
+
+/* Return how many hits more memory would bring, or 0 if that is not known. */
+static double
+hits_gained(const struct row *r)
+{
+
+	return (isnan(r->gain) ? 0 : r->gain * requests(r));
 }
 
 /* Order rows by the hits that more memory would bring, then by requests. */
@@ -54,75 +66,94 @@ static int
 row_cmp(const void *p1, const void *p2)
 {
 	const struct row *a = p1, *b = p2;
-	double x = a->more * requests(a), y = b->more * requests(b);
 
-	if (x != y)
-		return (x < y ? 1 : -1);
+	if (hits_gained(a) != hits_gained(b))
+		return (hits_gained(a) < hits_gained(b) ? 1 : -1);
 	if (requests(a) != requests(b))
 		return (requests(a) < requests(b) ? 1 : -1);
-	return (strcmp(a->f.tenant.text, b->f.tenant.text));
+	return (strcmp(a->f->tenant.text, b->f->tenant.text));
 }
 
-/* Return which part of the owner's requests would be more with `bytes` than
- * with `now`, or 0 if that is not known. */
+/* Return which part of a tenant's requests would become hits with so many bytes
+ * more, or NAN if that is not known.  Then its curve is not known either. */
 static double
-gain(uint32_t owner, double now, double bytes)
+gain(const struct spd_fields *f, double more)
 {
-	double more = spd_cache_hits(owner, bytes) - spd_cache_hits(owner, now);
+	double now = (double)f->cached_bytes, part;
+	struct curve curve;
 
-	return (more > 0 ? more : 0);
+	spd_cache_curve(f->owner, &curve);
+	part = CURVE_Hits(&curve, now + more) - CURVE_Hits(&curve, now);
+	return (part < 0 ? 0 : part);		/* NAN stays */
 }
 
-/* Return the name of the tenant with this owner. */
-static const char *
-name_of(const struct table *t, const struct own_evictions *e)
+/* Return the names of all owners that have a tenant, by their numbers.  The
+ * caller frees the array. */
+static const char **
+names(const struct table *t)
 {
+	const char **name;
 	unsigned u;
+
+	name = calloc(OWN_Room(spd_owners()), sizeof *name);
+	AN(name);
+	for (u = 0; u < t->rows; u++)
+		name[t->fields[u].owner] = t->fields[u].tenant.text;
+	name[OWN_OTHER] = TEN_OTHER;
+	return (name);
+}
+
+/* Return the name of the tenant for which most of these were evicted. */
+static const char *
+evicted_by(const struct own_evictions *e, const char * const *name)
+{
 
 	if (e->others == 0)
 		return ("-");
-	for (u = 0; u < t->rows; u++)
-		if (t->row[u].owner == e->mostly)
-			return (t->row[u].f.tenant.text);
-	return ("(other)");
+	return (name[e->mostly] != NULL ? name[e->mostly] : "(gone)");
 }
 
-/* Copy all numbers.  The caller frees t->row. */
+/* Copy all numbers. */
 static void
 snap(struct table *t)
 {
-	struct spd_tenant *tenant;
-	struct ten_record *rec;
+	const char **name;
 	struct row *r;
-	unsigned u, space;
-	int64_t now;
 
 	memset(t, 0, sizeof *t);
 	(void)spd_cache_stat(&t->stat, 1);
-	spd_lock();
-	space = TEN_Count(spd_tenants) + 64;
-	spd_unlock();
-	t->row = calloc(space, sizeof *t->row);
+	t->rows = spd_fields_all(0, &t->fields);
+	t->row = calloc(t->rows, sizeof *t->row);
 	AN(t->row);
-	spd_lock();
-	now = METER_Now();
-	for (u = 0; t->rows < space &&
-	    (rec = TEN_At(spd_tenants, u)) != NULL; u++) {
-		r = &t->row[t->rows++];
-		tenant = TEN_Data(rec);
-		spd_fields(tenant, 0, now, &r->f);
-		r->owner = tenant->owner;
-		spd_pause(u);
-	}
-	spd_unlock();
+	name = names(t);
 	for (r = t->row; r < t->row + t->rows; r++) {
-		OWN_Evictions(spd_owners(), r->owner, &r->evicted);
-		r->more = gain(r->owner, (double)r->f.cached_bytes,
-		    (double)r->f.cached_bytes + MORE * t->stat.capacity);
+		r->f = &t->fields[r - t->row];
+		OWN_Evictions(spd_owners(), r->f->owner, &r->evicted);
+		r->by = evicted_by(&r->evicted, name);
+		r->gain = gain(r->f, MORE * t->stat.capacity);
 	}
+	free(name);
 	qsort(t->row, t->rows, sizeof *t->row, row_cmp);
-	for (r = t->row; r < t->row + t->rows; r++)
-		r->mostly = name_of(t, &r->evicted);
+}
+
+static void
+drop(struct table *t)
+{
+
+	free(t->fields);
+	free(t->row);
+}
+
+/* Return how many objects of these sizes were fetched with admission. */
+static uint64_t
+fetched(const struct spd_cache_stat *st, unsigned octave)
+{
+	uint64_t sum = 0;
+	unsigned a;
+
+	for (a = 0; a < SPD_ADMISSIONS; a++)
+		sum += st->count[a][octave];
+	return (sum);
 }
 
 static double
@@ -142,14 +173,27 @@ part(double of, double all)
 static const char *
 size(char buf[SIZE], double bytes)
 {
-	static const char * const unit[] = { "B", "kB", "MB", "GB", "TB", "PB" };
+	static const char * const unit[] = {
+	    "B", "kB", "MB", "GB", "TB", "PB"
+	};
 	unsigned u = 0;
 
 	if (!(bytes < 1e18))
-		return (strcpy(buf, "all"));
+		return (strcpy(buf, "unlimited"));
 	for (; bytes >= 999.5 && u + 1 < sizeof unit / sizeof *unit; u++)
 		bytes /= 1000;
 	(void)snprintf(buf, SIZE, "%.3g %s", bytes, unit[u]);
+	return (buf);
+}
+
+/* Write a gain in percentage points.  Returns buf. */
+static const char *
+points(char buf[SIZE], double gained)
+{
+
+	if (isnan(gained))
+		return (strcpy(buf, "-"));
+	(void)snprintf(buf, SIZE, "%+.1f", 100 * gained);
 	return (buf);
 }
 
@@ -158,29 +202,30 @@ state_text(struct cli *cli, const struct spd_cache_stat *st)
 {
 	char b[2][SIZE];
 
-	VCLI_Out(cli, "admission %s, c %s, tunes %ju, fallbacks %ju\n",
-	    modes[cache_param->sandpaper_admission], size(b[0], st->c),
+	VCLI_Out(cli, "admission %s, c %s, windows %ju, fallbacks %ju\n",
+	    spd_cli_mode(cache_param->sandpaper_admission), size(b[0], st->c),
 	    (uintmax_t)st->tunes, (uintmax_t)st->fallbacks);
-	VCLI_Out(cli, "hits with this c %.1f %%, predicted %.1f %%, with all "
-	    "objects %.1f %%\n", 100 * st->measured, 100 * st->predicted,
-	    100 * st->measured_all);
+	if (st->tunes == 0)
+		VCLI_Out(cli, "no window of requests is over yet\n");
+	else
+		VCLI_Out(cli, "hits with this c %.1f %%, predicted %.1f %%, "
+		    "with all objects %.1f %%\n", 100 * st->measured,
+		    100 * st->predicted, 100 * st->measured_all);
 	VCLI_Out(cli, "memory %s, storage %s, in transit %s\n\n",
-	    modes[cache_param->sandpaper_memory], size(b[0], st->capacity),
-	    size(b[1], (double)st->transit));
+	    cache_param->sandpaper_memory ? "on" : "off",
+	    size(b[0], st->capacity), size(b[1], (double)st->transit));
 }
 
 static void
 sizes_text(struct cli *cli, const struct spd_cache_stat *st)
 {
 	char b[SIZE];
-	unsigned u;
-	int head = 0;
+	unsigned u, lines = 0;
 
 	for (u = 0; u < SPD_OCTAVES; u++) {
-		if (st->count[SPD_ADMITTED][u] + st->count[SPD_REJECTED][u] +
-		    st->count[SPD_LATE][u] + st->count[SPD_PASSED][u] == 0)
+		if (fetched(st, u) == 0)
 			continue;
-		if (!head++)
+		if (lines++ == 0)
 			VCLI_Out(cli, "%-12s %10s %10s %10s %10s\n",
 			    "from", "admitted", "rejected", "late", "passed");
 		VCLI_Out(cli, "%-12s %10ju %10ju %10ju %10ju\n",
@@ -190,7 +235,7 @@ sizes_text(struct cli *cli, const struct spd_cache_stat *st)
 		    (uintmax_t)st->count[SPD_LATE][u],
 		    (uintmax_t)st->count[SPD_PASSED][u]);
 	}
-	if (head)
+	if (lines > 0)
 		VCLI_Out(cli, "\n");
 }
 
@@ -198,103 +243,102 @@ static void
 table_text(struct cli *cli, const struct table *t)
 {
 	const struct row *r;
-	char b[3][SIZE];
+	char b[3][SIZE], head[SIZE + 1];
 
 	state_text(cli, &t->stat);
 	sizes_text(cli, &t->stat);
+	(void)snprintf(head, sizeof head, "+%s",
+	    size(b[0], MORE * t->stat.capacity));
 	VCLI_Out(cli, "%-24s %10s %6s %6s %9s %9s %9s  %s\n", "tenant",
-	    "requests", "hits%", "bytes%", "cached", "transit",
-	    size(b[0], MORE * t->stat.capacity), "evicted_by");
-	for (r = t->row; r < t->row + t->rows; r++)
-		VCLI_Out(cli, "%-24s %10.0f %6.1f %6.1f %9s %9s %+8.1f%%  "
-		    "%s\n", r->f.tenant.text, requests(r),
-		    100 * part((double)r->f.hits, requests(r)),
-		    100 * part((double)r->f.hit_bytes,
-		    (double)r->f.hit_bytes + (double)r->f.miss_bytes),
-		    size(b[0], (double)r->f.cached_bytes),
-		    size(b[1], (double)r->f.transit_bytes), 100 * r->more,
-		    r->mostly);
+	    "requests", "hits%", "bytes%", "cached", "transit", head,
+	    "evicted_by");
+	for (r = t->row; r < t->row + vmin(t->rows, ROWS); r++)
+		VCLI_Out(cli, "%-24s %10.0f %6.1f %6.1f %9s %9s %9s  %s\n",
+		    r->f->tenant.text, requests(r),
+		    100 * part((double)r->f->hits, requests(r)),
+		    100 * part((double)r->f->hit_bytes,
+		    (double)r->f->hit_bytes + (double)r->f->miss_bytes),
+		    size(b[0], (double)r->f->cached_bytes),
+		    size(b[1], (double)r->f->transit_bytes),
+		    points(b[2], r->gain), r->by);
 }
 
-/* The hit ratios that the tenant would have with other amounts of memory */
-static const double factor[] = { 0, .25, .5, 1, 2, 4 };
-#define FACTORS		(sizeof factor / sizeof *factor)
-
 static void
-tenant_text(struct cli *cli, const struct row *r)
+tenant_text(struct cli *cli, const struct row *r, double more)
 {
-	double now = (double)r->f.cached_bytes;
+	double now = (double)r->f->cached_bytes;
+	struct curve curve;
 	char b[2][SIZE];
 	unsigned u;
 
 	VCLI_Out(cli, "%-22s %s\n%-22s %.0f\n%-22s %.1f %%\n%-22s %s\n"
 	    "%-22s %s\n%-22s %ju\n%-22s %ju\n%-22s %s\n", "tenant",
-	    r->f.tenant.text, "requests", requests(r), "hits",
-	    100 * part((double)r->f.hits, requests(r)), "in the cache",
+	    r->f->tenant.text, "requests", requests(r), "hits",
+	    100 * part((double)r->f->hits, requests(r)), "in the cache",
 	    size(b[0], now), "in transit",
-	    size(b[1], (double)r->f.transit_bytes), "evicted for its own",
+	    size(b[1], (double)r->f->transit_bytes), "evicted for itself",
 	    (uintmax_t)r->evicted.own, "evicted for others",
-	    (uintmax_t)r->evicted.others, "mostly for", r->mostly);
-	if (isnan(spd_cache_hits(r->owner, now)))
+	    (uintmax_t)r->evicted.others, "most of these for", r->by);
+	spd_cache_curve(r->f->owner, &curve);
+	if (isnan(r->gain))
 		return;
-	VCLI_Out(cli, "%-22s %+.1f %%\n\n%-12s %s\n", "1 GB more",
-	    100 * gain(r->owner, now, now + GB), "memory", "hits%");
-	for (u = 0; u < FACTORS; u++)
+	VCLI_Out(cli, "\n%-12s %s\n", "memory", "hits%");
+	for (u = 0; u < FACTORS && now > 0; u++)
 		VCLI_Out(cli, "%-12s %.1f\n", size(b[0], factor[u] * now),
-		    100 * spd_cache_hits(r->owner, factor[u] * now));
+		    100 * CURVE_Hits(&curve, factor[u] * now));
+	VCLI_Out(cli, "%-12s %.1f\n", size(b[0], now + more),
+	    100 * CURVE_Hits(&curve, now + more));
 }
 
 /*--------------------------------------------------------------------
  * JSON
  */
 
+/* Begin the object of a tenant.  The caller ends it. */
 static void
 row_json(struct cli *cli, const struct row *r)
 {
-	double now = (double)r->f.cached_bytes;
-	unsigned u;
+	const struct spd_fields *f = r->f;
 
 	VCLI_Out(cli, "{\"tenant\": ");
-	spd_cli_string(cli, r->f.tenant.text);
+	spd_cli_string(cli, f->tenant.text);
 	VCLI_Out(cli, ", \"hits\": %ju, \"misses\": %ju, \"hit_bytes\": %ju, "
 	    "\"miss_bytes\": %ju, \"cached_bytes\": %ju, "
 	    "\"transit_bytes\": %ju, \"evicted_own\": %ju, "
 	    "\"evicted_others\": %ju, \"evicted_by\": ",
-	    (uintmax_t)r->f.hits, (uintmax_t)r->f.misses,
-	    (uintmax_t)r->f.hit_bytes, (uintmax_t)r->f.miss_bytes,
-	    (uintmax_t)r->f.cached_bytes, (uintmax_t)r->f.transit_bytes,
+	    (uintmax_t)f->hits, (uintmax_t)f->misses,
+	    (uintmax_t)f->hit_bytes, (uintmax_t)f->miss_bytes,
+	    (uintmax_t)f->cached_bytes, (uintmax_t)f->transit_bytes,
 	    (uintmax_t)r->evicted.own, (uintmax_t)r->evicted.others);
-	spd_cli_string(cli, r->mostly);
-	VCLI_Out(cli, ", \"gain\": %.6f, \"curve\": [", r->more);
-	for (u = 0; u < FACTORS &&
-	    !isnan(spd_cache_hits(r->owner, now)); u++)
-		VCLI_Out(cli, "%s{\"bytes\": %.0f, \"hits\": %.6f}",
-		    u > 0 ? ", " : "", factor[u] * now,
-		    spd_cache_hits(r->owner, factor[u] * now));
-	VCLI_Out(cli, "]}");
+	spd_cli_string(cli, r->by);
+	if (!isnan(r->gain))
+		VCLI_Out(cli, ", \"gain\": %.6f", r->gain);
 }
 
 static void
-table_json(struct cli *cli, const char * const *av, const struct table *t)
+curve_json(struct cli *cli, const struct row *r)
 {
-	const struct spd_cache_stat *st = &t->stat;
+	double bytes;
+	struct curve curve;
+	unsigned u;
+
+	spd_cache_curve(r->f->owner, &curve);
+	VCLI_Out(cli, ", \"curve\": [");
+	for (u = 0; u < FACTORS && !isnan(r->gain); u++) {
+		bytes = factor[u] * (double)r->f->cached_bytes;
+		VCLI_Out(cli, "%s{\"bytes\": %.0f, \"hits\": %.6f}",
+		    u > 0 ? ", " : "", bytes, CURVE_Hits(&curve, bytes));
+	}
+	VCLI_Out(cli, "]");
+}
+
+static void
+sizes_json(struct cli *cli, const struct spd_cache_stat *st)
+{
 	unsigned u, n = 0;
 
-	VCLI_JSON_begin(cli, 2, av);
-	VCLI_Out(cli, ",\n{\"admission\": \"%s\", \"memory\": \"%s\", ",
-	    modes[cache_param->sandpaper_admission],
-	    modes[cache_param->sandpaper_memory]);
-	if (isfinite(st->c))
-		VCLI_Out(cli, "\"c\": %.0f, ", st->c);
-	VCLI_Out(cli, "\"tunes\": %ju, \"fallbacks\": %ju, "
-	    "\"predicted\": %.6f, \"measured\": %.6f, "
-	    "\"measured_all\": %.6f, \"storage_bytes\": %.0f, "
-	    "\"transit_bytes\": %ju,\n\"sizes\": [", (uintmax_t)st->tunes,
-	    (uintmax_t)st->fallbacks, st->predicted, st->measured,
-	    st->measured_all, st->capacity, (uintmax_t)st->transit);
 	for (u = 0; u < SPD_OCTAVES; u++) {
-		if (st->count[SPD_ADMITTED][u] + st->count[SPD_REJECTED][u] +
-		    st->count[SPD_LATE][u] + st->count[SPD_PASSED][u] == 0)
+		if (fetched(st, u) == 0)
 			continue;
 		VCLI_Out(cli, "%s{\"from\": %.0f, \"admitted\": %ju, "
 		    "\"rejected\": %ju, \"late\": %ju, \"passed\": %ju}",
@@ -304,10 +348,32 @@ table_json(struct cli *cli, const char * const *av, const struct table *t)
 		    (uintmax_t)st->count[SPD_LATE][u],
 		    (uintmax_t)st->count[SPD_PASSED][u]);
 	}
+}
+
+static void
+table_json(struct cli *cli, const char * const *av, const struct table *t)
+{
+	const struct spd_cache_stat *st = &t->stat;
+	unsigned u;
+
+	VCLI_JSON_begin(cli, 2, av);
+	VCLI_Out(cli, ",\n{\"admission\": \"%s\", \"memory\": \"%s\", ",
+	    spd_cli_mode(cache_param->sandpaper_admission),
+	    cache_param->sandpaper_memory ? "on" : "off");
+	if (isfinite(st->c))
+		VCLI_Out(cli, "\"c\": %.0f, ", st->c);
+	VCLI_Out(cli, "\"windows\": %ju, \"fallbacks\": %ju, "
+	    "\"predicted\": %.6f, \"measured\": %.6f, "
+	    "\"measured_all\": %.6f, \"storage_bytes\": %.0f, "
+	    "\"transit_bytes\": %ju,\n\"sizes\": [", (uintmax_t)st->tunes,
+	    (uintmax_t)st->fallbacks, st->predicted, st->measured,
+	    st->measured_all, st->capacity, (uintmax_t)st->transit);
+	sizes_json(cli, st);
 	VCLI_Out(cli, "],\n\"list\": [");
-	for (u = 0; u < t->rows; u++) {
+	for (u = 0; u < vmin(t->rows, ROWS); u++) {
 		VCLI_Out(cli, "%s\n", u > 0 ? "," : "");
 		row_json(cli, &t->row[u]);
+		VCLI_Out(cli, "}");
 	}
 	VCLI_Out(cli, "\n]}");
 	VCLI_JSON_end(cli);
@@ -317,35 +383,30 @@ table_json(struct cli *cli, const char * const *av, const struct table *t)
  * The command
  */
 
-static const struct row *
-row_of(const struct table *t, const char *name)
-{
-	unsigned u;
-
-	for (u = 0; u < t->rows; u++)
-		if (!strcmp(t->row[u].f.tenant.text, name))
-			return (&t->row[u]);
-	return (NULL);
-}
-
-/* Print one tenant.  Returns 0 if it is not known. */
-static int
+/* Print one tenant. */
+static void
 one(struct cli *cli, const char * const *av, const struct table *t,
     const char *name, int json)
 {
-	const struct row *r = row_of(t, name);
+	const struct row *r;
 
-	if (r == NULL)
-		return (0);
+	for (r = t->row; r < t->row + t->rows; r++)
+		if (!strcmp(r->f->tenant.text, name))
+			break;
+	if (r == t->row + t->rows) {
+		spd_cli_unknown(cli, name);
+		return;
+	}
 	if (!json) {
-		tenant_text(cli, r);
-		return (1);
+		tenant_text(cli, r, MORE * t->stat.capacity);
+		return;
 	}
 	VCLI_JSON_begin(cli, 2, av);
 	VCLI_Out(cli, ",\n");
 	row_json(cli, r);
+	curve_json(cli, r);
+	VCLI_Out(cli, "}");
 	VCLI_JSON_end(cli);
-	return (1);
 }
 
 static void
@@ -357,13 +418,13 @@ cache(struct cli *cli, const char * const *av, int json)
 	if (spd_cli_no_more(cli, name == NULL ? NULL : av[json ? 4 : 3]))
 		return;
 	snap(&t);
-	if (name == NULL && json)
+	if (name != NULL)
+		one(cli, av, &t, name, json);
+	else if (json)
 		table_json(cli, av, &t);
-	else if (name == NULL)
+	else
 		table_text(cli, &t);
-	else if (!one(cli, av, &t, name, json))
-		spd_cli_unknown(cli, name);
-	free(t.row);
+	drop(&t);
 }
 
 static void v_matchproto_(cli_func_t)

@@ -3,9 +3,7 @@
  *
  * The CLI commands sandpaper.list and sandpaper.show.
  *
- * The numbers are copied under the lock, and printed without it.  The copy of
- * all tenants gives the lock up every SPD_PAUSE rows, so rows may differ in
- * time.
+ * The numbers are copied under the lock, and printed without it.
  */
 
 #include "config.h"
@@ -53,16 +51,8 @@ row_cmp(const void *p1, const void *p2)
 static void
 snap(struct snapshot *s)
 {
-	struct ten_record *rec;
-	unsigned u, space;
-	int64_t now;
 
 	memset(s, 0, sizeof *s);
-	spd_lock();
-	space = TEN_Count(spd_tenants) + 64;
-	spd_unlock();
-	s->row = calloc(space, sizeof *s->row);
-	AN(s->row);
 	spd_lock();
 	s->policy = REL_PolicyName(REL_GetPolicy(spd_rel));
 	s->mode = spd_set.mode;
@@ -75,22 +65,15 @@ snap(struct snapshot *s)
 	s->overflows = TEN_Overflows(spd_tenants);
 	spd_new_stat(&s->news);
 	s->residual = spd_residual();
-	now = METER_Now();
-	spd_link_stat(&s->net, now);
-	for (u = 0; s->rows < space &&
-	    (rec = TEN_At(spd_tenants, u)) != NULL; u++) {
-		spd_fields(TEN_Data(rec), 1, now, &s->row[s->rows++]);
-		spd_pause(u);
-	}
+	spd_link_stat(&s->net, METER_Now());
 	spd_unlock();
+	s->rows = spd_fields_all(1, &s->row);
 	qsort(s->row, s->rows, sizeof *s->row, row_cmp);
 }
 
 /*--------------------------------------------------------------------
  * Print the numbers
  */
-
-static const char * const modes[] = { SPD_MODE_NAMES };
 
 /* Print the tenant's group.  For a new Host, print its seconds with good
  * answers, and the seconds that it needs. */
@@ -112,7 +95,7 @@ list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 	const struct spd_fields *r;
 	unsigned u;
 
-	VCLI_Out(cli, "mode %s, policy %s, counter %s%s\n", modes[s->mode],
+	VCLI_Out(cli, "mode %s, policy %s, counter %s%s\n", spd_cli_mode(s->mode),
 	    s->policy, src->name, src->rseq ? ", measures every request" :
 	    ", measures a sample");
 	VCLI_Out(cli, "slots %u, open %u, running %u, lent %u, waiting %u, "
@@ -233,7 +216,7 @@ list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
 
 	VCLI_JSON_begin(cli, 2, av);
 	VCLI_Out(cli, ",\n{\"mode\": \"%s\", \"policy\": \"%s\", "
-	    "\"counter\": \"%s\", \"every_request\": %s,\n", modes[s->mode],
+	    "\"counter\": \"%s\", \"every_request\": %s,\n", spd_cli_mode(s->mode),
 	    s->policy, src->name, src->rseq ? "true" : "false");
 	VCLI_Out(cli, "\"slots\": %u, \"open\": %u, \"running\": %u, "
 	    "\"lent\": %u, \"waiting\": %u, \"tenants\": %u, "

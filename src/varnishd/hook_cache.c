@@ -1,25 +1,29 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Hooks of the cache: an object is admitted, or it is only in transit.
+ * Hooks of the cache: which objects does it admit?
  *
- * At the answer of the backend the largest size that is admitted now is drawn
- * (spd_tuner.c).  An object that is larger goes to Transient.  It is as any other
- * object while it streams: all clients that wait for it get it from one fetch.
- * At the end of the fetch it leaves the cache, and its memory is free when its
- * last reader has it.
+ * SPD_Admit() runs when VCL has seen the answer of the backend.  It draws the
+ * largest size that is admitted, at random (spd_tuner.c).  An object has one of
+ * four outcomes:
  *
- *  - What VCL decides counts first: pass, beresp.uncacheable and beresp.storage.
- *  - An object that replaces a stale one that the cache has is admitted, also
- *    after a 304.
- *  - If the size is not known before the body, the object begins in the cache,
- *    and leaves it at the end if it was too large.
- *  - sandpaper_transit bounds the bytes in transit.  Above it the object is
- *    passed to the client: memory for a part of it is enough.
+ *  - admitted.
+ *  - rejected: it is in transit.  It goes through Transient.  All clients that
+ *    ask for it during the fetch get it from this fetch.  When the fetch ends,
+ *    the object expires, and when its last reader is done, its memory is
+ *    freed.
+ *  - passed: there was no room in transit (OWN_Transit()).  One client gets the
+ *    object through a small buffer.  The object becomes a hit-for-miss object.
+ *    If spd_pass() cannot do that, the object is admitted instead.
+ *  - late: its size was not known before the body (chunks, gzip, ESI), or its
+ *    headers are large.  It was in the cache, and expires like a rejected one.
  *
- * bo->sandpaper[2] has the flags SPD_FETCH_*.
- * bo->sandpaper[3] is the largest size that is admitted, bytes, or a SPD_SIZE_*.
- * Nothing here takes spd_lock().
+ * VCL decides first, by pass, beresp.uncacheable, beresp.storage and
+ * sandpaper.admit().  If the cache has a stale version, the new one is
+ * admitted.
+ *
+ * bo->sandpaper[2] has the flags SPD_FETCH_*.  bo->sandpaper[3] is the largest
+ * size that is admitted, or SPD_SIZE_ALL.  Nothing here takes spd_lock().
  */
 
 #include "config.h"
@@ -33,10 +37,11 @@
 #include "storage/storage.h"
 #include "vtim.h"
 
-#define LINGER		10.		/* s */
-#define PASS		10.		/* s: so long an object is passed, after
-					 * one fetch without room in transit */
-#define PASS_BUFFER	(1U << 20)	/* bytes, of an object that is passed */
+#define LINGER		10.		/* s: how long a rejected object can
+					 * still be found, if clients wait */
+#define HFM_TTL		10.		/* s: of the hit-for-miss object after a
+					 * pass */
+#define PASS_BUFFER	(1U << 20)	/* bytes */
 
 /* VCL admits the object of this fetch, of any size. */
 void
@@ -47,7 +52,7 @@ SPD_VclAdmits(struct busyobj *bo)
 	bo->sandpaper[2] |= SPD_FETCH_VCL;
 }
 
-/* Return 1 if the sizes of this answer decide. */
+/* Return 1 if the size decides.  0: VCL or a stale version does. */
 static int
 spd_decides(const struct busyobj *bo)
 {
@@ -59,22 +64,27 @@ spd_decides(const struct busyobj *bo)
 	    (stale == NULL || stale->stobj->stevedore == stv_transient));
 }
 
-/* Return the size of the body in the cache, bytes, or -1. */
+/* Return the size that the body will have, bytes.  -1: it is not known, or
+ * varnishd changes the body. */
 static ssize_t
 spd_length(const struct busyobj *bo)
 {
 	const char *filters = SPD_FILTERS(bo);
 
-	if (bo->was_304 || bo->htc == NULL || bo->do_esi || bo->do_gzip || bo->do_gunzip ||
+	if (bo->was_304 || bo->htc == NULL ||
+	    bo->do_esi || bo->do_gzip || bo->do_gunzip ||
 	    (filters != NULL && *filters != '\0'))
 		return (-1);
 	return (bo->htc->content_length);
 }
 
 /*
- * Prepare to pass the object to one client, through a bounded buffer.  Returns 0
- * if a client may not read it as it comes: then the fetch would wait for ever.
- * 6.0 has no such buffer.
+ * Prepare to send the object to one client through a small buffer.  Returns 0
+ * if that is not possible:
+ *
+ *  - no client reads during the fetch: the fetch would wait for ever.
+ *  - Transient has a limit: many buffers would fill it, and fetches would fail.
+ *  - Varnish 6.0 has no such buffer.
  */
 static int
 spd_pass(struct busyobj *bo)
@@ -82,27 +92,14 @@ spd_pass(struct busyobj *bo)
 	struct objcore *oc = bo->fetch_objcore;
 
 	if (bo->is_bgfetch || !bo->do_stream ||
-	    bo->sandpaper[2] & SPD_FETCH_PART ||
+	    bo->sandpaper[2] & SPD_FETCH_PART || spd_transient_is_limited() ||
 	    SPD_PASS_BUFFER(oc->boc, PASS_BUFFER) == 0)
 		return (0);
 	spd_oc_pass(oc);
 	bo->uncacheable = 1;
-	oc->ttl = PASS;
+	oc->ttl = HFM_TTL;
 	oc->grace = oc->keep = 0;
 	return (1);
-}
-
-/* Prepare an object that is not admitted for its way through Transient. */
-static void
-spd_in_transit(struct busyobj *bo, uint64_t bytes)
-{
-
-	if (spd_oc_transit(bo->fetch_objcore, bytes, spd_transit_limit())) {
-		bo->sandpaper[3] = SPD_SIZE_REJECTED;
-		bo->storage = stv_transient;
-	} else
-		bo->sandpaper[3] = spd_pass(bo) ? SPD_SIZE_PASSED :
-		    SPD_SIZE_MOST;
 }
 
 /* VCL has seen the headers of the answer: decide if the object is admitted. */
@@ -110,50 +107,39 @@ void
 SPD_Admit(struct busyobj *bo)
 {
 	struct objcore *oc = bo->fetch_objcore;
-	uint64_t digest, most, bytes;
+	uint64_t bytes;
 	ssize_t length;
 
-	if (cache_param->sandpaper_admission == SPD_OFF || !spd_decides(bo))
+	if (cache_param->sandpaper_admission != SPD_ON || !spd_decides(bo))
 		return;
-	digest = spd_digest(oc);
-	most = spd_tuner_draw(digest, spd_draw(spd_self()));
-	if (cache_param->sandpaper_admission != SPD_ON)
-		return;
-	bo->sandpaper[3] = most;
+	bo->sandpaper[3] = spd_tuner_draw(spd_digest(oc), spd_self());
 	length = spd_length(bo);
 	bytes = spd_oc_size(length < 0 ? 0 : (uint64_t)length);
-	if (bytes > most)
-		spd_in_transit(bo, bytes);
+	if (bytes <= bo->sandpaper[3])
+		return;
+	if (spd_oc_transit(oc, bytes, spd_transit_limit()))
+		bo->storage = stv_transient;
+	else if (!spd_pass(bo))
+		bo->sandpaper[3] = SPD_SIZE_MOST;
 }
 
-/* A try of a fetch has failed: what was decided does not hold any more. */
+/* A try of a fetch has failed: forget what was decided for it. */
 void
 SPD_Failed(struct busyobj *bo)
 {
+	struct objcore *oc = bo->fetch_objcore;
 
-	spd_oc_leave_transit(bo->fetch_objcore);
+	if (spd_oc_passed(oc)) {
+		bo->uncacheable = 0;
+		oc->flags &= ~OC_F_HFM;
+	}
+	spd_oc_forget(oc);
 	bo->sandpaper[2] &= ~(uint64_t)SPD_FETCH_VCL;
 	bo->sandpaper[3] = SPD_SIZE_ALL;
 }
 
-static enum spd_admission
-spd_answer_of(const struct busyobj *bo)
-{
-
-	switch (bo->sandpaper[3]) {
-	case SPD_SIZE_REJECTED:
-		return (SPD_REJECTED);
-	case SPD_SIZE_LATE:
-		return (SPD_LATE);
-	case SPD_SIZE_PASSED:
-		return (SPD_PASSED);
-	default:
-		return (SPD_ADMITTED);
-	}
-}
-
-/* Note the size in memory of an object that is complete, and return its size
- * with its whole body.  An object that is passed keeps only its headers. */
+/* Note the size in memory of a complete object, and return its size with its
+ * body.  A hit-for-miss or hit-for-pass object keeps only its headers. */
 static uint64_t
 spd_measure(struct busyobj *bo)
 {
@@ -168,10 +154,24 @@ spd_measure(struct busyobj *bo)
 	return (bytes);
 }
 
+static enum spd_admission
+spd_outcome(const struct busyobj *bo, uint64_t bytes)
+{
+
+	if (spd_oc_in_transit(bo->fetch_objcore))
+		return (SPD_REJECTED);
+	if (spd_oc_passed(bo->fetch_objcore))
+		return (SPD_PASSED);
+	return (bytes > bo->sandpaper[3] ? SPD_LATE : SPD_ADMITTED);
+}
+
 /*
- * An object that was not admitted expires now, so later requests do not find it.
- * If requests are on its waiting list, it stays for LINGER: else each of them
- * would fetch it again.  Of those that have just left the list, a few may.
+ * Let an object expire that was not admitted.
+ *
+ * It can be found for LINGER more, but not beyond its TTL, if requests are on
+ * its waiting list, or if it did not stream.  Else each of these requests
+ * would fetch it again.  A request that has just left the list may still do
+ * that.
  */
 static void
 spd_leave(const struct busyobj *bo)
@@ -183,29 +183,43 @@ spd_leave(const struct busyobj *bo)
 	if (!bo->do_stream || !VTAILQ_EMPTY(&oc->objhead->waitinglist))
 		ttl = vmin_t(double, LINGER, oc->t_origin + oc->ttl - now);
 	if (oc->flags & OC_F_BUSY) {
-		/* 9.0: it begins to be found when it is finished */
+		/* 9.0, no streaming: requests find it after the fetch only */
 		oc->ttl = (float)(now + ttl - oc->t_origin);
 		oc->grace = oc->keep = 0;
 	} else
 		EXP_Rearm(oc, now, ttl, 0, 0);
 }
 
-/* A fetch is complete, but not said to be: the last clients wait for that. */
+/* A fetch is complete.  Clients that wait for its end do not know it yet. */
 void
 SPD_Fetched(struct busyobj *bo)
 {
-	uint64_t bytes = spd_measure(bo);
-	enum spd_admission a;
+	enum spd_admission outcome;
+	uint64_t bytes;
 
-	if (bytes > bo->sandpaper[3] && bo->sandpaper[3] >= SPD_SIZE_LEAST)
-		bo->sandpaper[3] = SPD_SIZE_LATE;
-	a = spd_answer_of(bo);
-	if (a == SPD_ADMITTED && bo->storage != stv_transient)
-		spd_enforce_limit(bo);
-	if (bo->sandpaper[3] != SPD_SIZE_ALL)
-		spd_admission_count(a, bytes);
-	if (a == SPD_REJECTED || a == SPD_LATE)
+	if (bo->fetch_objcore->flags & OC_F_PRIVATE)
+		return;
+	bytes = spd_measure(bo);
+	if (bo->sandpaper[3] == SPD_SIZE_ALL)
+		return;
+	outcome = spd_outcome(bo, bytes);
+	spd_admission_count(outcome, bytes);
+	if (outcome == SPD_REJECTED || outcome == SPD_LATE)
 		spd_leave(bo);
+	if (outcome == SPD_LATE)
+		bo->sandpaper[2] |= SPD_FETCH_LATE;
+}
+
+/* Its object is finished, and clients have it: make room for it. */
+void
+SPD_Stored(struct busyobj *bo)
+{
+	const struct objcore *oc = bo->fetch_objcore;
+
+	if (!(oc->flags & OC_F_PRIVATE) &&
+	    !(bo->sandpaper[2] & SPD_FETCH_LATE) &&
+	    oc->stobj->stevedore != stv_transient)
+		spd_enforce_limit(bo);
 }
 
 /* The objcore is freed. */
@@ -216,17 +230,21 @@ SPD_Freed(struct objcore *oc)
 	spd_oc_free(oc);
 }
 
-/* A request has its answer: note whether it was a hit, and of how many bytes. */
+/*
+ * A request has its answer.  Count a hit or a miss of the tenant that asks, and
+ * tell the tuner.  Objects that VCL does not cache do not count.
+ */
 void
 SPD_Asked(const struct req *req)
 {
 	const struct objcore *oc = req->objcore;
 	struct spd_worker *me = &spd_me;
-	uint64_t bytes = spd_oc_bytes(oc);
+	uint64_t bytes;
 
 	if (oc->flags & (OC_F_PRIVATE | OC_F_HFP | OC_F_FAILED) ||
 	    (oc->flags & OC_F_HFM && !spd_oc_passed(oc)))
 		return;
+	bytes = spd_oc_bytes(oc);
 	if (req->is_hit) {
 		me->hits++;
 		me->hit_bytes += bytes;

@@ -9,7 +9,7 @@
  * from the test of the limit until it ends, also while it waits for a thread.
  * A tenant's record stays until its fetches end.
  *
- * The object that comes of it belongs to that tenant, too (hook_store.c).
+ * Its object belongs to that tenant; to (new), if the tenant is a new Host.
  *
  * bo->sandpaper[0] is the tenant, or NULL if the request passed no gate.
  * bo->sandpaper[1] is the group (new) if the fetch counts there too, or NULL.
@@ -19,6 +19,7 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "spd.h"
 
@@ -45,43 +46,20 @@ spd_fetcher(const struct req *req)
 	return (spd_tenant_rel(n->tenant));
 }
 
-/* Return who owns what this tenant's requests fetch: the objects of all new hosts
- * belong to (new).  Caller holds spd_lock(). */
-static uint32_t
-spd_owner_of(struct spd_tenant *t)
-{
-
-	return (t == NULL ? OWN_OTHER : spd_new_liable(t)->owner);
-}
-
-/* Return the owner of the object that this thread fetches, or OWN_OTHER. */
-uint32_t
-spd_fetch_owner(void)
+/* Look at what this thread fetches. */
+void
+spd_fetch_look(struct spd_fetch_look *l)
 {
 	const struct busyobj *bo = THR_GetBusyobj();
+	const struct objcore *oc = bo == NULL ? NULL : bo->fetch_objcore;
 
-	return (bo == NULL || bo->fetch_objcore == NULL ? OWN_OTHER :
-	    spd_oc_owner(bo->fetch_objcore));
-}
-
-/* Return the flags SPD_FETCH_* of this thread's fetch. */
-uint64_t
-spd_fetch_flags(void)
-{
-	const struct busyobj *bo = THR_GetBusyobj();
-
-	return (bo == NULL ? 0 : bo->sandpaper[2]);
-}
-
-/* Return the bytes of the object that this thread fetches, so far. */
-uint64_t
-spd_fetch_bytes(void)
-{
-	const struct busyobj *bo = THR_GetBusyobj();
-
-	return (bo == NULL || bo->fetch_objcore == NULL ||
-	    bo->fetch_objcore->boc == NULL ? 0 :
-	    SPD_FETCHED(bo->fetch_objcore->boc));
+	memset(l, 0, sizeof *l);
+	if (oc == NULL)
+		return;
+	l->flags = bo->sandpaper[2];
+	l->owner = spd_oc_owner(oc);
+	if (oc->boc != NULL)
+		l->bytes = SPD_FETCHED(oc->boc);
 }
 
 /* Count a fetch.  Returns 0, and logs, if its tenant is at the limit. */
@@ -106,6 +84,8 @@ spd_fetch_count(struct busyobj *bo)
 		fetches++;
 		if (t != NULL)
 			t->fetches++;
+		spd_oc_set_owner(bo->fetch_objcore,
+		    liable == NULL ? OWN_OTHER : liable->owner);
 		if (liable == t)
 			liable = NULL;
 		else
@@ -116,7 +96,6 @@ spd_fetch_count(struct busyobj *bo)
 		    SPD_FETCH_ALL : 0) | (bo->req->esi_level > 0 ?
 		    SPD_FETCH_PART : 0);
 		bo->sandpaper[3] = SPD_SIZE_ALL;
-		spd_oc_set_owner(bo->fetch_objcore, spd_owner_of(t));
 	}
 	spd_unlock();
 	if (full)

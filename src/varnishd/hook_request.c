@@ -363,10 +363,14 @@ static void
 spd_count_hits(const struct spd_worker *me, struct spd_tenant *t)
 {
 
-	SPD_COUNT(t, hits, me->hits);
-	SPD_COUNT(t, hit_bytes, me->hit_bytes);
-	SPD_COUNT(t, misses, me->misses);
-	SPD_COUNT(t, miss_bytes, me->miss_bytes);
+	if (me->hits > 0) {
+		SPD_COUNT(t, hits, me->hits);
+		SPD_COUNT(t, hit_bytes, me->hit_bytes);
+	}
+	if (me->misses > 0) {
+		SPD_COUNT(t, misses, me->misses);
+		SPD_COUNT(t, miss_bytes, me->miss_bytes);
+	}
 }
 
 /* Measure, log and settle the request that ran on this worker. */

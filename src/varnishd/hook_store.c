@@ -1,18 +1,15 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Hooks of the storage: the bytes of each tenant, and whose object makes room.
+ * Hooks of a stevedore: from which owner is an object evicted for a new one?
  *
- * Varnish keeps the objects of a stevedore on one list, oldest first.  Here they
- * are on that list while sandpaper_memory is off or observe, and on a list of
- * their tenant while it is on (memory/store.h).  An object goes to the list in
- * use when it comes, and when a client asks for it.
+ * Stock keeps the objects of a stevedore on one LRU list.  Here they are on
+ * that list while sandpaper_memory is off, and on a list of their owner while
+ * it is on. memory/store.h says how objects move when it changes.  The objects
+ * of all new Hosts belong to the group (new).
  *
- * An object belongs to the tenant whose request fetched it.  The objects of all
- * new hosts belong to (new).
- *
- * The lock of the stevedore's LRU guards the lists and bytes.  Nothing here takes
- * spd_lock().
+ * The lock of the stevedore's LRU guards the lists and bytes.  Nothing here
+ * takes spd_lock().
  */
 
 #include "config.h"
@@ -23,7 +20,7 @@
 
 #include "storage/storage.h"
 
-#define TRIES		8		/* objects in use, of one list */
+#define TRIES		8		/* busy objects to try in one list */
 
 VTAILQ_HEAD(spd_list, objcore);
 
@@ -39,11 +36,11 @@ static int
 memory_is_shared(void)
 {
 
-	return (cache_param->sandpaper_memory == SPD_ON);
+	return (cache_param->sandpaper_memory != 0);
 }
 
 /*--------------------------------------------------------------------
- * A store begins and ends, without other threads
+ * Begin and end a store.  No other thread uses it then.
  */
 
 struct spd_store *
@@ -73,12 +70,12 @@ SPD_StoreFree(struct spd_store **sp)
 }
 
 /*--------------------------------------------------------------------
- * Objects come and go.  The LRU's lock is held.
+ * Objects come to a list, and leave it.  The LRU's lock is held.
  */
 
 /* Return the list of this number (memory/store.h). */
 static struct spd_list *
-spd_store_list(const struct spd_store *s, unsigned n)
+list_at(const struct spd_store *s, unsigned n)
 {
 	struct spd_list *list;
 
@@ -91,23 +88,22 @@ spd_store_list(const struct spd_store *s, unsigned n)
 }
 
 static struct spd_list *
-spd_store_list_of(const struct spd_store *s, const struct objcore *oc)
+list_of(const struct spd_store *s, const struct objcore *oc)
 {
 
-	return (spd_store_list(s, STORE_List(spd_oc_owner(oc),
-	    spd_oc_listed(oc))));
+	return (list_at(s, STORE_List(spd_oc_owner(oc), spd_oc_listed(oc))));
 }
 
-/* An object becomes the newest one of the list that is in use. */
+/* Add an object at the end of the current list. */
 void
 SPD_StoreAdd(struct spd_store *s, struct objcore *oc)
 {
 
 	CHECK_OBJ_NOTNULL(s, SPD_STORE_MAGIC);
-	if (spd_oc_bytes(oc) == 0)		/* VCL made it, or a file has it */
+	if (spd_oc_bytes(oc) == 0)	/* VCL made it, or it was evicted */
 		spd_oc_set_bytes(oc, spd_oc_size(0));
 	spd_oc_set_listed(oc, memory_is_shared());
-	VTAILQ_INSERT_TAIL(spd_store_list_of(s, oc), oc, lru_list);
+	VTAILQ_INSERT_TAIL(list_of(s, oc), oc, lru_list);
 	STORE_Add(s->store, spd_oc_owner(oc), spd_oc_bytes(oc),
 	    spd_oc_listed(oc));
 }
@@ -119,39 +115,47 @@ SPD_StoreRemove(struct spd_store *s, struct objcore *oc)
 	CHECK_OBJ_NOTNULL(s, SPD_STORE_MAGIC);
 	STORE_Remove(s->store, spd_oc_owner(oc), spd_oc_bytes(oc),
 	    spd_oc_listed(oc));
-	VTAILQ_REMOVE(spd_store_list_of(s, oc), oc, lru_list);
+	VTAILQ_REMOVE(list_of(s, oc), oc, lru_list);
 }
 
-/* A client asks for an object: it is the newest one now. */
-void
-SPD_StoreTouch(struct spd_store *s, struct objcore *oc)
+/* Move an object to the end of its list. */
+static void
+move_last(const struct spd_store *s, struct objcore *oc)
 {
-	struct spd_list *list;
+	struct spd_list *list = list_of(s, oc);
 
-	CHECK_OBJ_NOTNULL(s, SPD_STORE_MAGIC);
-	if (spd_oc_listed(oc) != memory_is_shared()) {
-		SPD_StoreRemove(s, oc);
-		SPD_StoreAdd(s, oc);
-		return;
-	}
-	list = spd_store_list_of(s, oc);
 	VTAILQ_REMOVE(list, oc, lru_list);
 	VTAILQ_INSERT_TAIL(list, oc, lru_list);
 }
 
+/* A client asks for an object: move it to the end of the current list. */
+void
+SPD_StoreTouch(struct spd_store *s, struct objcore *oc)
+{
+
+	CHECK_OBJ_NOTNULL(s, SPD_STORE_MAGIC);
+	if (spd_oc_listed(oc) == memory_is_shared()) {
+		move_last(s, oc);
+		return;
+	}
+	SPD_StoreRemove(s, oc);
+	SPD_StoreAdd(s, oc);
+}
+
 /*--------------------------------------------------------------------
- * Which object makes room?  The LRU's lock is held.
+ * Which object is evicted?  The LRU's lock is held.
  */
 
-/* Return the first object of this list, or of one after it in the search. */
+/* Return the first object of this list, or of the next one in the search that
+ * is not empty. */
 static struct objcore *
-spd_victim_list(struct spd_victim *v, unsigned list)
+first_of(struct spd_victim *v, unsigned list)
 {
 	struct objcore *oc = NULL;
 
 	v->tries = 0;
 	for (; list != STORE_END; list = STORE_Next(v->search)) {
-		oc = VTAILQ_FIRST(spd_store_list(v->store, list));
+		oc = VTAILQ_FIRST(list_at(v->store, list));
 		if (oc != NULL)
 			break;
 	}
@@ -159,99 +163,117 @@ spd_victim_list(struct spd_victim *v, unsigned list)
 }
 
 static struct objcore *
-spd_victim_first(struct spd_victim *v)
+search(struct spd_victim *v)
 {
 
-	return (spd_victim_list(v, STORE_Victim(v->search, v->store->store,
-	    spd_fetch_owner(), spd_fetch_bytes(), v->own)));
+	return (first_of(v, STORE_Victim(v->search, v->store->store,
+	    v->fetch.owner, v->fetch.bytes, v->own)));
 }
 
-/* Return the first object of the owner that this thread fetches for, if it is
- * above its limit with that object. */
+/* Return the first object that has to go if the owner of the fetch, or its
+ * group, is above its limit with the object that it fetches. */
 static struct objcore *
-spd_victim_limit(const struct spd_victim *v)
+search_over(const struct spd_victim *v)
 {
-	uint32_t owner = spd_fetch_owner();
+	unsigned list;
 
-	if (STORE_Excess(v->store->store, owner, spd_fetch_bytes()) == 0)
-		return (NULL);
-	return (VTAILQ_FIRST(spd_store_list(v->store, STORE_List(owner, 1))));
+	list = STORE_Over(v->store->store, v->fetch.owner, v->fetch.bytes);
+	return (list == STORE_END ? NULL : VTAILQ_FIRST(list_at(v->store,
+	    list)));
 }
 
-/* Return the oldest object of the tenant that has the most memory for its
- * weight, or NULL if there are no objects. */
+/* Return the object to evict first.  NULL: there is none.  If the fetch has the
+ * flag SPD_FETCH_LIMIT, only its owner's limit, and its group's, count. */
 struct objcore *
 SPD_StoreVictim(struct spd_victim *v, struct spd_store *s)
 {
 
 	CHECK_OBJ_NOTNULL(s, SPD_STORE_MAGIC);
+	spd_fetch_look(&v->fetch);
 	v->store = s;
 	v->own = memory_is_shared();
 	v->patient = !v->own;
 	v->tries = 0;
-	v->limit = (spd_fetch_flags() & SPD_FETCH_LIMIT) != 0;
-	if (v->limit)
-		return (spd_victim_limit(v));
-	return (spd_victim_first(v));
+	if (v->fetch.flags & SPD_FETCH_LIMIT)
+		return (search_over(v));
+	return (search(v));
 }
 
 /*
- * That object is in use: return the next one, or NULL.
+ * That object is busy: return the next one to try, or NULL.
  *
- * After TRIES objects of one list the next list is searched.  If all these are
- * in use, a second search looks at all objects.
+ * While memory is shared, the first search tries TRIES objects of each list.
+ * It moves those that are busy to the end of their list: else a tenant with
+ * TRIES slow clients would lose nothing.  If all were busy, a second, patient
+ * search tries all objects.
  */
 struct objcore *
-SPD_StoreNext(struct spd_victim *v, const struct objcore *oc)
+SPD_StoreNext(struct spd_victim *v, struct objcore *oc)
 {
 	struct objcore *next = VTAILQ_NEXT(oc, lru_list);
 
-	if (next != NULL && (v->patient || ++v->tries < TRIES))
+	if (v->patient && next != NULL)
 		return (next);
-	if (v->limit)
+	if (!v->patient) {
+		move_last(v->store, oc);
+		if (next != NULL && ++v->tries < TRIES)
+			return (next);
+	}
+	if (v->fetch.flags & SPD_FETCH_LIMIT)
 		return (NULL);
-	next = spd_victim_list(v, STORE_Next(v->search));
+	next = first_of(v, STORE_Next(v->search));
 	if (next == NULL && !v->patient) {
 		v->patient = 1;
-		next = spd_victim_first(v);
+		next = search(v);
 	}
 	return (next);
 }
 
 /*
- * An object makes room.  Its body is freed at once, its objcore later: until
- * then it is an object without bytes, and the last one to be found again.
+ * Evict an object.  Its body is freed now, its objcore later.  So it has no
+ * bytes from now on, and moves to the end of its list, where no search comes
+ * first.
  */
 void
 SPD_StoreEvict(struct spd_store *s, struct objcore *oc)
 {
+	struct spd_fetch_look fetch;
 
-	OWN_Evicted(spd_owners(), spd_oc_owner(oc), spd_fetch_owner());
-	STORE_Remove(s->store, spd_oc_owner(oc), spd_oc_bytes(oc),
-	    spd_oc_listed(oc));
-	spd_oc_set_bytes(oc, 0);
-	STORE_Add(s->store, spd_oc_owner(oc), spd_oc_bytes(oc),
-	    spd_oc_listed(oc));
-	SPD_StoreTouch(s, oc);
+	spd_fetch_look(&fetch);
+	OWN_Evicted(spd_owners(), spd_oc_owner(oc), fetch.owner);
+	if (!spd_oc_in_transit(oc)) {
+		STORE_Empty(s->store, spd_oc_owner(oc), spd_oc_bytes(oc),
+		    spd_oc_listed(oc));
+		spd_oc_set_bytes(oc, 0);
+	}
+	move_last(s, oc);
 }
 
 /*--------------------------------------------------------------------
  * A fetch is complete.  Not locked.
  */
 
-/* Evict objects of the owner of this fetch until it is within its limit with
- * the new object. */
+/* Has this owner or its group a limit? */
+static int
+has_limit(uint32_t owner)
+{
+	struct own_settings set;
+
+	OWN_Settings(spd_owners(), owner, &set);
+	if (set.limit == 0 && set.group != OWN_NONE)
+		OWN_Settings(spd_owners(), set.group, &set);
+	return (set.limit != 0);
+}
+
+/* Evict objects while the owner of this fetch, or its group, is above its
+ * limit. At most nuke_limit objects are evicted, so it may stay above. */
 void
 spd_enforce_limit(struct busyobj *bo)
 {
 	const struct objcore *oc = bo->fetch_objcore;
 	struct lru *lru = oc->stobj->stevedore->lru;
-	struct own_settings settings;
 
-	if (!memory_is_shared() || lru == NULL)
-		return;
-	OWN_Settings(spd_owners(), spd_oc_owner(oc), &settings);
-	if (settings.limit == 0 && settings.group == OWN_NONE)
+	if (!memory_is_shared() || lru == NULL || !has_limit(spd_oc_owner(oc)))
 		return;
 	bo->sandpaper[2] |= SPD_FETCH_LIMIT;
 	bo->wrk->strangelove = (int)cache_param->nuke_limit;

@@ -3,12 +3,14 @@
  *
  * The hooks: the functions of ours that Varnish's own code calls.  None of them
  * is called with Sandpaper's lock held.  cache_varnishd.h includes this file.
+ * SPD_VclAdmits() is in sandpaper.h: the VMOD calls it, too.
  */
 
 #ifndef SANDPAPER_HOOKS_H_INCLUDED
 #define SANDPAPER_HOOKS_H_INCLUDED
 
 #include "../memory/store.h"
+#include "sandpaper.h"
 
 /* Start Sandpaper, once. */
 void SPD_Init(void);
@@ -109,27 +111,37 @@ void SPD_Pool(struct pool *, int begins);
 unsigned SPD_Herd(const struct pool *, unsigned minimum);
 
 /*--------------------------------------------------------------------
- * Storage.  The lock of the stevedore's LRU is held.
+ * The LRU of a stevedore.  Its lock is held.
  */
 
-/* What a stevedore has of each tenant */
+/* The account of a stevedore.  common: the head of Varnish's own LRU list */
 struct spd_store;
-/* common: the head of Varnish's own LRU list */
 struct spd_store *SPD_StoreNew(void *common);
 void SPD_StoreFree(struct spd_store **);
 void SPD_StoreAdd(struct spd_store *, struct objcore *);
 void SPD_StoreRemove(struct spd_store *, struct objcore *);
 void SPD_StoreTouch(struct spd_store *, struct objcore *);
-/* A search for an object that makes room */
+
+/* What this thread fetches.  All 0: it fetches nothing */
+struct spd_fetch_look {
+	uint64_t		flags, bytes;	/* SPD_FETCH_*; of the body so
+						 * far */
+	uint32_t		owner;
+};
+
+/* A search for an object to evict.  SPD_StoreVictim() begins it.  If that
+ * object is busy, SPD_StoreNext() returns the next one. */
 struct spd_victim {
 	struct spd_store	*store;
+	struct spd_fetch_look	fetch;
 	struct store_search	search[1];
 	unsigned		tries;		/* of one list */
-	int			own, patient, limit;
+	int			own, patient;
 };
 struct objcore *SPD_StoreVictim(struct spd_victim *, struct spd_store *);
-struct objcore *SPD_StoreNext(struct spd_victim *, const struct objcore *);
+struct objcore *SPD_StoreNext(struct spd_victim *, struct objcore *);
 void SPD_StoreEvict(struct spd_store *, struct objcore *);
+
 /*--------------------------------------------------------------------
  * Admission
  */
@@ -141,6 +153,8 @@ void SPD_Admit(struct busyobj *);
 void SPD_Failed(struct busyobj *);
 /* A fetch is complete, and its object is not finished yet. */
 void SPD_Fetched(struct busyobj *);
+/* The object is finished. */
+void SPD_Stored(struct busyobj *);
 /* An objcore is freed. */
 void SPD_Freed(struct objcore *);
 /* A client has its answer, or has left. */

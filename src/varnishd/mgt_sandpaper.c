@@ -83,6 +83,19 @@ tweak_sandpaper_mode(struct vsb *vsb, const struct parspec *par,
 }
 
 int v_matchproto_(tweak_t)
+tweak_sandpaper_switch(struct vsb *vsb, const struct parspec *par,
+    const char *arg)
+{
+	static const char * const names[] = { SPD_SWITCH_NAMES };
+
+	if (!tweak_name(vsb, par, arg, names, sizeof names / sizeof names[0]))
+		return (0);
+	VSB_printf(vsb, "\"%s\" is not allowed: use \"off\" or \"on\"\n",
+	    arg);
+	return (-1);
+}
+
+int v_matchproto_(tweak_t)
 tweak_sandpaper_new_hosts(struct vsb *vsb, const struct parspec *par,
     const char *arg)
 {

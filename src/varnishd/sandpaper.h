@@ -15,6 +15,7 @@
 
 struct vcl;
 struct req;
+struct busyobj;
 struct spd_map;
 
 /*--------------------------------------------------------------------

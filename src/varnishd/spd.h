@@ -47,6 +47,7 @@
 #include "cache/cache_pool.h"
 #include "cache/cache_transport.h"
 
+#include "admission/curve.h"
 #include "memory/owners.h"
 #include "perfctr/account.h"
 #include "perfctr/meter.h"
@@ -90,12 +91,13 @@ void spd_oc_set_owner(struct objcore *, uint32_t owner);
 uint64_t spd_oc_bytes(const struct objcore *);
 uint64_t spd_oc_size(uint64_t bytes);
 void spd_oc_set_bytes(struct objcore *, uint64_t bytes);
+int spd_oc_in_transit(const struct objcore *);
 void spd_oc_pass(struct objcore *);
 int spd_oc_passed(const struct objcore *);
 int spd_oc_listed(const struct objcore *);
 void spd_oc_set_listed(struct objcore *, int listed);
 int spd_oc_transit(struct objcore *, uint64_t bytes, uint64_t limit);
-void spd_oc_leave_transit(struct objcore *);
+void spd_oc_forget(struct objcore *);
 void spd_oc_free(struct objcore *);
 
 /* What is known of a fetch before its answer, in bo->sandpaper[2] */
@@ -103,23 +105,21 @@ void spd_oc_free(struct objcore *);
 					 * its storage */
 #define SPD_FETCH_ALL		2	/* its tenant admits all objects */
 #define SPD_FETCH_PART		4	/* for an ESI part */
-#define SPD_FETCH_LIMIT		8	/* it makes room within the limit of its
-					 * owner */
+#define SPD_FETCH_LIMIT		8	/* only the limit of its owner counts
+					 * for a search, see hook_store.c */
+#define SPD_FETCH_LATE		16	/* its object was too large */
 
-/* The largest size that the cache admits, in bo->sandpaper[3] */
-#define SPD_SIZE_ALL		UINT64_MAX	/* nothing was drawn */
+/* The largest size that is admitted, in bo->sandpaper[3].  If none was drawn,
+ * it is SPD_SIZE_ALL. */
+#define SPD_SIZE_ALL		UINT64_MAX
 #define SPD_SIZE_MOST		(UINT64_MAX - 1)
-#define SPD_SIZE_LEAST		3
-#define SPD_SIZE_PASSED		2	/* not admitted, and no room in transit */
-#define SPD_SIZE_LATE		1	/* not admitted, when it was complete */
-#define SPD_SIZE_REJECTED	0	/* not admitted: it is in transit */
 
-/* What the cache did with an object that was fetched */
+/* The outcomes of a fetch, see hook_cache.c */
 enum spd_admission {
 	SPD_ADMITTED,
-	SPD_REJECTED,		/* it was in transit */
-	SPD_LATE,		/* it left when it was complete */
-	SPD_PASSED,		/* it was passed: no room in transit */
+	SPD_REJECTED,
+	SPD_LATE,
+	SPD_PASSED,
 	SPD_ADMISSIONS
 };
 
@@ -141,11 +141,12 @@ struct spd_cache_stat {
 void spd_tuner_init(void);
 uint64_t spd_digest(const struct objcore *);
 void spd_tuner_see(uint64_t digest, uint64_t bytes, uint32_t owner);
-uint64_t spd_tuner_draw(uint64_t digest, double draw);
+uint64_t spd_tuner_draw(uint64_t digest, struct spd_worker *);
 void spd_admission_count(enum spd_admission, uint64_t bytes);
 int spd_cache_stat(struct spd_cache_stat *, int may_wait);
-double spd_cache_hits(uint32_t owner, double bytes);
+void spd_cache_curve(uint32_t owner, struct curve *);
 uint64_t spd_transit_limit(void);
+int spd_transient_is_limited(void);
 void spd_capacity(void);
 
 /* spd_thread.c */
@@ -329,6 +330,7 @@ void spd_fail(uint64_t next);			/* locked */
 /* spd_fields.c */
 void spd_fields(struct spd_tenant *, int why, int64_t now,
     struct spd_fields *);			/* locked */
+unsigned spd_fields_all(int why, struct spd_fields **);
 
 /* spd_poll.c */
 void spd_poll_init(void);
@@ -383,9 +385,7 @@ void spd_expire(struct worker *, int64_t now);
 void spd_enforce_limit(struct busyobj *);
 
 /* hook_fetch.c, hook_h2.c */
-uint32_t spd_fetch_owner(void);
-uint64_t spd_fetch_bytes(void);
-uint64_t spd_fetch_flags(void);
+void spd_fetch_look(struct spd_fetch_look *);
 unsigned spd_fetches(void);			/* locked */
 unsigned spd_h2_sessions(void);			/* locked */
 
@@ -407,6 +407,7 @@ int spd_cli_number(struct cli *, const char *arg, unsigned long lo,
 int spd_cli_no_more(struct cli *, const char *arg);
 void spd_cli_unknown(struct cli *, const char *name);
 void spd_cli_string(struct cli *, const char *);
+const char *spd_cli_mode(unsigned);
 void spd_cli_cache_init(void);
 void spd_cli_show_init(void);
 void spd_cli_debug_init(void);

@@ -1,13 +1,14 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Copy a tenant's fields, as the table tenant_fields.h says.
+ * Copy the fields of tenants, as the table tenant_fields.h says.
  *
  * The lock guards the tenants' records and the releaser.
  */
 
 #include "config.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "spd.h"
@@ -76,9 +77,37 @@ spd_fields(struct spd_tenant *t, int why, int64_t now, struct spd_fields *f)
 
 	CHECK_OBJ_NOTNULL(t, SPD_TENANT_MAGIC);
 	SPD_LOCKED();
+	f->owner = t->owner;
 	f->tenant = name_of(spd_name(t));
 	REL_TenantStat(spd_rel, t->rel, &st);
 #define TENANT_FIELD(kind, name, key, label, counter, value)	\
 	f->name = (value);
 #include "tenant_fields.h"
+}
+
+/*
+ * Copy the fields of all tenants to *rows, which the caller frees.  Returns how
+ * many rows there are.  Every SPD_PAUSE rows the lock is given up, so rows may
+ * differ in time.
+ */
+unsigned
+spd_fields_all(int why, struct spd_fields **rows)
+{
+	struct ten_record *rec;
+	unsigned space, n;
+	int64_t now;
+
+	spd_lock();
+	space = TEN_Count(spd_tenants) + 64;
+	spd_unlock();
+	*rows = calloc(space, sizeof **rows);
+	AN(*rows);
+	spd_lock();
+	now = METER_Now();
+	for (n = 0; n < space && (rec = TEN_At(spd_tenants, n)) != NULL; n++) {
+		spd_fields(TEN_Data(rec), why, now, &(*rows)[n]);
+		spd_pause(n);
+	}
+	spd_unlock();
+	return (n);
 }

@@ -20,6 +20,7 @@ typedef int64_t field_TIME;		/* ns, in all */
 typedef int field_PROOF;		/* s; -1: not a new Host */
 
 struct spd_fields {
+	uint32_t owner;			/* memory/owners.h */
 	field_NAME tenant;
 #define TENANT_FIELD(kind, name, key, label, counter, value) field_##kind name;
 #include "tenant_fields.h"

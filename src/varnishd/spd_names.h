@@ -1,9 +1,9 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Names that the manager and the child both need: the values of the parameters
- * `sandpaper` and `sandpaper_new_hosts`, and the security patches of Varnish's
- * source.  There is no state here.
+ * Names that the manager and the child both need: the values of those
+ * parameters that have names, and the security patches of Varnish's source.
+ * There is no state here.
  */
 
 #define SPD_MODE_NAMES	"off", "observe", "on"
@@ -12,6 +12,8 @@ enum spd_mode {
 	SPD_OBSERVE,
 	SPD_ON
 };
+
+#define SPD_SWITCH_NAMES "off", "on"	/* 0, 1 */
 
 #define SPD_NEW_NAMES	"group", "tenant"
 enum spd_new {

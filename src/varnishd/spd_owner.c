@@ -1,16 +1,18 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Whose is an object in the cache, and how large is it?
+ * The owner and the size of an object in the cache.
  *
- * There is one owner for each tenant (memory/owners.h).  An owner that has
- * objects outlives its tenant, so there is room for twice as many owners as
- * tenants.  If that is not enough, also after sandpaper_tenants_max has been
- * raised, a new tenant's objects belong to (other).
+ * Owners outlive their tenants (memory/owners.h).  So the table of owners has
+ * twice sandpaper_tenants_max entries.  It never grows, also if that parameter
+ * is raised.
  *
- * oc->sandpaper[0] is the owner.  oc->sandpaper[1] is the size in memory, in
- * UNITs, with three flags.  The thread that fetches the object writes both before
- * others use them.  After that, who has the lock of its LRU list writes [1].
+ * oc->sandpaper[0] is the number of the owner.  The thread that fetches writes
+ * it once, before the object can be found.
+ *
+ * oc->sandpaper[1] is the size in memory, in UNITs, with flags.  The thread
+ * that fetches writes it until the object is on an LRU list.  Later the holder
+ * of that list's lock does.  Others read it at any time.
  */
 
 #include "config.h"
@@ -20,12 +22,13 @@
 #include "spd.h"
 
 #define UNIT		64U		/* bytes */
-#define OBJECT		1024U		/* bytes: of what an object needs beside
-					 * its headers and body */
-#define LISTED		(1U << 31)	/* it is on its owner's list */
-#define TRANSIT		(1U << 30)	/* it is in transit (hook_cache.c) */
-#define PASSED		(1U << 29)	/* it was not admitted, and is passed */
-#define UNITS_MAX	(PASSED - 1)	/* 32 GiB */
+#define OBJECT		1024U		/* bytes of an object besides its headers
+					 * and body */
+#define LISTED		(1U << 31)	/* on its owner's list */
+#define TRANSIT		(1U << 30)	/* in transit, see hook_cache.c */
+#define PASSED		(1U << 29)	/* passed by admission, see there */
+#define UNITS_MAX	(PASSED - 1)	/* 32 GiB: a larger object counts as so
+					 * large */
 
 static struct owners *owners;
 
@@ -73,7 +76,8 @@ set_size(struct objcore *oc, uint32_t size)
 	__atomic_store_n(&oc->sandpaper[1], size, __ATOMIC_RELAXED);
 }
 
-/* Return the size in memory, bytes, or 0 if it is not known. */
+/* Return the size in memory, bytes.  0: it is not known yet, or the object was
+ * evicted. */
 uint64_t
 spd_oc_bytes(const struct objcore *oc)
 {
@@ -98,7 +102,8 @@ units(uint64_t bytes)
 	return (u < UNITS_MAX ? (uint32_t)u : UNITS_MAX);
 }
 
-/* Set the size in memory, bytes.  That of an object in transit stays. */
+/* Set the size in memory, bytes.  While an object is in transit, its size does
+ * not change. */
 void
 spd_oc_set_bytes(struct objcore *oc, uint64_t bytes)
 {
@@ -108,7 +113,7 @@ spd_oc_set_bytes(struct objcore *oc, uint64_t bytes)
 		set_size(oc, (size & (LISTED | PASSED)) | units(bytes));
 }
 
-/* Note that admission passes the object. */
+/* Set the flag: admission passes the object. */
 void
 spd_oc_pass(struct objcore *oc)
 {
@@ -137,37 +142,45 @@ spd_oc_set_listed(struct objcore *oc, int listed)
 	set_size(oc, (size_of(oc) & ~LISTED) | (listed ? LISTED : 0));
 }
 
-/* An object of so many bytes of memory is in transit from now on.  limit: bytes
- * of all such objects.  Returns 0 if there is no room. */
+/* An object of so many bytes of memory begins to be in transit.  limit: bytes
+ * in transit of all objects.  Returns 0 if there is no room. */
 int
 spd_oc_transit(struct objcore *oc, uint64_t bytes, uint64_t limit)
 {
 	uint32_t u = units(bytes);
 
 	AZ(size_of(oc) & TRANSIT);
+	if (u == UNITS_MAX)
+		return (0);
 	if (!OWN_Transit(owners, oc->sandpaper[0], u * (uint64_t)UNIT, limit))
 		return (0);
 	set_size(oc, u | TRANSIT);
 	return (1);
 }
 
-/* If the object is in transit, its memory is free now, or was not needed. */
-void
-spd_oc_leave_transit(struct objcore *oc)
+int
+spd_oc_in_transit(const struct objcore *oc)
 {
 
-	if (!(size_of(oc) & TRANSIT))
-		return;
-	OWN_Transited(owners, oc->sandpaper[0], spd_oc_bytes(oc));
+	return ((size_of(oc) & TRANSIT) != 0);
+}
+
+/* Forget what admission has decided for an object. */
+void
+spd_oc_forget(struct objcore *oc)
+{
+
+	if (spd_oc_in_transit(oc))
+		OWN_Transited(owners, oc->sandpaper[0], spd_oc_bytes(oc));
 	set_size(oc, 0);
 }
 
-/* The object ends. */
+/* The objcore is freed. */
 void
 spd_oc_free(struct objcore *oc)
 {
 
-	spd_oc_leave_transit(oc);
+	spd_oc_forget(oc);
 	if (oc->sandpaper[0] != OWN_OTHER)
 		OWN_Unref(owners, oc->sandpaper[0]);
 }

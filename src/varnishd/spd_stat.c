@@ -185,7 +185,7 @@ spd_stat_cache(void)
 		return;
 	spd_vsc->transit = st.transit;
 	spd_vsc->admission_c = isinf(st.c) ? 0 : (uint64_t)st.c;
-	spd_vsc->admission_tunes = st.tunes;
+	spd_vsc->admission_windows = st.tunes;
 	spd_vsc->admission_fallbacks = st.fallbacks;
 	spd_vsc->admission_predicted = PPM(st.predicted);
 	spd_vsc->admission_measured = PPM(st.measured);

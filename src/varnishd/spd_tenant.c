@@ -53,7 +53,8 @@ spd_tenant_born(void *priv, struct ten_record *r)
 	VTAILQ_INIT(&t->ready);
 	t->rel = REL_TenantInit(spd_rel, (char *)t + spd_own_size(),
 	    REL_WEIGHT_ONE);
-	t->owner = OWN_Begin(spd_owners());
+	t->owner = strcmp(r->name, TEN_OTHER) ? OWN_Begin(spd_owners()) :
+	    OWN_OTHER;
 	spd_estimate(t);
 	spd_new_begin(t);
 	spd_vsc->tenants_created++;

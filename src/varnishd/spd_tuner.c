@@ -1,17 +1,17 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Which objects may enter the cache?  The threads of fetches ask here, and the
- * tuner's thread finds the c that is best for what clients ask for
- * (admission/model.h).
+ * Which objects may enter the cache?  A fetch draws the largest size that is
+ * admitted (admission/model.h).  The tuner's thread finds the c that is best
+ * for what clients ask for.
  *
- * Each request for an object of the sample goes through a ring to the tuner.  It
- * runs at the lowest priority, and sleeps for NAP when the ring is empty.  At
- * the end of a window of sandpaper_admission_delta requests it chooses c.  So it
- * holds no lock that a worker may need.
+ * A request for an object of the sample goes through a ring to this thread.
+ * The thread runs at the lowest priority.  When the ring is empty, it sleeps
+ * for NAP. At the end of a window it chooses c (admission/tuner.h).
  *
- * The tuner is its thread's.  `mtx` guards what it has published for the CLI and
- * the keeper, and the curves.  All else is atomic, or needs no lock.
+ * Only this thread uses `tuner`.  `mtx` guards `published` and `curves`, which
+ * the CLI and the keeper read.  A worker never takes it.  All else is atomic,
+ * or is set before there are other threads.
  */
 
 #include "config.h"
@@ -31,21 +31,28 @@
 #include "admission/tuner.h"
 #include "cache/cache_objhead.h"
 #include "storage/storage.h"
+#include "tenants/siphash.h"
+#include "vrnd.h"
 #include "vtim.h"
 
 #define NAP		.1		/* s */
-#define RING		16384		/* requests in a nap: of the sample */
-#define SHIFT		4U		/* 1 in 16 objects is in the sample */
-#define OBJECTS		(1U << 18)	/* of the sample: 12 MiB, and 18 MiB
-					 * for two miniatures */
+#define RING		16384		/* requests for objects of the sample,
+					 * in one NAP */
+#define SHIFT		4U		/* one of 16 objects is in the sample */
+#define OBJECTS		(1U << 18)	/* of the sample, and of each shadow */
 #define SKETCH		(1U << 20)	/* counters of a row: 2 MiB in all */
-#define BATCH		1024		/* requests in one hold of mtx */
+#define NO_LIMIT	((VCL_BYTES)1e14)	/* bytes: a storage without
+						 * limit has more free, or -1
+						 * in 6.0 */
+#define BATCH		64		/* requests, or curves, while `mtx` is
+					 * held once */
 
 static pthread_t spd_tuner_thread;
 static struct tuner tuner;
 static struct ring ring;
 static struct sketch sketch;
-static double memory;			/* bytes, of the machine */
+static uint8_t key[16];			/* of spd_digest() */
+static double ram;			/* bytes, of the machine */
 static _Atomic double capacity;		/* bytes, set before the first VCL */
 static _Atomic double transient = INFINITY;	/* bytes: its size */
 static _Atomic double c = INFINITY;	/* bytes */
@@ -53,7 +60,7 @@ static _Atomic unsigned shift = SHIFT;	/* of the sample */
 static _Atomic uint64_t count[SPD_ADMISSIONS][SPD_OCTAVES];
 
 static pthread_mutex_t mtx = PTHREAD_MUTEX_INITIALIZER;
-static struct spd_cache_stat published = { .c = INFINITY };
+static struct spd_cache_stat published;
 static struct owner_curve {
 	struct curve		curve;
 	uint32_t		begun;		/* OWN_Begun() */
@@ -63,14 +70,13 @@ static struct owner_curve {
  * For other threads
  */
 
-/* Return a uniform number of the object. */
+/* Return a uniform number of the object.  Clients cannot foresee it.  So they
+ * cannot choose which of their objects are in the sample. */
 uint64_t
 spd_digest(const struct objcore *oc)
 {
-	uint64_t d;
 
-	memcpy(&d, oc->objhead->digest, sizeof d);
-	return (d);
+	return (siphash(key, oc->objhead->digest, sizeof(uint64_t)));
 }
 
 /* A client asked for an object of so many bytes. */
@@ -84,28 +90,25 @@ spd_tuner_see(uint64_t digest, uint64_t bytes, uint32_t owner)
 		(void)RING_Put(&ring, &r);
 }
 
-/*
- * Return the size of the largest object that is admitted now, bytes, at most
- * SPD_SIZE_MOST.  Counts a miss of this object.  draw: a uniform number from 0
- * to 1, not 1.
- *
- * With c and f of admission/model.h the size is -c f ln (1 - draw).  So an object
- * of s bytes is admitted with probability e^(-s/(c f)), and s need not be known
- * yet.
- */
-uint64_t
-spd_tuner_draw(uint64_t digest, double draw)
+/* Return the c that admission uses, bytes, or INFINITY. */
+static double
+c_now(void)
 {
-	double now, most;
-	unsigned f;
+	double fixed = (double)cache_param->sandpaper_admission_c;
 
-	f = SKETCH_Count(&sketch, digest);
-	now = (double)cache_param->sandpaper_admission_c;
-	if (now == 0)
-		now = atomic_load_explicit(&c, memory_order_relaxed);
-	most = -now * f * log1p(-draw);
-	return (most < 1e18 ? vmax_t(uint64_t, ADM_SMALL, (uint64_t)most) :
-	    SPD_SIZE_MOST);
+	return (fixed > 0 ? fixed :
+	    atomic_load_explicit(&c, memory_order_relaxed));
+}
+
+/* An object is a miss.  Draw the size of the largest object that is admitted
+ * now, bytes, at most SPD_SIZE_MOST. */
+uint64_t
+spd_tuner_draw(uint64_t digest, struct spd_worker *me)
+{
+	double f = SKETCH_Count(&sketch, digest), most;
+
+	most = ADM_Largest(c_now(), f, 1 - spd_draw(me));
+	return (most < 1e18 ? (uint64_t)most : SPD_SIZE_MOST);
 }
 
 static unsigned
@@ -138,6 +141,7 @@ spd_cache_stat(struct spd_cache_stat *st, int may_wait)
 		return (0);
 	*st = published;
 	PTOK(pthread_mutex_unlock(&mtx));
+	st->c = c_now();
 	st->capacity = capacity;
 	st->transit = OWN_AllInTransit(spd_owners());
 	for (a = 0; a < SPD_ADMISSIONS; a++)
@@ -146,42 +150,51 @@ spd_cache_stat(struct spd_cache_stat *st, int may_wait)
 	return (1);
 }
 
-/* Return which part of an owner's requests would be hits if it had so many
- * bytes, or NAN if that is not known. */
-double
-spd_cache_hits(uint32_t owner, double bytes)
+/* Copy the curve of an owner.  It is all 0 if the owner has none. */
+void
+spd_cache_curve(uint32_t owner, struct curve *curve)
 {
-	double hits = NAN;
 
+	memset(curve, 0, sizeof *curve);
 	PTOK(pthread_mutex_lock(&mtx));
 	if (curves[owner].begun == OWN_Begun(spd_owners(), owner))
-		hits = CURVE_Hits(&curves[owner].curve, bytes);
+		*curve = curves[owner].curve;
 	PTOK(pthread_mutex_unlock(&mtx));
-	return (hits);
 }
 
 /*--------------------------------------------------------------------
  * The thread
  */
 
-/* Publish the results of a window, and let the curves forget. */
+/* Publish the results of a window. */
 static void
-publish(uint64_t asked, uint64_t dropped)
+publish(uint64_t dropped)
 {
 	struct spd_cache_stat *p = &published;
-	uint32_t owner;
 
 	PTOK(pthread_mutex_lock(&mtx));
-	p->c = tuner.c;
 	p->predicted = tuner.predicted.objects;
 	p->measured = tuner.measured;
 	p->measured_all = tuner.measured_all;
 	p->tunes = tuner.tunes;
 	p->fallbacks = tuner.fallbacks;
 	p->dropped += dropped;
-	for (owner = 0; owner < OWN_Room(spd_owners()); owner++)
-		CURVE_End(&curves[owner].curve, (double)asked);
 	PTOK(pthread_mutex_unlock(&mtx));
+}
+
+/* A window of so many requests ends: halve the weight of all before. */
+static void
+end_curves(uint64_t asked)
+{
+	uint32_t owner = 0, room = OWN_Room(spd_owners()), end;
+
+	while (owner < room) {
+		end = vmin(owner + BATCH, room);
+		PTOK(pthread_mutex_lock(&mtx));
+		for (; owner < end; owner++)
+			CURVE_End(&curves[owner].curve, (double)asked);
+		PTOK(pthread_mutex_unlock(&mtx));
+	}
 }
 
 /* Choose c for the next window. */
@@ -197,10 +210,12 @@ spd_tune(void)
 	SKETCH_Age(&sketch);
 	c = tuner.c;
 	shift = tuner.sample->shift;
-	publish(asked, dropped);
+	publish(dropped);
+	end_curves(asked);
 }
 
-/* Return the curve of an owner.  The one of an owner before it begins anew. */
+/* Return the curve of an owner, with nothing of an earlier owner of this
+ * number. Caller holds mtx. */
 static struct curve *
 curve_of(uint32_t owner)
 {
@@ -214,10 +229,10 @@ curve_of(uint32_t owner)
 	return (&oc->curve);
 }
 
-/* Hear of some requests.  Returns 0 if there are no more, and 1 at the end of a
- * window in *ends. */
+/* Read some requests.  Returns 0 if there are none.  *ends: 1 at the end of a
+ * window. */
 static int
-spd_hear(int *ends)
+spd_read(int *ends)
 {
 	struct ring_request r;
 	unsigned n;
@@ -226,7 +241,7 @@ spd_hear(int *ends)
 	PTOK(pthread_mutex_lock(&mtx));
 	for (n = 0; n < BATCH && !*ends && RING_Get(&ring, &r); n++)
 		*ends = TUNER_Ask(&tuner, r.digest, r.bytes, capacity,
-		    curve_of(r.tenant));
+		    curve_of(r.owner));
 	PTOK(pthread_mutex_unlock(&mtx));
 	return (n > 0);
 }
@@ -240,7 +255,7 @@ spd_tuner(struct worker *wrk, void *priv)
 	AZ(priv);
 	(void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 19);
 	while (1) {
-		while (spd_hear(&ends))
+		while (spd_read(&ends))
 			if (ends)
 				spd_tune();
 		VTIM_sleep(NAP);
@@ -250,19 +265,16 @@ spd_tuner(struct worker *wrk, void *priv)
 
 /* Return the size of a storage, bytes, or INFINITY if it has no limit. */
 static double
-size_of(const struct stevedore *stv)
+storage_size(const struct stevedore *stv)
 {
 	VCL_BYTES room = stv->var_free_space(stv);
 
-	/* 6.0 has -1 for no limit, 7.7 a huge number */
-	return (room < 0 || room > INT64_MAX / 2 ? INFINITY :
+	return (room < 0 || room > NO_LIMIT ? INFINITY :
 	    (double)room + (double)stv->var_used_space(stv));
 }
 
-/*
- * Learn the sizes of the storages that have an LRU list.  The first call is for
- * the first VCL: then they are open, and not in use.
- */
+/* Read the sizes of the storages that have an LRU list.  The first VCL calls
+ * this: then they are open, and not in use. */
 void
 spd_capacity(void)
 {
@@ -276,32 +288,41 @@ spd_capacity(void)
 		    stv->var_used_space == NULL)
 			continue;
 		if (stv == stv_transient)
-			transient = size_of(stv);
+			transient = storage_size(stv);
 		else
-			sum += size_of(stv);
+			sum += storage_size(stv);
 	}
 	capacity = fmin(sum, (double)(UINT64_MAX / 4));
 }
 
 /*
- * Return how many bytes may be in transit.  Transient has no limit by default,
- * and a file may be larger than the memory of the machine.  If Transient has a
- * limit, half of it is for other objects.
+ * Return how many bytes may be in transit.  By default Transient has no limit.
+ * If it has one, half of it is for other objects.  A storage in a file may be
+ * larger than the memory of the machine.
  */
 uint64_t
 spd_transit_limit(void)
 {
-	double most = fmin(capacity, memory) *
+	double most = fmin(capacity, ram) *
 	    cache_param->sandpaper_transit / 100;
 
 	return ((uint64_t)fmin(most, transient / 2));
+}
+
+/* Has Transient a limit? */
+int
+spd_transient_is_limited(void)
+{
+
+	return (transient < INFINITY);
 }
 
 void
 spd_tuner_init(void)
 {
 
-	memory = (double)sysconf(_SC_PHYS_PAGES) *
+	AZ(VRND_RandomCrypto(key, sizeof key));
+	ram = (double)sysconf(_SC_PHYS_PAGES) *
 	    (double)sysconf(_SC_PAGESIZE);
 	curves = calloc(OWN_Room(spd_owners()), sizeof *curves);
 	AN(curves);

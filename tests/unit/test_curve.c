@@ -78,7 +78,8 @@ test_it_rises_and_forgets(void **state)
 	(void)state;
 	memset(&c, 0, sizeof c);
 	for (u = 0; u < 1000; u++)
-		CURVE_Add(&c, exp2(36 * splitmix_draw(&seed)), 1e5 * splitmix_draw(&seed), 1);
+		CURVE_Add(&c, exp2(36 * splitmix_draw(&seed)),
+		    1e5 * splitmix_draw(&seed), 1);
 	CURVE_End(&c, 1000);
 	for (bytes = 1; bytes < 1e15; bytes *= 1.3) {
 		hits = CURVE_Hits(&c, bytes);

@@ -189,7 +189,8 @@ test_members_and_limits(void **state)
 	OK(MAP_Memory(m, "g", 0, 1));
 
 	BAD(MAP_Admission(m, "x", 1), "not declared");
-	BAD(MAP_Admission(m, "g", 1), "not declared");
+	BAD(MAP_Admission(m, "g", 1), "this is a group");
+	BAD(MAP_Admission(m, "(g)", 1), "not declared");
 	BAD(MAP_Admission(m, NULL, 1), "not declared");
 	OK(MAP_Admission(m, "a", 1));
 	assert_int_equal(a->admit_all, 1);

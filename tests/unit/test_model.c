@@ -262,7 +262,8 @@ test_the_equation_is_solved(void **state)
 	}
 }
 
-/* No c of a fine grid is better than what was chosen, beyond the errors of T. */
+/* No c of a fine grid is better than what was chosen, beyond the errors of T.
+ */
 static void
 test_the_search_finds_the_best(void **state)
 {
@@ -275,7 +276,8 @@ test_the_search_finds_the_best(void **state)
 	for (form = 0; form < ADM_FORMS; form++)
 		for (run = 0; run < 3; run++) {
 			seed = run;
-			w = world(exp2(20 + 6 * splitmix_draw(&seed)), (enum adm_form)form);
+			w = world(exp2(20 + 6 * splitmix_draw(&seed)),
+			    (enum adm_form)form);
 			add_zipf(w, CELLS, .6 + .5 * splitmix_draw(&seed), 20000);
 			c = ADM_Choose(&w->model, &h);
 			assert_near(ADM_Predict(&w->model, c).objects,
@@ -349,7 +351,8 @@ cache_ask(struct cache *c, const struct world *w, int i, double admission)
 		cache_move(c, i, 1);
 		return (1);
 	}
-	if (size > w->model.capacity || splitmix_draw(&seed) >= exp(-size / admission))
+	if (size > w->model.capacity ||
+	    splitmix_draw(&seed) >= exp(-size / admission))
 		return (0);
 	while (c->used + size > w->model.capacity) {
 		tail = c->prev[CELLS];

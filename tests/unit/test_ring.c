@@ -38,7 +38,7 @@ assert_get(uint64_t digest)
 	assert_int_equal(RING_Get(&ring, &q), 1);
 	assert_int_equal(q.digest, digest);
 	assert_int_equal(q.bytes, 2 * digest);
-	assert_int_equal(q.tenant, digest + 1);
+	assert_int_equal(q.owner, digest + 1);
 }
 
 static void

@@ -71,7 +71,7 @@ test_one_object(void **state)
 	assert_int_equal(SAMPLE_Init(&s, 0, ROOM), 0);
 	SAMPLE_Add(&s, 7, 100);
 	SAMPLE_Add(&s, 7, 129);
-	assert_int_equal(s.now, 2);
+	assert_int_equal(s.clock, 2);
 	assert_int_equal(SAMPLE_End(&s, cell), 1);
 	assert_near(cell[0].objects, 1);
 	assert_near(cell[0].size, 3 * SAMPLE_UNIT);
@@ -87,7 +87,7 @@ test_one_object(void **state)
 	assert_near(cell[0].requests, 0);
 	assert_int_equal(SAMPLE_End(&s, cell), 1);
 	assert_int_equal(SAMPLE_End(&s, cell), 0);
-	assert_int_equal(s.used, 0);
+	assert_int_equal(s.table->used, 0);
 	SAMPLE_Fini(&s);
 }
 
@@ -146,7 +146,7 @@ test_large_objects(void **state)
 	assert_int_equal(SAMPLE_Shift(4, UINT64_MAX), 0);
 	for (u = 0; u < 40000; u++)
 		SAMPLE_Add(&s, splitmix(u), 4 * SAMPLE_LARGE);
-	assert_true(fabs(s.used - 10000.) < 300);
+	assert_true(fabs(s.table->used - 10000.) < 300);
 	for (; u < 40010; u++)
 		SAMPLE_Add(&s, splitmix(u), 16 * SAMPLE_LARGE);
 	sums = sums_of(SAMPLE_End(&s, cell));
@@ -208,7 +208,7 @@ test_full(void **state)
 	assert_int_equal(SAMPLE_Init(&s, 0, ROOM), 0);
 	for (u = 0; u < 100 * ROOM; u++) {
 		SAMPLE_Add(&s, splitmix(u), 1000);
-		assert_true(s.used <= ROOM);
+		assert_true(s.table->used <= ROOM);
 	}
 	assert_in_range(s.shift, 7, 8);
 	sums = sums_of(SAMPLE_End(&s, cell));

@@ -201,7 +201,7 @@ test_against_list(void **state)
 		hit = plain_ask(&p, digest, bytes, admit, capacity);
 		assert_int_equal(SHADOW_Ask(&s, digest, bytes, admit,
 		    capacity), hit);
-		assert_int_equal(s.used, p.n);
+		assert_int_equal(s.table->used, p.n);
 		assert_true(s.bytes == plain_bytes(&p));
 		hits += (unsigned)hit;
 	}

@@ -38,7 +38,8 @@ struct world {
 	struct share		group[GROUPS], tenant[TENANTS];
 };
 
-/* The first tenants are members of the groups in turn, the other ones of none */
+/* The first tenants are members of the groups in turn, the other ones of none
+ */
 static void
 world_begin(struct world *w, unsigned members)
 {
@@ -149,12 +150,15 @@ test_limit(void **state)
 	SHARE_Set(&w.tenant[0], 1, 0, MB);
 	SHARE_Charge(&w.tenant[0], MB);
 	SHARE_Charge(&w.tenant[1], 9 * MB);
-	assert_int_equal(SHARE_Excess(&w.tenant[0], 0), 0);
+	assert_null(SHARE_Over(&w.tenant[0], 0));
+	assert_null(SHARE_Over(&w.tenant[1], 100 * MB));
+	assert_ptr_equal(SHARE_Over(&w.tenant[0], 1), &w.tenant[0]);
 	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[1]);
 	SHARE_Charge(&w.tenant[0], 3);
-	assert_int_equal(SHARE_Excess(&w.tenant[0], 0), 3);
-	assert_int_equal(SHARE_Excess(&w.tenant[0], 7), 10);
+	assert_ptr_equal(SHARE_Over(&w.tenant[0], 0), &w.tenant[0]);
 	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[0]);
+	SHARE_Release(&w.tenant[0], MB + 3);
+	assert_null(SHARE_Over(&w.tenant[0], 9 * MB));
 }
 
 static void
@@ -178,7 +182,10 @@ test_group(void **state)
 	SHARE_Set(&w.group[0], 2, 0, 0);
 	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[2 * GROUPS]);
 	SHARE_Set(&w.group[0], 2, 0, 4 * MB);
-	assert_int_equal(SHARE_Excess(&w.tenant[0], 0), MB);
+	/* Who fetches makes room only if it has most of the group */
+	assert_ptr_equal(SHARE_Over(&w.tenant[0], 0), &w.tenant[GROUPS]);
+	assert_ptr_equal(SHARE_Over(&w.tenant[0], 2 * MB), &w.tenant[0]);
+	assert_ptr_equal(SHARE_Over(&w.tenant[GROUPS], 0), &w.tenant[GROUPS]);
 	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[GROUPS]);
 }
 

@@ -260,7 +260,8 @@ test_settings_follow(void **state)
 	add(&w, b, 1);
 	assert_int_equal(victim(&w, a, 1), STORE_List(a, 1));
 	OWN_Set(w.owners, b, 4, 0, MB, OWN_NONE);
-	assert_int_equal(STORE_Excess(w.store, b, 0), 2 * MB + 1);
+	assert_int_equal(STORE_Over(w.store, b, 0), STORE_List(b, 1));
+	assert_int_equal(STORE_Over(w.store, a, 0), STORE_END);
 	assert_int_equal(victim(&w, a, 1), STORE_List(b, 1));
 	world_end(&w);
 }
@@ -303,18 +304,23 @@ test_groups(void **state)
 	/* Both join with what they have */
 	OWN_Set(w.owners, a, 1, 0, 0, g);
 	OWN_Set(w.owners, b, 1, 0, 0, g);
-	(void)STORE_Excess(w.store, a, 0);
-	(void)STORE_Excess(w.store, b, 0);
+	assert_int_equal(STORE_Over(w.store, a, 0), STORE_END);
+	assert_int_equal(STORE_Over(w.store, b, 0), STORE_END);
 	assert_int_equal(victim(&w, c, 1), STORE_List(a, 1));
 	OWN_Set(w.owners, g, 2, 0, 0, OWN_NONE);
-	(void)STORE_Excess(w.store, a, 0);
+	assert_int_equal(STORE_Over(w.store, a, 0), STORE_END);
 	assert_int_equal(victim(&w, c, 1), STORE_List(c, 1));
+	/* A member that needs room gets it from the one that has most */
+	OWN_Set(w.owners, g, 1, 0, 4 * MB, OWN_NONE);
+	assert_int_equal(STORE_Over(w.store, b, 0), STORE_List(a, 1));
 	/* One leaves */
 	OWN_Set(w.owners, g, 1, 0, 2 * MB, OWN_NONE);
 	OWN_Set(w.owners, b, 1, 0, 0, OWN_NONE);
-	assert_int_equal(STORE_Excess(w.store, b, 0), 0);
-	(void)STORE_Excess(w.store, a, 0);
-	assert_int_equal(STORE_Excess(w.store, a, 0), MB);
+	assert_int_equal(STORE_Over(w.store, b, 0), STORE_END);
+	assert_int_equal(STORE_Over(w.store, a, 0), STORE_List(a, 1));
+	STORE_Empty(w.store, a, MB, 1);
+	assert_int_equal(OWN_Bytes(w.owners, a), 2 * MB);
+	assert_int_equal(STORE_Over(w.store, a, 0), STORE_END);
 	world_end(&w);
 }
 

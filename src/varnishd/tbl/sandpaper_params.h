@@ -12,6 +12,7 @@
 #define ptyp_sandpaper_new_hosts unsigned
 #define ptyp_sandpaper_policy	unsigned
 #define ptyp_sandpaper_rate	uint64_t
+#define ptyp_sandpaper_switch	unsigned
 #ifndef SANDPAPER_COUNTER_MAX
 #  define SANDPAPER_COUNTER_MAX	64
 #endif
@@ -35,16 +36,15 @@ PARAM_SIMPLE(
 
 PARAM_SIMPLE(
 	/* name */	sandpaper_memory,
-	/* type */	sandpaper_mode,
+	/* type */	sandpaper_switch,
 	/* min */	NULL,
 	/* max */	NULL,
-	/* def */	"observe",
+	/* def */	"off",
 	/* units */	NULL,
 	/* descr */
-	"Selects who makes room in the cache.\n\toff\tThe oldest "
-	"object.\n\tobserve\tThe same, and each tenant's memory is "
-	"counted.\n\ton\tThe tenant with the most memory for its "
-	"weight.\n\nFor the storages malloc and file."
+	"Selects whose least recently used object is evicted.\n\toff\tThat "
+	"of all tenants.\n\ton\tThat of the tenant with the most memory for "
+	"its weight.\n\nFor the storages malloc and file."
 )
 
 PARAM_SIMPLE(
@@ -93,8 +93,8 @@ PARAM_SIMPLE(
 	/* def */	"250000",
 	/* units */	"requests",
 	/* descr */
-	"Sets after how many requests c is found anew. After a start it is "
-	"found more often."
+	"Sets after how many requests c is found anew. After a start: "
+	"sooner."
 )
 
 PARAM_SIMPLE(
@@ -105,9 +105,9 @@ PARAM_SIMPLE(
 	/* def */	"25",
 	/* units */	"percent",
 	/* descr */
-	"Sets the most memory of objects in transit, those that do not "
-	"enter the cache, as a part of the storages or of the machine's "
-	"memory. Without room they are passed."
+	"Sets the most memory of objects in transit, which do not enter "
+	"the cache: a part of the storages, or of the machine's memory if "
+	"that is less."
 )
 
 PARAM_SIMPLE(
