@@ -17,6 +17,7 @@ sys.path[:0] = [str(TOP / f) for f in ("tools", "bench", "tests/clients")]
 
 from common import ROOT, TIMEOUT  # noqa: E402
 from network import Network  # noqa: E402
+from pages import Origin, serve_pages  # noqa: E402
 from repository import Repository  # noqa: E402
 
 from varnishd import Varnishd  # noqa: E402
@@ -41,6 +42,13 @@ def origin() -> Iterator[socket.socket]:
     """A socket that listens: the test is the origin."""
     with socket.create_server(("127.0.0.1", 0), backlog=200) as server:
         server.settimeout(TIMEOUT)
+        yield server
+
+
+@pytest.fixture
+def pages() -> Iterator[Origin]:
+    """An origin whose pages have the size that is asked for."""
+    with serve_pages() as server:
         yield server
 
 

@@ -70,6 +70,14 @@ def test_function(folder: Path, name: str) -> None:
                 f"backend be none;\n{block[1]}\n}} -start\n")
 
 
+OTHER = {  # allowed, and not the default
+    "sandpaper_counter": ["thread-clock"],
+    "sandpaper_new_hosts": ["tenant"],
+    "sandpaper_nic_rate": ["1000000000"],
+    "sandpaper_policy": ["fifo"],
+}
+
+
 def test_parameters(folder: Path) -> None:
     found = {
         name: text for name, text
@@ -79,10 +87,18 @@ def test_parameters(folder: Path) -> None:
     assert len(found) == table.count("PARAM_SIMPLE(")
     body = "varnish v1 -vcl {backend be none;} -start\n"
     for name, text in found.items():
-        default = re.search(r"\* Default: (\S+)", text)
+        default, *bounds = (
+            re.search(rf"\* {what}: (\S+)", text)
+            for what in ("Default", "Minimum", "Maximum"))
         assert default is not None, name
-        body += f'varnish v1 -cliok "param.set {name} {default[1]}"\n'
-        body += f'varnish v1 -cliexpect "{default[1]}" "param.show {name}"\n'
+        other = next(value for value in (*OTHER.get(name, ()),
+                                         *(b[1] for b in bounds if b),
+                                         "off", "on")
+                     if value != default[1])
+        for value in (other, default[1]):
+            body += f'varnish v1 -cliok "param.set {name} {value}"\n'
+            body += (f'varnish v1 -cliexpect "Value is: {value}" '
+                     f'"param.show {name}"\n')
     varnishtest(folder, body)
 
 

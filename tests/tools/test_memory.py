@@ -3,20 +3,22 @@
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
+import json
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
-import pytest
 from common import TIMEOUT
+from pages import Origin
 
 from varnishd import Varnishd
 
 STORE = 4_000_000  # bytes of storage
 PAGE = 100_000  # bytes of one object: fewer than 40 fit
 KEPT = 10
+LIMIT = 2**20  # bytes: 1MB in VCL
 VCL = """vcl 4.1;
 import sandpaper;
 backend origin {{ .host = "127.0.0.1"; .port = "{port}"; }}
@@ -25,48 +27,14 @@ sub vcl_init {{
 	sandpaper.host("shop", "shop.example");
 	sandpaper.tenant("scan");
 	sandpaper.host("scan", "scan.example");
+	sandpaper.tenant("news");
+	sandpaper.host("news", "news.example");
 	{more}
 }}
+sub vcl_recv {{
+	set req.url = req.url + "/" + req.http.Host;
+}}
 """
-
-
-class Origin(ThreadingHTTPServer):
-    """Answers each request with a page, and counts the pages of each Host."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Page)
-        self.asked: Counter[tuple[str, str]] = Counter()
-
-
-class Page(BaseHTTPRequestHandler):
-    """One request of varnishd."""
-
-    server: Origin
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:  # noqa: N802
-        self.server.asked[self.headers["Host"], self.path] += 1
-        self.send_response(200)
-        self.send_header("Content-Length", str(PAGE))
-        self.end_headers()
-        self.wfile.write(b"x" * PAGE)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def pages() -> Iterator[Origin]:
-    with Origin() as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 class Cache:
@@ -85,7 +53,7 @@ class Cache:
     def get(self, host: str, numbers: range) -> None:
         """Get these pages of a Host."""
         for n in numbers:
-            self.client.request("GET", f"/{n}",
+            self.client.request("GET", f"/{PAGE}/{n}",
                                 headers={"Host": f"{host}.example"})
             answer = self.client.getresponse()
             assert (answer.status, len(answer.read())) == (200, PAGE)
@@ -95,6 +63,27 @@ class Cache:
         before = self.pages.asked.total()
         self.get(host, numbers)
         return self.pages.asked.total() - before
+
+    def told(self, tenant: str) -> dict[str, Any]:
+        """Return what sandpaper.cache says of a tenant."""
+        said: dict[str, Any] = json.loads(
+            self.varnishd.cli(f"sandpaper.cache -j {tenant}"))[3]
+        return said
+
+    @contextmanager
+    def slow(self, host: str, numbers: range) -> Iterator[None]:
+        """While it lasts, a client reads the head of each of these pages, and
+        no more."""
+        with ExitStack() as clients:
+            for n in numbers:
+                client = clients.enter_context(socket.socket())
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                client.settimeout(TIMEOUT)
+                client.connect(("127.0.0.1", self.varnishd.port))
+                client.sendall(f"GET /{PAGE}/{n} HTTP/1.1\r\n"
+                               f"Host: {host}.example\r\n\r\n".encode())
+                assert client.recv(12) == b"HTTP/1.1 200"
+            yield
 
 
 def test_a_scan_pushes_out_its_own_objects(
@@ -125,6 +114,17 @@ def test_memory_that_nobody_uses_is_lent(
     assert cache.misses("scan", range(15, 30)) <= 2
 
 
+def test_a_share_follows_the_weight(
+        varnishd: Varnishd, pages: Origin) -> None:
+    cache = Cache(varnishd, pages, "on", weight=3)
+    cache.get("shop", range(60))
+    cache.get("scan", range(60))
+    # 3/4 and 1/4 of about 38 pages
+    shop = cache.told("shop")["cached_bytes"]
+    scan = cache.told("scan")["cached_bytes"]
+    assert 2.5 < shop / scan < 3.5
+
+
 def test_shares_change_while_it_runs(
         varnishd: Varnishd, pages: Origin) -> None:
     cache = Cache(varnishd, pages, "off")
@@ -140,16 +140,48 @@ def test_shares_change_while_it_runs(
     varnishd.assert_alive()
 
 
-def test_a_limit_and_a_reservation(
+def test_a_tenant_stays_below_its_limit(
         varnishd: Varnishd, pages: Origin) -> None:
-    cache = Cache(varnishd, pages, "on", more="""
-	sandpaper.memory("shop", reservation = 3MB);
-	sandpaper.memory("scan", limit = 1MB);""")
+    cache = Cache(varnishd, pages, "on",
+                  more='sandpaper.memory("scan", limit = 1MB);')
     cache.get("scan", range(30))
-    # About ten pages are its limit, although there is room for more
+    # Ten pages are its limit, although there is room for more
     assert cache.misses("scan", range(21, 30)) == 0
     assert cache.misses("scan", range(9)) == 9
+    assert cache.told("scan")["cached_bytes"] <= LIMIT
+
+
+def test_a_group_stays_below_its_limit(
+        varnishd: Varnishd, pages: Origin) -> None:
+    cache = Cache(varnishd, pages, "on", more="""
+	sandpaper.group("media");
+	sandpaper.member("news", "media");
+	sandpaper.member("scan", "media");
+	sandpaper.memory("media", limit = 1MB);""")
+    cache.get("news", range(30))
     cache.get("scan", range(30))
+    cache.get("shop", range(20))
+    assert (cache.told("news")["cached_bytes"]
+            + cache.told("scan")["cached_bytes"]) <= LIMIT
+    assert cache.misses("shop", range(20)) == 0
+
+
+def test_a_reservation_is_kept_from_all_others(
+        varnishd: Varnishd, pages: Origin) -> None:
+    cache = Cache(varnishd, pages, "on",
+                  more='sandpaper.memory("shop", reservation = 3MB);')
     cache.get("shop", range(28))
-    cache.get("scan", range(100, 200))
+    cache.get("news", range(50))
+    cache.get("scan", range(50))
     assert cache.misses("shop", range(28)) == 0
+
+
+def test_slow_clients_do_not_keep_memory_for_their_tenant(
+        varnishd: Varnishd, pages: Origin) -> None:
+    cache = Cache(varnishd, pages, "on")
+    cache.get("scan", range(35))
+    with cache.slow("scan", range(12)):
+        # shop takes its half from the objects that nobody reads
+        cache.get("shop", range(18))
+        assert cache.misses("shop", range(18)) == 0
+    varnishd.assert_alive()
