@@ -71,7 +71,7 @@ spd_length(const struct busyobj *bo)
 {
 	const char *filters = SPD_FILTERS(bo);
 
-	if (bo->was_304 || bo->htc == NULL ||
+	if (bo->htc == NULL ||
 	    bo->do_esi || bo->do_gzip || bo->do_gunzip ||
 	    (filters != NULL && *filters != '\0'))
 		return (-1);
