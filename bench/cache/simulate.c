@@ -316,18 +316,19 @@ run(const struct record *trace, size_t n)
 		count(&all, o, hit);
 		count(&window, o, hit);
 		count(&t->half[i >= n / 2], o, hit);
+		/* The first windows of the tuner are shorter than delta */
 		if (options.tuned)
 			ends = TUNER_Ask(tuner, splitmix(o->id), o->size,
 			    options.capacity, NULL);
 		else
 			ends = window.asked == options.delta;
-		if (!ends && i + 1 < n)
-			continue;
 		c = options.tuned ? tuner->c : options.c;
 		if (ends)
 			SKETCH_Age(sketch);
 		if (options.tuned && ends)
 			TUNER_Tune(tuner, options.capacity);
+		if (window.asked < options.delta && i + 1 < n)
+			continue;
 		print_window(&window, c, first);
 		memset(&window, 0, sizeof window);
 		first = 0;
