@@ -9,6 +9,8 @@
 
 #include "curve.h"
 
+#define ADJUST		2.	/* at most: twice or half of the requests */
+
 /* Return where a bin begins, in requests. */
 static double
 begins(unsigned bin)
@@ -27,11 +29,16 @@ bin_of(double reuse)
 }
 
 void
-CURVE_Add(struct curve *c, double reuse, double bytes, double weight)
+CURVE_Add(struct curve *c, double reuse, double bytes, double weight,
+    double now)
 {
 	unsigned bin;
 
+	if (!c->used)
+		c->since = now - weight;
 	c->used = 1;
+	c->ever += weight;
+	c->time = now - c->since;
 	if (isinf(reuse)) {
 		c->new_requests += weight;
 		c->new_bytes += weight * bytes;
@@ -43,7 +50,7 @@ CURVE_Add(struct curve *c, double reuse, double bytes, double weight)
 }
 
 void
-CURVE_End(struct curve *c, double requests)
+CURVE_End(struct curve *c, double now)
 {
 	unsigned bin;
 
@@ -55,26 +62,63 @@ CURVE_End(struct curve *c, double requests)
 	}
 	c->new_requests /= 2;
 	c->new_bytes /= 2;
-	c->time = (c->time + requests) / 2;
+	c->time = (now - c->since) / 2;
+	c->since = now - c->time;
+}
+
+/* Return the bytes of all requests, and *requests. */
+static double
+all_of(const struct curve *c, double *requests)
+{
+	double bytes = c->new_bytes;
+	unsigned bin;
+
+	*requests = c->new_requests;
+	for (bin = 0; bin < CURVE_BINS; bin++) {
+		*requests += (double)c->requests[bin];
+		bytes += (double)c->bytes[bin];
+	}
+	return (bytes);
+}
+
+/* In this bin the bytes that are asked for later fall from `left`.  Return how
+ * many bytes come into a cache per request, on average. */
+static double
+filling(const struct curve *c, unsigned bin, double left)
+{
+
+	return (fmax(0, left - (double)c->bytes[bin] / 2) / c->time);
+}
+
+void
+CURVE_Adjust(struct curve *c, double ever)
+{
+	double all, more, less;
+	unsigned bin;
+
+	(void)all_of(c, &all);
+	if (!(c->ever > 0) || !(ever > 0))
+		return;
+	more = all * (fmin(fmax(ever / c->ever, 1 / ADJUST), ADJUST) - 1);
+	if (more > 0)
+		c->requests[0] += (float)more;
+	for (bin = 0; bin < CURVE_BINS && more < 0; bin++) {
+		less = fmin(-more, (double)c->requests[bin]);
+		c->requests[bin] -= (float)less;
+		more += less;
+	}
 }
 
 double
 CURVE_Hits(const struct curve *c, double bytes)
 {
-	double all = c->new_requests, left = c->new_bytes, hits = 0, held = 0;
-	double more, part;
+	double all, left = all_of(c, &all), hits = 0, held = 0, more, part;
 	unsigned bin;
 
-	for (bin = 0; bin < CURVE_BINS; bin++) {
-		all += (double)c->requests[bin];
-		left += (double)c->bytes[bin];
-	}
 	if (!(all > 0) || !(c->time > 0))
 		return (NAN);
 	for (bin = 0; bin < CURVE_BINS && left > 0; bin++) {
-		/* In this bin `left` falls to what is asked for later */
-		more = (left - (double)c->bytes[bin] / 2) *
-		    (begins(bin + 1) - begins(bin)) / c->time;
+		more = filling(c, bin, left) * (begins(bin + 1) - begins(bin));
 		part = more > 0 ? fmin(1, (bytes - held) / more) : 1;
 		hits += part * (double)c->requests[bin];
 		if (part < 1)
@@ -83,4 +127,19 @@ CURVE_Hits(const struct curve *c, double bytes)
 		left -= (double)c->bytes[bin];
 	}
 	return (hits / all);
+}
+
+double
+CURVE_Fills(const struct curve *c)
+{
+	double all, left = all_of(c, &all), held = 0, end;
+	unsigned bin;
+
+	for (bin = 0; bin < CURVE_BINS && begins(bin) < CURVE_LONG * c->time;
+	    bin++) {
+		end = fmin(begins(bin + 1), CURVE_LONG * c->time);
+		held += filling(c, bin, left) * (end - begins(bin));
+		left -= (double)c->bytes[bin];
+	}
+	return (held);
 }

@@ -25,24 +25,42 @@
 #define CURVE_BINS	64		/* up to 2^36 requests; the last one
 					 * also has all above */
 
+#define CURVE_LONG	4		/* windows */
+
 struct curve {				/* all 0: it has seen nothing */
 	float			requests[CURVE_BINS], bytes[CURVE_BINS];
 	double			new_requests;	/* for objects that were not
 						 * seen before */
 	double			new_bytes;
-	double			time;		/* requests for all objects,
-						 * while these came */
+	double			since, time;	/* requests for all objects:
+						 * before these, and while
+						 * these came */
+	double			ever;		/* requests since the start,
+						 * none halved */
 	int			used;		/* 1: not all is 0 */
 };
 
 /* A request for an object of so many bytes.  reuse: its reuse time, or
- * INFINITY. weight: this request stands for so many. */
-void CURVE_Add(struct curve *, double reuse, double bytes, double weight);
-/* A window of so many requests for all objects ends. */
-void CURVE_End(struct curve *, double requests);
+ * INFINITY.  weight: this request stands for so many.  now: the requests for
+ * all objects so far. */
+void CURVE_Add(struct curve *, double reuse, double bytes, double weight,
+    double now);
+/* A window ends. */
+void CURVE_End(struct curve *, double now);
 
+/*
+ * The requests are a sample, and there were really so many since the start.  A
+ * few objects have very many requests.  If they are missing in the sample, it
+ * has too few requests, and too many if they are in it.  Both are corrected at
+ * the shortest reuse times (SHARDS_adj: C. Waldspurger and others, "SHARDS",
+ * FAST 2015).
+ */
+void CURVE_Adjust(struct curve *, double ever);
 /* Return which part of the requests are hits with so many bytes of memory.
  * NAN: there were no requests. */
 double CURVE_Hits(const struct curve *, double bytes);
+/* Return how many bytes the objects have that clients asked for in CURVE_LONG
+ * windows: a cache without evictions would have them. */
+double CURVE_Fills(const struct curve *);
 
 #endif

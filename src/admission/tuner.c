@@ -73,7 +73,8 @@ TUNER_Ask(struct tuner *t, uint64_t digest, uint64_t bytes, double capacity,
 	t->asked += weight;
 	seen = SAMPLE_Add(t->sample, digest, bytes);
 	if (curve != NULL)
-		CURVE_Add(curve, seen.reuse, size, (double)weight);
+		CURVE_Add(curve, seen.reuse, size, (double)weight,
+		    (double)t->sample->clock);
 	/* The shadows have 1 in 2^shift of the large objects, too */
 	if (SAMPLE_Has(t->sample->shift, digest, 0)) {
 		scaled = ldexp(capacity, -(int)t->sample->shift);

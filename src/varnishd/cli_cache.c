@@ -1,10 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The CLI command sandpaper.cache: what admission does, what each tenant has in
- * the cache, and what it would gain with more.
- *
- * The numbers are copied, and printed without a lock.
+ * The CLI command sandpaper.cache prints a table of the cache (spd_table.h), as
+ * text or JSON.
  */
 
 #include "config.h"
@@ -17,132 +15,14 @@
 #include "spd.h"
 
 #include "vcli_serve.h"
-#include "varnishd/spd_fields.h"
+#include "varnishd/spd_table.h"
 
 #define ROWS		100U		/* tenants to print */
-#define MORE		.1		/* of the storage */
 
 /* The amounts of memory for which a tenant's hit ratio is printed: factors of
  * what it has now */
 static const double factor[] = { .25, .5, 1, 2, 4 };
 #define FACTORS		(sizeof factor / sizeof *factor)
-
-/*--------------------------------------------------------------------
- * Copy the numbers
- */
-
-struct row {
-	struct spd_fields	*f;
-	struct own_evictions	evicted;
-	const char		*by;		/* a name, or "-" */
-	double			gain;		/* hits, a part, with MORE; or
-						 * NAN */
-};
-
-struct table {
-	struct spd_cache_stat	stat;
-	unsigned		rows;
-	struct spd_fields	*fields;
-	struct row		*row;
-};
-
-static double
-requests(const struct row *r)
-{
-
-	return ((double)r->f->hits + (double)r->f->misses);
-}
-
-/* Return how many hits more memory would bring, or 0 if that is not known. */
-static double
-hits_gained(const struct row *r)
-{
-
-	return (isnan(r->gain) ? 0 : r->gain * requests(r));
-}
-
-/* Order rows by the hits that more memory would bring, then by requests. */
-static int
-row_cmp(const void *p1, const void *p2)
-{
-	const struct row *a = p1, *b = p2;
-
-	if (hits_gained(a) != hits_gained(b))
-		return (hits_gained(a) < hits_gained(b) ? 1 : -1);
-	if (requests(a) != requests(b))
-		return (requests(a) < requests(b) ? 1 : -1);
-	return (strcmp(a->f->tenant.text, b->f->tenant.text));
-}
-
-/* Return which part of a tenant's requests would become hits with so many bytes
- * more, or NAN if that is not known.  Then its curve is not known either. */
-static double
-gain(const struct spd_fields *f, double more)
-{
-	double now = (double)f->cached_bytes, part;
-	struct curve curve;
-
-	spd_cache_curve(f->owner, &curve);
-	part = CURVE_Hits(&curve, now + more) - CURVE_Hits(&curve, now);
-	return (part < 0 ? 0 : part);		/* NAN stays */
-}
-
-/* Return the names of all owners that have a tenant, by their numbers.  The
- * caller frees the array. */
-static const char **
-names(const struct table *t)
-{
-	const char **name;
-	unsigned u;
-
-	name = calloc(OWN_Room(spd_owners()), sizeof *name);
-	AN(name);
-	for (u = 0; u < t->rows; u++)
-		name[t->fields[u].owner] = t->fields[u].tenant.text;
-	name[OWN_OTHER] = TEN_OTHER;
-	return (name);
-}
-
-/* Return the name of the tenant for which most of these were evicted. */
-static const char *
-evicted_by(const struct own_evictions *e, const char * const *name)
-{
-
-	if (e->others == 0)
-		return ("-");
-	return (name[e->mostly] != NULL ? name[e->mostly] : "(gone)");
-}
-
-/* Copy all numbers. */
-static void
-snap(struct table *t)
-{
-	const char **name;
-	struct row *r;
-
-	memset(t, 0, sizeof *t);
-	(void)spd_cache_stat(&t->stat, 1);
-	t->rows = spd_fields_all(0, &t->fields);
-	t->row = calloc(t->rows, sizeof *t->row);
-	AN(t->row);
-	name = names(t);
-	for (r = t->row; r < t->row + t->rows; r++) {
-		r->f = &t->fields[r - t->row];
-		OWN_Evictions(spd_owners(), r->f->owner, &r->evicted);
-		r->by = evicted_by(&r->evicted, name);
-		r->gain = gain(r->f, MORE * t->stat.capacity);
-	}
-	free(name);
-	qsort(t->row, t->rows, sizeof *t->row, row_cmp);
-}
-
-static void
-drop(struct table *t)
-{
-
-	free(t->fields);
-	free(t->row);
-}
 
 /* Return how many objects of these sizes were fetched with admission. */
 static uint64_t
@@ -198,9 +78,10 @@ points(char buf[SIZE], double gained)
 }
 
 static void
-state_text(struct cli *cli, const struct spd_cache_stat *st)
+state_text(struct cli *cli, const struct spd_table *t)
 {
-	char b[2][SIZE];
+	const struct spd_cache_stat *st = &t->stat;
+	char b[3][SIZE];
 
 	VCLI_Out(cli, "admission %s, c %s, windows %ju, fallbacks %ju\n",
 	    spd_cli_mode(cache_param->sandpaper_admission), size(b[0], st->c),
@@ -211,9 +92,13 @@ state_text(struct cli *cli, const struct spd_cache_stat *st)
 		VCLI_Out(cli, "hits with this c %.1f %%, predicted %.1f %%, "
 		    "with all objects %.1f %%\n", 100 * st->measured,
 		    100 * st->predicted, 100 * st->measured_all);
-	VCLI_Out(cli, "memory %s, storage %s, in transit %s\n\n",
+	VCLI_Out(cli, "memory %s, storage %s, in transit %s\n",
 	    cache_param->sandpaper_memory ? "on" : "off",
 	    size(b[0], st->capacity), size(b[1], (double)st->transit));
+	if (!cache_param->sandpaper_memory && !isnan(t->fair_gain))
+		VCLI_Out(cli, "with memory on, hits in all %s percentage "
+		    "points\n", points(b[2], t->fair_gain));
+	VCLI_Out(cli, "\n");
 }
 
 static void
@@ -240,31 +125,33 @@ sizes_text(struct cli *cli, const struct spd_cache_stat *st)
 }
 
 static void
-table_text(struct cli *cli, const struct table *t)
+table_text(struct cli *cli, const struct spd_table *t)
 {
-	const struct row *r;
-	char b[3][SIZE], head[SIZE + 1];
+	const struct spd_row *r;
+	char b[5][SIZE], head[SIZE + 1];
 
-	state_text(cli, &t->stat);
+	state_text(cli, t);
 	sizes_text(cli, &t->stat);
 	(void)snprintf(head, sizeof head, "+%s",
-	    size(b[0], MORE * t->stat.capacity));
-	VCLI_Out(cli, "%-24s %10s %6s %6s %9s %9s %9s  %s\n", "tenant",
-	    "requests", "hits%", "bytes%", "cached", "transit", head,
-	    "evicted_by");
+	    size(b[0], SPD_TABLE_MORE * t->stat.capacity));
+	VCLI_Out(cli, "%-24s %10s %6s %6s %9s %9s %9s %9s %6s  %s\n",
+	    "tenant", "requests", "hits%", "bytes%", "cached", "transit", head,
+	    "fair", "+fair", "evicted_by");
 	for (r = t->row; r < t->row + vmin(t->rows, ROWS); r++)
-		VCLI_Out(cli, "%-24s %10.0f %6.1f %6.1f %9s %9s %9s  %s\n",
-		    r->f->tenant.text, requests(r),
-		    100 * part((double)r->f->hits, requests(r)),
+		VCLI_Out(cli, "%-24s %10.0f %6.1f %6.1f %9s %9s %9s %9s %6s  "
+		    "%s\n",
+		    r->f->tenant.text, spd_row_requests(r),
+		    100 * part((double)r->f->hits, spd_row_requests(r)),
 		    100 * part((double)r->f->hit_bytes,
 		    (double)r->f->hit_bytes + (double)r->f->miss_bytes),
 		    size(b[0], (double)r->f->cached_bytes),
 		    size(b[1], (double)r->f->transit_bytes),
-		    points(b[2], r->gain), r->by);
+		    points(b[2], r->gain), size(b[3], r->share),
+		    points(b[4], r->fair_gain), r->by);
 }
 
 static void
-tenant_text(struct cli *cli, const struct row *r, double more)
+tenant_text(struct cli *cli, const struct spd_row *r, double more)
 {
 	double now = (double)r->f->cached_bytes;
 	struct curve curve;
@@ -273,13 +160,13 @@ tenant_text(struct cli *cli, const struct row *r, double more)
 
 	VCLI_Out(cli, "%-22s %s\n%-22s %.0f\n%-22s %.1f %%\n%-22s %s\n"
 	    "%-22s %s\n%-22s %ju\n%-22s %ju\n%-22s %s\n", "tenant",
-	    r->f->tenant.text, "requests", requests(r), "hits",
-	    100 * part((double)r->f->hits, requests(r)), "in the cache",
+	    r->f->tenant.text, "requests", spd_row_requests(r), "hits",
+	    100 * part((double)r->f->hits, spd_row_requests(r)), "in the cache",
 	    size(b[0], now), "in transit",
 	    size(b[1], (double)r->f->transit_bytes), "evicted for itself",
 	    (uintmax_t)r->evicted.own, "evicted for others",
 	    (uintmax_t)r->evicted.others, "most of these for", r->by);
-	spd_cache_curve(r->f->owner, &curve);
+	spd_row_curve(r, &curve);
 	if (isnan(r->gain))
 		return;
 	VCLI_Out(cli, "\n%-12s %s\n", "memory", "hits%");
@@ -296,7 +183,7 @@ tenant_text(struct cli *cli, const struct row *r, double more)
 
 /* Begin the object of a tenant.  The caller ends it. */
 static void
-row_json(struct cli *cli, const struct row *r)
+row_json(struct cli *cli, const struct spd_row *r)
 {
 	const struct spd_fields *f = r->f;
 
@@ -311,18 +198,20 @@ row_json(struct cli *cli, const struct row *r)
 	    (uintmax_t)f->cached_bytes, (uintmax_t)f->transit_bytes,
 	    (uintmax_t)r->evicted.own, (uintmax_t)r->evicted.others);
 	spd_cli_string(cli, r->by);
+	VCLI_Out(cli, ", \"fair_bytes\": %.0f", r->share);
 	if (!isnan(r->gain))
-		VCLI_Out(cli, ", \"gain\": %.6f", r->gain);
+		VCLI_Out(cli, ", \"gain\": %.6f, \"fair_gain\": %.6f", r->gain,
+		    r->fair_gain);
 }
 
 static void
-curve_json(struct cli *cli, const struct row *r)
+curve_json(struct cli *cli, const struct spd_row *r)
 {
 	double bytes;
 	struct curve curve;
 	unsigned u;
 
-	spd_cache_curve(r->f->owner, &curve);
+	spd_row_curve(r, &curve);
 	VCLI_Out(cli, ", \"curve\": [");
 	for (u = 0; u < FACTORS && !isnan(r->gain); u++) {
 		bytes = factor[u] * (double)r->f->cached_bytes;
@@ -351,7 +240,7 @@ sizes_json(struct cli *cli, const struct spd_cache_stat *st)
 }
 
 static void
-table_json(struct cli *cli, const char * const *av, const struct table *t)
+table_json(struct cli *cli, const char * const *av, const struct spd_table *t)
 {
 	const struct spd_cache_stat *st = &t->stat;
 	unsigned u;
@@ -362,6 +251,8 @@ table_json(struct cli *cli, const char * const *av, const struct table *t)
 	    cache_param->sandpaper_memory ? "on" : "off");
 	if (isfinite(st->c))
 		VCLI_Out(cli, "\"c\": %.0f, ", st->c);
+	if (!isnan(t->fair_gain))
+		VCLI_Out(cli, "\"fair_gain\": %.6f, ", t->fair_gain);
 	VCLI_Out(cli, "\"windows\": %ju, \"fallbacks\": %ju, "
 	    "\"predicted\": %.6f, \"measured\": %.6f, "
 	    "\"measured_all\": %.6f, \"storage_bytes\": %.0f, "
@@ -385,10 +276,10 @@ table_json(struct cli *cli, const char * const *av, const struct table *t)
 
 /* Print one tenant. */
 static void
-one(struct cli *cli, const char * const *av, const struct table *t,
+one(struct cli *cli, const char * const *av, const struct spd_table *t,
     const char *name, int json)
 {
-	const struct row *r;
+	const struct spd_row *r;
 
 	for (r = t->row; r < t->row + t->rows; r++)
 		if (!strcmp(r->f->tenant.text, name))
@@ -398,7 +289,7 @@ one(struct cli *cli, const char * const *av, const struct table *t,
 		return;
 	}
 	if (!json) {
-		tenant_text(cli, r, MORE * t->stat.capacity);
+		tenant_text(cli, r, SPD_TABLE_MORE * t->stat.capacity);
 		return;
 	}
 	VCLI_JSON_begin(cli, 2, av);
@@ -413,18 +304,18 @@ static void
 cache(struct cli *cli, const char * const *av, int json)
 {
 	const char *name = json ? av[3] : av[2];
-	struct table t;
+	struct spd_table t;
 
 	if (spd_cli_no_more(cli, name == NULL ? NULL : av[json ? 4 : 3]))
 		return;
-	snap(&t);
+	spd_table(&t);
 	if (name != NULL)
 		one(cli, av, &t, name, json);
 	else if (json)
 		table_json(cli, av, &t);
 	else
 		table_text(cli, &t);
-	drop(&t);
+	spd_table_free(&t);
 }
 
 static void v_matchproto_(cli_func_t)

@@ -182,9 +182,9 @@ publish(uint64_t dropped)
 	PTOK(pthread_mutex_unlock(&mtx));
 }
 
-/* A window of so many requests ends: halve the weight of all before. */
+/* A window ends: halve the weight of all requests so far. */
 static void
-end_curves(uint64_t asked)
+end_curves(void)
 {
 	uint32_t owner = 0, room = OWN_Room(spd_owners()), end;
 
@@ -192,7 +192,8 @@ end_curves(uint64_t asked)
 		end = vmin(owner + BATCH, room);
 		PTOK(pthread_mutex_lock(&mtx));
 		for (; owner < end; owner++)
-			CURVE_End(&curves[owner].curve, (double)asked);
+			CURVE_End(&curves[owner].curve,
+			    (double)tuner.sample->clock);
 		PTOK(pthread_mutex_unlock(&mtx));
 	}
 }
@@ -201,7 +202,7 @@ end_curves(uint64_t asked)
 static void
 spd_tune(void)
 {
-	uint64_t dropped = RING_Dropped(&ring), asked = tuner.asked;
+	uint64_t dropped = RING_Dropped(&ring);
 
 	tuner.delta = cache_param->sandpaper_admission_delta;
 	tuner.bytes = cache_param->sandpaper_admission_bytes;
@@ -211,7 +212,7 @@ spd_tune(void)
 	c = tuner.c;
 	shift = tuner.sample->shift;
 	publish(dropped);
-	end_curves(asked);
+	end_curves();
 }
 
 /* Return the curve of an owner, with nothing of an earlier owner of this

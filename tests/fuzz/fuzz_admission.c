@@ -57,7 +57,7 @@ end_window(struct fuzz *f)
 	double c = f->t->c;
 
 	TUNER_Tune(f->t, f->capacity);
-	CURVE_End(&f->curve, DELTA);
+	CURVE_End(&f->curve, (double)f->t->sample->clock);
 	assert(f->t->c > 0);
 	if (f->capacity == 0)		/* not known: c stays, or is infinite */
 		assert(f->t->c == c || isinf(f->t->c));

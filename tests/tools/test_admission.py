@@ -9,7 +9,7 @@ import socket
 import struct
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ backend origin {{ .host = "127.0.0.1"; .port = "{port}"; }}
 sub vcl_init {{
 	sandpaper.tenant("shop");
 	sandpaper.host("shop", "t0.example");
+	sandpaper.tenant("scan");
+	sandpaper.host("scan", "t1.example");
 }}
 sub vcl_backend_response {{
 	set beresp.do_stream = bereq.url !~ "whole";
@@ -52,15 +54,31 @@ def start(varnishd: Varnishd, port: int, *parameters: str) -> None:
                    arguments=["-s", f"malloc,{STORE}"])
 
 
-def write_trace(path: Path, number: int, seed: int) -> None:
-    """Ask for hot small objects, and for huge ones, each of these once."""
+def hot_and_huge(number: int, seed: int) -> Iterator[tuple[int, int]]:
+    """Return requests for hot small objects, and for huge ones, each once."""
     draw = random.Random(seed)
+    for n in range(number):
+        if draw.random() < .04:
+            yield 10**6 * seed + n, HUGE
+        else:
+            yield draw.randrange(HOT), SMALL
+
+
+def hot_and_scan(number: int, seed: int) -> Iterator[tuple[int, int]]:
+    """Return requests of a shop with hot objects, and of a larger scan."""
+    draw = random.Random(seed)
+    for n in range(number):
+        if draw.random() < .7:
+            yield 1 << 48 | 10**6 * seed + n, SMALL
+        else:
+            yield draw.randrange(HOT), SMALL
+
+
+def write_trace(path: Path, requests: Iterable[tuple[int, int]]) -> None:
+    """Write requests, each with its object and its size."""
     with path.open("wb") as f:
-        for n in range(number):
-            huge = draw.random() < .04
-            name = 10**6 * seed + n if huge else draw.randrange(HOT)
-            f.write(struct.pack("<IQIq", n, name, HUGE if huge else SMALL,
-                                -1))
+        for n, (name, size) in enumerate(requests):
+            f.write(struct.pack("<IQIq", n, name, size, -1))
 
 
 class Replay:
@@ -83,10 +101,12 @@ class Replay:
         self.origin.terminate()
         self.origin.wait(TIMEOUT)
 
-    def run(self, number: int, seed: int) -> float:
+    def run(self, number: int, seed: int,
+            make: Callable[[int, int], Iterable[tuple[int, int]]]
+            = hot_and_huge) -> float:
         """Send so many requests; return which part of them were hits."""
         trace = self.folder / "trace"
-        write_trace(trace, number, seed)
+        write_trace(trace, make(number, seed))
         said = subprocess.run(
             [self.folder / "replay", "--connections", "4", "127.0.0.1",
              str(self.varnishd.port), trace], check=True, text=True,
@@ -147,6 +167,32 @@ def test_observe_admits_all_and_says_what_on_would_gain(
     varnishd.cli("param.set sandpaper_admission on")
     replay.run(20_000, 3)
     assert replay.run(20_000, 4) > before + gain / 2
+
+
+def shop_hits(varnishd: Varnishd, replay: Replay, seed: int) -> float:
+    """Send requests; return which part of the shop's were hits."""
+    before = cache(varnishd, "shop")
+    replay.run(20_000, seed, hot_and_scan)
+    after = cache(varnishd, "shop")
+    hits, misses = (after[k] - before[k] for k in ("hits", "misses"))
+    share: float = hits / (hits + misses)
+    return share
+
+
+def test_what_fair_shares_would_gain_is_shown_before(
+        varnishd: Varnishd, replay: Replay) -> None:
+    start(varnishd, replay.port, "sandpaper_admission_delta=10000",
+          "lru_interval=0")
+    replay.run(40_000, 1, hot_and_scan)
+    before = shop_hits(varnishd, replay, 2)
+    shop = cache(varnishd, "shop")
+    assert abs(shop["fair_bytes"] / (STORE / 2) - 1) < .05
+    assert shop["fair_gain"] > .1
+    assert abs(cache(varnishd, "scan")["fair_gain"]) < .02
+    varnishd.cli("param.set sandpaper_memory on")
+    shop_hits(varnishd, replay, 3)
+    gained = shop_hits(varnishd, replay, 4) - before
+    assert abs(gained - shop["fair_gain"]) < .05
 
 
 @pytest.mark.parametrize("name", ["streams", "whole"])

@@ -31,6 +31,7 @@ test_nothing(void **state)
 	(void)state;
 	memset(&c, 0, sizeof c);
 	assert_true(isnan(CURVE_Hits(&c, 1e6)));
+	assert_true(CURVE_Fills(&c) == 0);
 	CURVE_End(&c, 1000);
 	assert_true(isnan(CURVE_Hits(&c, 1e6)));
 }
@@ -45,10 +46,21 @@ test_a_scan(void **state)
 	(void)state;
 	memset(&c, 0, sizeof c);
 	for (u = 0; u < 1000; u++)
-		CURVE_Add(&c, INFINITY, 1000, 1);
+		CURVE_Add(&c, INFINITY, 1000, 1, 1 + u);
 	CURVE_End(&c, 1000);
 	assert_true(CURVE_Hits(&c, 0) == 0);
 	assert_true(CURVE_Hits(&c, 1e15) == 0);
+	/* The first window counts as half of one */
+	assert_true(fabs(CURVE_Fills(&c) - CURVE_LONG * 1e6 / 2) < 1);
+}
+
+static void
+check_cycle(const struct curve *c)
+{
+
+	assert_true(CURVE_Hits(c, 85000) == 0);
+	assert_true(CURVE_Hits(c, 130000) == 1);
+	assert_true(CURVE_Fills(c) > 85000 && CURVE_Fills(c) < 130000);
 }
 
 /* 100 objects of 1000 bytes in turn: all hits if they fit, or none */
@@ -61,10 +73,14 @@ test_a_cycle(void **state)
 	(void)state;
 	memset(&c, 0, sizeof c);
 	for (u = 0; u < 10000; u++)
-		CURVE_Add(&c, 100, 1000, 1);
+		CURVE_Add(&c, 100, 1000, 1, 1 + u);
+	check_cycle(&c);
 	CURVE_End(&c, 10000);
-	assert_true(CURVE_Hits(&c, 85000) == 0);
-	assert_true(CURVE_Hits(&c, 130000) == 1);
+	check_cycle(&c);
+	/* In the middle of a window, too */
+	for (u = 10000; u < 13000; u++)
+		CURVE_Add(&c, 100, 1000, 1, 1 + u);
+	check_cycle(&c);
 }
 
 /* More memory is never worse, and new requests count for more */
@@ -79,7 +95,7 @@ test_it_rises_and_forgets(void **state)
 	memset(&c, 0, sizeof c);
 	for (u = 0; u < 1000; u++)
 		CURVE_Add(&c, exp2(36 * splitmix_draw(&seed)),
-		    1e5 * splitmix_draw(&seed), 1);
+		    1e5 * splitmix_draw(&seed), 1, 1 + u);
 	CURVE_End(&c, 1000);
 	for (bytes = 1; bytes < 1e15; bytes *= 1.3) {
 		hits = CURVE_Hits(&c, bytes);
@@ -88,8 +104,8 @@ test_it_rises_and_forgets(void **state)
 	}
 	assert_true(last == 1);
 	for (u = 0; u < 1000; u++)
-		CURVE_Add(&c, INFINITY, 1000, 1);
-	CURVE_End(&c, 1000);
+		CURVE_Add(&c, INFINITY, 1000, 1, 1001 + u);
+	CURVE_End(&c, 2000);
 	assert_true(fabs(CURVE_Hits(&c, 1e15) - 1 / 3.) < 1e-6);
 }
 
@@ -111,7 +127,7 @@ check_zipf(double size(unsigned))
 	for (u = 1; u <= REQUESTS; u++) {
 		object = (unsigned)(OBJECTS * pow(splitmix_draw(&seed), 3));
 		CURVE_Add(&c, last[object] > 0 ? u - last[object] : INFINITY,
-		    size(object), 1);
+		    size(object), 1, u);
 		last[object] = u;
 		for (k = 0, bytes = 1e6; k < 4; k++, bytes *= 4)
 			(void)SHADOW_Ask(&lru[k], object, size(object), 1,
@@ -148,6 +164,40 @@ test_it_predicts_lru(void **state)
 	check_zipf(large_first);
 }
 
+/* The most popular object is missing in the sample, or alone in it */
+static void
+test_adjust(void **state)
+{
+	struct curve c, a;
+	unsigned u;
+
+	(void)state;
+	memset(&c, 0, sizeof c);
+	CURVE_Adjust(&c, 100);
+	assert_true(isnan(CURVE_Hits(&c, 1e6)));
+	for (u = 0; u < 1000; u++)
+		CURVE_Add(&c, u % 2 ? 20 : 1000, 1000, 16, 16 * (1 + u));
+	CURVE_End(&c, 16000);
+	assert_true(fabs(CURVE_Hits(&c, 1e5) - .5) < .01);
+	a = c;
+	CURVE_Adjust(&a, 16000);
+	assert_memory_equal(&a, &c, sizeof a);
+	/* 4000 of 20000 were for that object: hits with little memory */
+	CURVE_Adjust(&a, 20000);
+	assert_true(fabs(CURVE_Hits(&a, 1e5) - .6) < .01);
+	/* 4000 too many of 16000 */
+	a = c;
+	CURVE_Adjust(&a, 12000);
+	assert_true(fabs(CURVE_Hits(&a, 1e5) - 1 / 3.) < .01);
+	/* Not more than twice or half */
+	a = c;
+	CURVE_Adjust(&a, 1e9);
+	assert_true(fabs(CURVE_Hits(&a, 1e5) - .75) < .01);
+	a = c;
+	CURVE_Adjust(&a, 1);
+	assert_true(CURVE_Hits(&a, 1e5) >= 0 && CURVE_Hits(&a, 1e4) < .01);
+}
+
 int
 main(void)
 {
@@ -157,6 +207,7 @@ main(void)
 		cmocka_unit_test(test_a_cycle),
 		cmocka_unit_test(test_it_rises_and_forgets),
 		cmocka_unit_test(test_it_predicts_lru),
+		cmocka_unit_test(test_adjust),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));

@@ -1,0 +1,34 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * How much memory has each owner when memory is shared max-min fairly?  This
+ * computes it from what each would fill.  It says what sandpaper_memory=on
+ * would do, before somebody sets it.
+ *
+ * The rules are those of shares.h.  There is one level L.  An owner has L x its
+ * weight, or what it would fill if that is less, or its reservation if that is
+ * more.  L is as high as the memory allows.
+ *
+ * No clock, lock or allocation.
+ */
+
+#ifndef MEMORY_FAIR_H_INCLUDED
+#define MEMORY_FAIR_H_INCLUDED
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "owners.h"
+
+struct fair {
+	struct own_settings	set;		/* group: a place in the array */
+	double			want;		/* bytes that it would fill.
+						 * A group: 0 */
+	double			share;		/* the result, bytes */
+	struct fair		*members, *next;	/* fair.c's */
+};
+
+/* Divide so many bytes. */
+void FAIR_Divide(struct fair *, size_t n, double bytes);
+
+#endif

@@ -1,0 +1,168 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The table of spd_table.h.  The numbers are copied, so it needs no lock.
+ */
+
+#include "config.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spd.h"
+
+#include "memory/fair.h"
+#include "varnishd/spd_table.h"
+
+#define FULL		.9		/* of the storages are used: there is
+					 * no memory left over */
+
+double
+spd_row_requests(const struct spd_row *r)
+{
+
+	return ((double)r->f->hits + (double)r->f->misses);
+}
+
+/* Get the curve of a tenant, for all its requests. */
+void
+spd_row_curve(const struct spd_row *r, struct curve *curve)
+{
+
+	spd_cache_curve(r->f->owner, curve);
+	CURVE_Adjust(curve, spd_row_requests(r));
+}
+
+/* Return how many hits more memory would bring, or 0 if that is not known. */
+static double
+hits_gained(const struct spd_row *r)
+{
+
+	return (isnan(r->gain) ? 0 : r->gain * spd_row_requests(r));
+}
+
+/* Order rows by the hits that more memory would bring, then by requests. */
+static int
+row_cmp(const void *p1, const void *p2)
+{
+	const struct spd_row *a = p1, *b = p2;
+
+	if (hits_gained(a) != hits_gained(b))
+		return (hits_gained(a) < hits_gained(b) ? 1 : -1);
+	if (spd_row_requests(a) != spd_row_requests(b))
+		return (spd_row_requests(a) < spd_row_requests(b) ? 1 : -1);
+	return (strcmp(a->f->tenant.text, b->f->tenant.text));
+}
+
+/* Set each tenant's fair share.  If memory is left over, nobody's share is
+ * limited: it is what the tenant has.  A tenant would fill what it has, or what
+ * its curve says if that is more. */
+static void
+divide(struct spd_table *t)
+{
+	uint32_t n = OWN_Room(spd_owners()), o;
+	double used = 0, now;
+	struct curve curve;
+	struct fair *fair;
+	struct spd_row *r;
+
+	fair = calloc(n, sizeof *fair);
+	AN(fair);
+	for (o = 0; o < n; o++)
+		OWN_Settings(spd_owners(), o, &fair[o].set);
+	for (r = t->row; r < t->row + t->rows; r++) {
+		now = (double)r->f->cached_bytes;
+		used += now;
+		spd_row_curve(r, &curve);
+		fair[r->f->owner].want = fmax(now, CURVE_Fills(&curve));
+	}
+	FAIR_Divide(fair, n, t->stat.capacity);
+	for (r = t->row; r < t->row + t->rows; r++)
+		r->share = used > FULL * t->stat.capacity ?
+		    fair[r->f->owner].share : (double)r->f->cached_bytes;
+	free(fair);
+}
+
+/* Set what each tenant would gain, and all together.  Both are NAN without a
+ * curve. */
+static void
+set_gains(struct spd_table *t)
+{
+	double now, more = SPD_TABLE_MORE * t->stat.capacity;
+	double gained = 0, asked = 0;
+	struct curve curve;
+	struct spd_row *r;
+
+	for (r = t->row; r < t->row + t->rows; r++) {
+		spd_row_curve(r, &curve);
+		now = (double)r->f->cached_bytes;
+		r->gain = CURVE_Hits(&curve, now + more) -
+		    CURVE_Hits(&curve, now);
+		r->fair_gain = CURVE_Hits(&curve, r->share) -
+		    CURVE_Hits(&curve, now);
+		if (!isnan(r->fair_gain)) {
+			gained += r->fair_gain * spd_row_requests(r);
+			asked += spd_row_requests(r);
+		}
+	}
+	t->fair_gain = asked > 0 ? gained / asked : NAN;
+}
+
+/* Return the names of all owners that have a tenant, by their numbers.  The
+ * caller frees the array. */
+static const char **
+names(const struct spd_table *t)
+{
+	const char **name;
+	unsigned u;
+
+	name = calloc(OWN_Room(spd_owners()), sizeof *name);
+	AN(name);
+	for (u = 0; u < t->rows; u++)
+		name[t->fields[u].owner] = t->fields[u].tenant.text;
+	name[OWN_OTHER] = TEN_OTHER;
+	return (name);
+}
+
+/* Return the name of the tenant for which most of these were evicted. */
+static const char *
+evicted_by(const struct own_evictions *e, const char * const *name)
+{
+
+	if (e->others == 0)
+		return ("-");
+	return (name[e->mostly] != NULL ? name[e->mostly] : "(gone)");
+}
+
+/* Copy all numbers. */
+void
+spd_table(struct spd_table *t)
+{
+	const char **name;
+	struct spd_row *r;
+
+	memset(t, 0, sizeof *t);
+	(void)spd_cache_stat(&t->stat, 1);
+	t->rows = spd_fields_all(0, &t->fields);
+	t->row = calloc(t->rows, sizeof *t->row);
+	AN(t->row);
+	name = names(t);
+	for (r = t->row; r < t->row + t->rows; r++) {
+		r->f = &t->fields[r - t->row];
+		OWN_Evictions(spd_owners(), r->f->owner, &r->evicted);
+		r->by = evicted_by(&r->evicted, name);
+	}
+	free(name);
+	divide(t);
+	set_gains(t);
+	qsort(t->row, t->rows, sizeof *t->row, row_cmp);
+}
+
+void
+spd_table_free(struct spd_table *t)
+{
+
+	free(t->fields);
+	free(t->row);
+}

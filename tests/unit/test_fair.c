@@ -1,0 +1,158 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The division of memory: on cases, and with random owners.
+ */
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "memory/fair.h"
+#include "splitmix.h"
+
+#define OWNERS		40
+#define RUNS		500
+
+static uint64_t seed;
+
+static struct fair
+owner(double weight, double want)
+{
+	struct fair f = { .set = { .weight = weight, .group = OWN_NONE },
+	    .want = want };
+
+	return (f);
+}
+
+static void
+check(const struct fair *f, double share)
+{
+
+	assert_true(fabs(f->share - share) < 1e-6);
+}
+
+static void
+test_level(void **state)
+{
+	struct fair f[] = { owner(1, 10), owner(1, 500), owner(3, 500) };
+
+	(void)state;
+	/* The first needs less than its share: the others divide the rest */
+	FAIR_Divide(f, 3, 410);
+	check(&f[0], 10);
+	check(&f[1], 100);
+	check(&f[2], 300);
+	/* There is enough for all */
+	FAIR_Divide(f, 3, 5000);
+	check(&f[0], 10);
+	check(&f[1], 500);
+	check(&f[2], 500);
+	FAIR_Divide(f, 3, 0);
+	check(&f[2], 0);
+	FAIR_Divide(f, 0, 100);
+}
+
+static void
+test_reservation_and_limit(void **state)
+{
+	struct fair f[] = { owner(1, 500), owner(1, 500), owner(1, 500) };
+
+	(void)state;
+	f[0].set.reservation = 200;
+	f[1].set.limit = 20;
+	FAIR_Divide(f, 3, 300);
+	check(&f[0], 200);
+	check(&f[1], 20);
+	check(&f[2], 80);
+	/* Unused reservations are for all */
+	f[0].want = 100;
+	FAIR_Divide(f, 3, 300);
+	check(&f[0], 100);
+	check(&f[2], 180);
+	/* More reservations than memory */
+	f[0].want = 500;
+	f[2].set.reservation = 400;
+	FAIR_Divide(f, 3, 300);
+	check(&f[0], 100);
+	check(&f[1], 0);
+	check(&f[2], 200);
+}
+
+static void
+test_group(void **state)
+{
+	struct fair f[] = { owner(1, 500), owner(2, 0), owner(1, 500),
+	    owner(3, 500) };
+
+	(void)state;
+	f[2].set.group = f[3].set.group = 1;
+	FAIR_Divide(f, 4, 300);
+	check(&f[0], 100);
+	check(&f[1], 200);
+	check(&f[2], 50);
+	check(&f[3], 150);
+	/* The group takes no more than its members can use */
+	f[1].want = 0;
+	f[3].set.limit = 10;
+	f[2].want = 50;
+	FAIR_Divide(f, 4, 300);
+	check(&f[0], 240);
+	check(&f[1], 60);
+	check(&f[2], 50);
+	check(&f[3], 10);
+}
+
+/* All memory is divided, or all that is wanted.  Who has less than it would
+ * fill has no less per weight than any other. */
+static void
+check_random(void)
+{
+	struct fair f[OWNERS];
+	double bytes = 1e6 * splitmix_draw(&seed), sum = 0, wanted = 0;
+	unsigned u, v;
+
+	for (u = 0; u < OWNERS; u++) {
+		f[u] = owner(.001 + 10 * splitmix_draw(&seed),
+		    1e5 * splitmix_draw(&seed));
+		wanted += f[u].want;
+	}
+	FAIR_Divide(f, OWNERS, bytes);
+	for (u = 0; u < OWNERS; u++) {
+		sum += f[u].share;
+		assert_true(f[u].share <= f[u].want);
+		for (v = 0; v < OWNERS && f[u].share < f[u].want; v++)
+			assert_true(f[u].share / f[u].set.weight >=
+			    f[v].share / f[v].set.weight * (1 - 1e-9));
+	}
+	assert_true(fabs(sum - fmin(bytes, wanted)) < 1e-3);
+}
+
+static void
+test_random(void **state)
+{
+	unsigned run;
+
+	(void)state;
+	seed = 1;
+	for (run = 0; run < RUNS; run++)
+		check_random();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_level),
+		cmocka_unit_test(test_reservation_and_limit),
+		cmocka_unit_test(test_group),
+		cmocka_unit_test(test_random),
+	};
+
+	return (cmocka_run_group_tests(tests, NULL, NULL));
+}
