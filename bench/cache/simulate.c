@@ -248,8 +248,9 @@ print_window(const struct count *k, double c, int first)
 static void
 print_end(const struct count *all)
 {
+	struct count half[2] = { { 0 } };
 	const struct tenant *t;
-	int first = 1;
+	int first = 1, h;
 
 	(void)printf("\n ],\n \"tenants\": [");
 	for (t = tenant; t < tenant + TENANTS; t++)
@@ -261,8 +262,15 @@ print_end(const struct count *all)
 			    part(t->half[1].hits, t->half[1].asked),
 			    OWN_Bytes(owners, t->owner));
 			first = 0;
+			for (h = 0; h < 2; h++) {
+				half[h].asked += t->half[h].asked;
+				half[h].hits += t->half[h].hits;
+			}
 		}
-	(void)printf("\n ],\n \"requests\": %" PRIu64 ", \"objects\": %.6f, "
+	(void)printf("\n ],\n \"first\": %.6f, \"second\": %.6f,",
+	    part(half[0].hits, half[0].asked),
+	    part(half[1].hits, half[1].asked));
+	(void)printf("\n \"requests\": %" PRIu64 ", \"objects\": %.6f, "
 	    "\"bytes\": %.6f, \"fallbacks\": %" PRIu64 "\n}\n", all->asked,
 	    part(all->hits, all->asked), part(all->hit_bytes, all->bytes),
 	    options.tuned ? tuner->fallbacks : 0);

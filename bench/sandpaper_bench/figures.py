@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from . import cachefigures
 from .abuses import ABUSES, NEW_KEPT, NEW_TIMES
 from .claims import (
     FAIR,
@@ -383,6 +384,8 @@ TABLES: dict[str, Callable[..., str]] = {
     "fetch": partial(one_record, fetch, "fetch"),
     "latency": partial(one_record, latency, "latency"), "abuse": abuse,
     "new-hosts": new_hosts, "real-sites": real_sites, "tests": tests,
+    "cache": cachefigures.policies, "cache-goals": cachefigures.goals,
+    "cache-tenants": cachefigures.tenants, "cache-live": cachefigures.live,
 }
 SINGLE: dict[str, Callable[..., str]] = {
     "one-tenant": one_tenant, "abuses-missed": abuses_missed,

@@ -21,7 +21,7 @@ MOVES = (
     "bench/places.py", "bench/syslog.py", "bench/vcl", "bench/vmod_customers",
     "bench/wrk-scripts", "bench/sandpaper_bench",
     *(f":(exclude)bench/sandpaper_bench/{name}" for name in (
-        "claims.py", "demo*.py", "figures.py", "journal.py", "markdown.py",
+        "cachefigures.py", "claims.py", "demo*.py", "figures.py", "journal.py", "markdown.py",
         "paper.py", "pedigree.py", "plots.py", "record.py", "report.*",
         "sections.*", "table.py")),
 )
