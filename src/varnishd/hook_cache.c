@@ -41,7 +41,8 @@
 					 * still be found, if clients wait */
 #define HFM_TTL		10.		/* s: of the hit-for-miss object after a
 					 * pass */
-#define PASS_BUFFER	(1U << 20)	/* bytes */
+#define PASS_BUFFER	(128U << 10)	/* bytes: a slow client holds up to
+					 * four times as many */
 
 /* VCL admits the object of this fetch, of any size. */
 void
