@@ -181,6 +181,7 @@ spd_leave(const struct busyobj *bo)
 	vtim_real now = VTIM_real();
 	double ttl = 0;
 
+	Lck_Lock(&oc->objhead->mtx);		/* lookups read the TTL */
 	if (!bo->do_stream || !VTAILQ_EMPTY(&oc->objhead->waitinglist))
 		ttl = vmin_t(double, LINGER, oc->t_origin + oc->ttl - now);
 	if (oc->flags & OC_F_BUSY) {
@@ -189,37 +190,36 @@ spd_leave(const struct busyobj *bo)
 		oc->grace = oc->keep = 0;
 	} else
 		EXP_Rearm(oc, now, ttl, 0, 0);
+	Lck_Unlock(&oc->objhead->mtx);
 }
 
 /* A fetch is complete.  Clients that wait for its end do not know it yet. */
 void
 SPD_Fetched(struct busyobj *bo)
 {
-	enum spd_admission outcome;
+	const struct objcore *oc = bo->fetch_objcore;
+	enum spd_admission outcome = SPD_ADMITTED;
 	uint64_t bytes;
 
-	if (bo->fetch_objcore->flags & OC_F_PRIVATE)
+	if (oc->flags & OC_F_PRIVATE)
 		return;
 	bytes = spd_measure(bo);
-	if (bo->sandpaper[3] == SPD_SIZE_ALL)
-		return;
-	outcome = spd_outcome(bo, bytes);
-	spd_admission_count(outcome, bytes);
-	if (outcome == SPD_REJECTED || outcome == SPD_LATE)
-		spd_leave(bo);
-	if (outcome == SPD_LATE)
-		bo->sandpaper[2] |= SPD_FETCH_LATE;
+	if (bo->sandpaper[3] != SPD_SIZE_ALL) {
+		outcome = spd_outcome(bo, bytes);
+		spd_admission_count(outcome, bytes);
+		if (outcome == SPD_REJECTED || outcome == SPD_LATE)
+			spd_leave(bo);
+	}
+	if (outcome == SPD_ADMITTED && oc->stobj->stevedore != stv_transient)
+		bo->sandpaper[2] |= SPD_FETCH_STORED;
 }
 
 /* Its object is finished, and clients have it: make room for it. */
 void
 SPD_Stored(struct busyobj *bo)
 {
-	const struct objcore *oc = bo->fetch_objcore;
 
-	if (!(oc->flags & OC_F_PRIVATE) &&
-	    !(bo->sandpaper[2] & SPD_FETCH_LATE) &&
-	    oc->stobj->stevedore != stv_transient)
+	if (bo->sandpaper[2] & SPD_FETCH_STORED)
 		spd_enforce_limit(bo);
 }
 

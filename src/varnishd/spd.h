@@ -107,7 +107,7 @@ void spd_oc_free(struct objcore *);
 #define SPD_FETCH_PART		4	/* for an ESI part */
 #define SPD_FETCH_LIMIT		8	/* only the limit of its owner counts
 					 * for a search, see hook_store.c */
-#define SPD_FETCH_LATE		16	/* its object was too large */
+#define SPD_FETCH_STORED	16	/* its object stays in the cache */
 
 /* The largest size that is admitted, in bo->sandpaper[3].  If none was drawn,
  * it is SPD_SIZE_ALL. */
