@@ -63,24 +63,35 @@ check_cycle(const struct curve *c)
 	assert_true(CURVE_Fills(c) > 85000 && CURVE_Fills(c) < 130000);
 }
 
-/* 100 objects of 1000 bytes in turn: all hits if they fit, or none */
+/* 100 objects of 1000 bytes in turn: all hits if they fit, or none.  begin: the
+ * requests for others before. */
 static void
-test_a_cycle(void **state)
+ask_in_turn(double begin)
 {
 	struct curve c;
 	unsigned u;
 
-	(void)state;
 	memset(&c, 0, sizeof c);
 	for (u = 0; u < 10000; u++)
-		CURVE_Add(&c, 100, 1000, 1, 1 + u);
+		CURVE_Add(&c, 100, 1000, 1, begin + 1 + u);
 	check_cycle(&c);
-	CURVE_End(&c, 10000);
+	CURVE_End(&c, begin + 10000);
 	check_cycle(&c);
 	/* In the middle of a window, too */
 	for (u = 10000; u < 13000; u++)
-		CURVE_Add(&c, 100, 1000, 1, 1 + u);
+		CURVE_Add(&c, 100, 1000, 1, begin + 1 + u);
 	check_cycle(&c);
+	CURVE_End(&c, begin + 13000);
+	check_cycle(&c);
+}
+
+static void
+test_a_cycle(void **state)
+{
+
+	(void)state;
+	ask_in_turn(0);
+	ask_in_turn(5e6);
 }
 
 /* More memory is never worse, and new requests count for more */
