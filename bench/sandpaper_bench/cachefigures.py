@@ -66,7 +66,7 @@ def goals(figures: Records) -> str:
         ("over the c that is best for a window, 5th percentile",
          "{of_best_in_window_p5:.3f}"),
         (f"goal {OF_WINDOW:g}", "{p5_goal}"),
-        ("more than LRU in the worst window, points of 1",
+        ("minus LRU's hit ratio, worst window",
          "{least_gain_in_a_window:.3f}"),
         (f"goal {BELOW:g}", "{window_goal}"),
     ], rows)
