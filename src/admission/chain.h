@@ -24,7 +24,7 @@ struct chain {
 	unsigned		magic;
 #define CHAIN_MAGIC		0xc4a19000
 	uint32_t		room, used;	/* entries; room: 2^n */
-	uint32_t		top;		/* numbers above were not used */
+	uint32_t		top;		/* higher ones were not used */
 	uint32_t		free;		/* a number, or 0 */
 	uint32_t		*bucket;	/* numbers */
 	char			*entry;

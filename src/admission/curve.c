@@ -34,9 +34,8 @@ CURVE_Add(struct curve *c, double reuse, double bytes, double weight,
 {
 	unsigned bin;
 
-	if (!c->used)
+	if (!(c->ever > 0))
 		c->since = now - weight;
-	c->used = 1;
 	c->ever += weight;
 	c->time = now - c->since;
 	if (isinf(reuse)) {
@@ -54,7 +53,7 @@ CURVE_End(struct curve *c, double now)
 {
 	unsigned bin;
 
-	if (!c->used)
+	if (!(c->ever > 0))
 		return;
 	for (bin = 0; bin < CURVE_BINS; bin++) {
 		c->requests[bin] /= 2;

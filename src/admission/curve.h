@@ -20,7 +20,7 @@
 #ifndef ADMISSION_CURVE_H_INCLUDED
 #define ADMISSION_CURVE_H_INCLUDED
 
-#define CURVE_FIRST	4		/* octaves: times below 2^4 are one bin */
+#define CURVE_FIRST	4		/* times below 2^4 are one bin */
 #define CURVE_STEPS	2		/* bins per octave */
 #define CURVE_BINS	64		/* up to 2^36 requests; the last one
 					 * also has all above */
@@ -37,7 +37,6 @@ struct curve {				/* all 0: it has seen nothing */
 						 * these came */
 	double			ever;		/* requests since the start,
 						 * none halved */
-	int			used;		/* 1: not all is 0 */
 };
 
 /* A request for an object of so many bytes.  reuse: its reuse time, or

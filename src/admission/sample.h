@@ -39,7 +39,7 @@ struct sample_object {
 	struct chained		chained;
 	uint32_t		size;		/* SAMPLE_UNITs, rounded up */
 	uint32_t		requests;	/* in this window */
-	uint64_t		last;		/* `clock` at its last request */
+	uint64_t		last;		/* clock at its last request */
 	float			rate;		/* requests in a window */
 	float			before;		/* the rate, without this
 						 * window */
@@ -59,9 +59,9 @@ struct sample {
 /* What the sample knows of an object, with the last request */
 struct sample_seen {
 	float			f;		/* as in model.h */
-	double			reuse;		/* requests for all objects since
-						 * its request before, or
-						 * INFINITY */
+	double			reuse;		/* requests for all since its
+						 * request before, or INFINITY
+						 */
 };
 
 /*

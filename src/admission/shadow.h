@@ -23,8 +23,8 @@ struct shadow {
 	unsigned		magic;
 #define SHADOW_MAGIC		0x5bad0000
 	struct chain		table[1];
-	uint32_t		newest, oldest;	/* by their last request: numbers
-						 * in the table, or 0 */
+	uint32_t		newest, oldest;	/* by last request: numbers in
+						 * the table, or 0 */
 	double			bytes;		/* of its objects */
 	uint64_t		requests, hits;
 };

@@ -45,7 +45,7 @@ struct tuner {
 	enum adm_form		form;
 	int			frequency;	/* as in struct adm_model */
 	double			bytes;		/* as in struct adm_model */
-	uint64_t		delta;		/* requests of a window, at most */
+	uint64_t		delta;		/* most requests of a window */
 	uint64_t		random;		/* state */
 
 	uint64_t		window;		/* requests, of this one */

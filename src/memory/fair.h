@@ -21,9 +21,9 @@
 #include "owners.h"
 
 struct fair {
-	struct own_settings	set;		/* group: a place in the array */
-	double			want;		/* bytes that it would fill.
-						 * A group: 0 */
+	struct own_settings	set;		/* group: an index, here */
+	double			want;		/* bytes that it would fill;
+						 * a group: 0 */
 	double			share;		/* the result, bytes */
 	struct fair		*members, *next;	/* fair.c's */
 };

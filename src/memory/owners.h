@@ -60,8 +60,8 @@ uint64_t OWN_Bytes(const struct owners *, uint32_t);
 
 /* The evicted objects of an owner */
 struct own_evictions {
-	uint64_t		own;		/* evicted for its own fetches */
-	uint64_t		others;		/* for fetches of other owners */
+	uint64_t		own;		/* for its own fetches */
+	uint64_t		others;		/* for those of others */
 	uint32_t		mostly;		/* the other owner with more
 						 * than half of `others`; if
 						 * there is none, any of them */

@@ -41,7 +41,7 @@ struct share {
 	struct share		*next, **link;	/* in its level */
 	struct shares		*in;		/* the set it competes in */
 	struct share		*group;		/* its group, or NULL */
-	struct shares		*members;	/* if it is a group, else NULL */
+	struct shares		*members;	/* of a group, else NULL */
 	uint64_t		bytes;
 	uint64_t		reservation, limit;	/* bytes; 0: none */
 	double			weight;

@@ -24,6 +24,14 @@
 static const double factor[] = { .25, .5, 1, 2, 4 };
 #define FACTORS		(sizeof factor / sizeof *factor)
 
+static const char *
+memory_mode(void)
+{
+	static const char * const names[] = { SPD_SWITCH_NAMES };
+
+	return (names[cache_param->sandpaper_memory]);
+}
+
 /* Return how many objects of these sizes were fetched with admission. */
 static uint64_t
 fetched(const struct spd_cache_stat *st, unsigned octave)
@@ -93,7 +101,7 @@ state_text(struct cli *cli, const struct spd_table *t)
 		    "with all objects %.1f %%\n", 100 * st->measured,
 		    100 * st->predicted, 100 * st->measured_all);
 	VCLI_Out(cli, "memory %s, storage %s, in transit %s\n",
-	    cache_param->sandpaper_memory ? "on" : "off",
+	    memory_mode(),
 	    size(b[0], st->capacity), size(b[1], (double)st->transit));
 	if (!cache_param->sandpaper_memory && !isnan(t->fair_gain))
 		VCLI_Out(cli, "with memory on, hits in all %s percentage "
@@ -248,7 +256,7 @@ table_json(struct cli *cli, const char * const *av, const struct spd_table *t)
 	VCLI_JSON_begin(cli, 2, av);
 	VCLI_Out(cli, ",\n{\"admission\": \"%s\", \"memory\": \"%s\", ",
 	    spd_cli_mode(cache_param->sandpaper_admission),
-	    cache_param->sandpaper_memory ? "on" : "off");
+	    memory_mode());
 	if (isfinite(st->c))
 		VCLI_Out(cli, "\"c\": %.0f, ", st->c);
 	if (!isnan(t->fair_gain))

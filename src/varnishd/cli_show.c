@@ -95,9 +95,9 @@ list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 	const struct spd_fields *r;
 	unsigned u;
 
-	VCLI_Out(cli, "mode %s, policy %s, counter %s%s\n", spd_cli_mode(s->mode),
-	    s->policy, src->name, src->rseq ? ", measures every request" :
-	    ", measures a sample");
+	VCLI_Out(cli, "mode %s, policy %s, counter %s%s\n",
+	    spd_cli_mode(s->mode), s->policy, src->name,
+	    src->rseq ? ", measures every request" : ", measures a sample");
 	VCLI_Out(cli, "slots %u, open %u, running %u, lent %u, waiting %u, "
 	    "tenants %u, overflows %ju\n", s->slots, s->open, s->running,
 	    s->lent, s->waiting, s->tenants, (uintmax_t)s->overflows);
@@ -216,8 +216,9 @@ list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
 
 	VCLI_JSON_begin(cli, 2, av);
 	VCLI_Out(cli, ",\n{\"mode\": \"%s\", \"policy\": \"%s\", "
-	    "\"counter\": \"%s\", \"every_request\": %s,\n", spd_cli_mode(s->mode),
-	    s->policy, src->name, src->rseq ? "true" : "false");
+	    "\"counter\": \"%s\", \"every_request\": %s,\n",
+	    spd_cli_mode(s->mode), s->policy, src->name,
+	    src->rseq ? "true" : "false");
 	VCLI_Out(cli, "\"slots\": %u, \"open\": %u, \"running\": %u, "
 	    "\"lent\": %u, \"waiting\": %u, \"tenants\": %u, "
 	    "\"overflows\": %ju,\n",

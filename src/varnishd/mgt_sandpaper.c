@@ -47,8 +47,7 @@ show(struct vsb *vsb, const char *arg, const char *val)
 		VSB_cat(vsb, val);
 }
 
-/* Set or show a parameter that is one of n names.  Returns 1 if arg is none of
- * them. */
+/* Set or show a parameter that is one of n names. */
 static int
 tweak_name(struct vsb *vsb, const struct parspec *par, const char *arg,
     const char * const *names, unsigned n)
@@ -66,47 +65,27 @@ tweak_name(struct vsb *vsb, const struct parspec *par, const char *arg,
 			return (0);
 		}
 	}
-	return (1);
-}
-
-int v_matchproto_(tweak_t)
-tweak_sandpaper_mode(struct vsb *vsb, const struct parspec *par,
-    const char *arg)
-{
-	static const char * const modes[] = { SPD_MODE_NAMES };
-
-	if (!tweak_name(vsb, par, arg, modes, sizeof modes / sizeof modes[0]))
-		return (0);
-	VSB_printf(vsb, "\"%s\" is not allowed: use \"off\", \"observe\" or "
-	    "\"on\"\n", arg);
+	VSB_printf(vsb, "\"%s\" is not allowed: use ", arg);
+	for (u = 0; u < n; u++)
+		VSB_printf(vsb, "\"%s\"%s", names[u],
+		    u + 2 < n ? ", " : u + 1 < n ? " or " : "\n");
 	return (-1);
 }
 
-int v_matchproto_(tweak_t)
-tweak_sandpaper_switch(struct vsb *vsb, const struct parspec *par,
-    const char *arg)
-{
-	static const char * const names[] = { SPD_SWITCH_NAMES };
-
-	if (!tweak_name(vsb, par, arg, names, sizeof names / sizeof names[0]))
-		return (0);
-	VSB_printf(vsb, "\"%s\" is not allowed: use \"off\" or \"on\"\n",
-	    arg);
-	return (-1);
+#define TWEAK_NAME(name, ...)						\
+int v_matchproto_(tweak_t)						\
+tweak_sandpaper_##name(struct vsb *vsb, const struct parspec *par,	\
+    const char *arg)							\
+{									\
+	static const char * const names[] = { __VA_ARGS__ };		\
+									\
+	return (tweak_name(vsb, par, arg, names,			\
+	    sizeof names / sizeof *names));				\
 }
 
-int v_matchproto_(tweak_t)
-tweak_sandpaper_new_hosts(struct vsb *vsb, const struct parspec *par,
-    const char *arg)
-{
-	static const char * const rules[] = { SPD_NEW_NAMES };
-
-	if (!tweak_name(vsb, par, arg, rules, sizeof rules / sizeof rules[0]))
-		return (0);
-	VSB_printf(vsb, "\"%s\" is not allowed: use \"group\" or "
-	    "\"tenant\"\n", arg);
-	return (-1);
-}
+TWEAK_NAME(mode, SPD_MODE_NAMES)
+TWEAK_NAME(switch, SPD_SWITCH_NAMES)
+TWEAK_NAME(new_hosts, SPD_NEW_NAMES)
 
 int v_matchproto_(tweak_t)
 tweak_sandpaper_policy(struct vsb *vsb, const struct parspec *par,

@@ -22,8 +22,8 @@
 #include "spd.h"
 
 #define UNIT		64U		/* bytes */
-#define OBJECT		1024U		/* bytes of an object besides its headers
-					 * and body */
+#define OBJECT		1024U		/* bytes of an object without its
+					 * headers and body */
 #define LISTED		(1U << 31)	/* on its owner's list */
 #define TRANSIT		(1U << 30)	/* in transit, see hook_cache.c */
 #define PASSED		(1U << 29)	/* passed by admission, see there */

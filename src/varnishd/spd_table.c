@@ -56,26 +56,29 @@ row_cmp(const void *p1, const void *p2)
 }
 
 /* Set each tenant's fair share.  If memory is left over, nobody's share is
- * limited: it is what the tenant has.  A tenant would fill what it has, or what
- * its curve says if that is more. */
+ * limited: it is what the tenant has.  An owner would fill what it has, or what
+ * its curve says if that is more.  Owners whose tenant has gone still have
+ * objects, and tenants may share an owner. */
 static void
 divide(struct spd_table *t)
 {
 	uint32_t n = OWN_Room(spd_owners()), o;
-	double used = 0, now;
+	double used = 0;
 	struct curve curve;
-	struct fair *fair;
+	struct fair *fair, *f;
 	struct spd_row *r;
 
 	fair = calloc(n, sizeof *fair);
 	AN(fair);
-	for (o = 0; o < n; o++)
+	for (o = 0; o < n; o++) {
 		OWN_Settings(spd_owners(), o, &fair[o].set);
+		fair[o].want = (double)OWN_Bytes(spd_owners(), o);
+		used += fair[o].want;
+	}
 	for (r = t->row; r < t->row + t->rows; r++) {
-		now = (double)r->f->cached_bytes;
-		used += now;
-		spd_row_curve(r, &curve);
-		fair[r->f->owner].want = fmax(now, CURVE_Fills(&curve));
+		f = &fair[r->f->owner];
+		spd_cache_curve(r->f->owner, &curve);
+		f->want = fmax(f->want, CURVE_Fills(&curve));
 	}
 	FAIR_Divide(fair, n, t->stat.capacity);
 	for (r = t->row; r < t->row + t->rows; r++)

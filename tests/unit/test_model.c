@@ -278,7 +278,8 @@ test_the_search_finds_the_best(void **state)
 			seed = run;
 			w = world(exp2(20 + 6 * splitmix_draw(&seed)),
 			    (enum adm_form)form);
-			add_zipf(w, CELLS, .6 + .5 * splitmix_draw(&seed), 20000);
+			add_zipf(w, CELLS, .6 + .5 *
+			    splitmix_draw(&seed), 20000);
 			c = ADM_Choose(&w->model, &h);
 			assert_near(ADM_Predict(&w->model, c).objects,
 			    h.objects, 1e-12);

@@ -340,7 +340,7 @@ draw(unsigned n)
 /* What a plain list knows of an owner */
 struct plain {
 	uint32_t		n;
-	uint64_t		bytes[2], last[2];	/* last: of one object */
+	uint64_t		bytes[2], last[2];	/* last: one object */
 };
 
 /* The group ends, and a tenant begins in its place, or the other way round. */

@@ -52,7 +52,8 @@ ask_mixed(struct tuner *t)
 	if (draw(20) == 0)
 		return (TUNER_Ask(t, splitmix(1000000 + seed), HUGE,
 		    CAPACITY, NULL));
-	return (TUNER_Ask(t, splitmix(n), 2000 + n * 6000 / HOT, CAPACITY, NULL));
+	return (TUNER_Ask(t, splitmix(n), 2000 + n * 6000 / HOT, CAPACITY,
+	    NULL));
 }
 
 static void
