@@ -99,10 +99,12 @@ CHAIN_Find(const struct chain *c, uint64_t digest)
 void *
 CHAIN_Add(struct chain *c, uint64_t digest)
 {
-	uint32_t *link = link_of(c, digest), number = c->free;
+	uint32_t *link, number;
 	struct chained *e;
 
 	chain_assert(c);
+	link = link_of(c, digest);
+	number = c->free;
 	assert(c->used < c->room && *link == 0);
 	if (number == 0)
 		number = ++c->top;
@@ -120,8 +122,9 @@ void
 CHAIN_Remove(struct chain *c, void *entry)
 {
 	struct chained *e = entry;
-	uint32_t *link = link_of(c, e->digest), number = CHAIN_Number(c, e);
+	uint32_t number = CHAIN_Number(c, e), *link;
 
+	link = link_of(c, e->digest);
 	assert(*link == number);
 	*link = e->next;
 	e->next = FREE | c->free;

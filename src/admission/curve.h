@@ -59,7 +59,7 @@ void CURVE_Adjust(struct curve *, double ever);
  * NAN: there were no requests. */
 double CURVE_Hits(const struct curve *, double bytes);
 /* Return how many bytes the objects have that clients asked for in CURVE_LONG
- * windows: a cache without evictions would have them. */
+ * windows or more: a cache without evictions would have them. */
 double CURVE_Fills(const struct curve *);
 
 #endif

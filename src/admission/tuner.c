@@ -154,10 +154,8 @@ TUNER_Tune(struct tuner *t, double capacity)
 		return;
 	}
 	t->blind = 0;
-	if (t->rest > 0) {
-		t->rest--;
+	if (t->rest > 0 && --t->rest > 0)
 		return;
-	}
 	t->bad = t->measured < t->measured_all * (1 - TUNER_WORSE) ?
 	    t->bad + 1 : 0;
 	if (t->bad == TUNER_BAD) {

@@ -10,7 +10,8 @@
 
 #include "fair.h"
 
-#define STEPS		100	/* of the bisection: more than a double has */
+#define STEPS		64	/* of the bisection: a double has 53 bits */
+#define LEAST_WEIGHT	.001
 
 static double
 most(const struct fair *f)
@@ -45,12 +46,12 @@ at_level(struct fair *list, double level)
 static void
 divide(struct fair *list, double bytes)
 {
-	double low = 0, high = 1, level, sum;
+	double low = 0, high = bytes / LEAST_WEIGHT, level, sum;
 	struct fair *f;
 	unsigned step;
 
-	while (at_level(list, high) < bytes && high < 1e30)
-		high *= 2;
+	if (at_level(list, high) <= bytes)	/* enough for all */
+		return;
 	for (step = 0; step < STEPS; step++) {
 		level = (low + high) / 2;
 		if (at_level(list, level) > bytes)
@@ -67,21 +68,28 @@ divide(struct fair *list, double bytes)
 void
 FAIR_Divide(struct fair *fair, size_t n, double bytes)
 {
-	struct fair *f, *all = NULL, **list;
+	struct fair *f, *m, *all = NULL;
 
-	for (f = fair; f < fair + n; f++)
-		f->members = NULL;
 	for (f = fair; f < fair + n; f++) {
 		assert(f->want >= 0);
-		list = &all;
-		if (f->set.group != OWN_NONE) {
-			assert(f->set.group < n);
-			list = &fair[f->set.group].members;
-			fair[f->set.group].want += most(f);
-		}
-		f->next = *list;
-		*list = f;
+		f->members = NULL;
+		f->share = 0;
 	}
+	/* Owners that want nothing are in no list: there may be very many */
+	for (f = fair; f < fair + n; f++)
+		if (f->want > 0 && f->set.group != OWN_NONE) {
+			assert(f->set.group < n);
+			f->next = fair[f->set.group].members;
+			fair[f->set.group].members = f;
+		}
+	for (f = fair; f < fair + n; f++)
+		for (m = f->members; m != NULL; m = m->next)
+			f->want += most(m);
+	for (f = fair; f < fair + n; f++)
+		if (f->want > 0 && f->set.group == OWN_NONE) {
+			f->next = all;
+			all = f;
+		}
 	divide(all, bytes);
 	for (f = fair; f < fair + n; f++)
 		if (f->members != NULL)

@@ -1,9 +1,9 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * How much memory has each owner when memory is shared max-min fairly?  This
- * computes it from what each would fill.  It says what sandpaper_memory=on
- * would do, before somebody sets it.
+ * FAIR_Divide() computes the memory of each owner under max-min fair sharing,
+ * from what each owner would fill.  So it says what sandpaper_memory=on would
+ * do, before somebody sets it.
  *
  * The rules are those of shares.h.  There is one level L.  An owner has L x its
  * weight, or what it would fill if that is less, or its reservation if that is
@@ -16,19 +16,17 @@
 #define MEMORY_FAIR_H_INCLUDED
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "owners.h"
 
 struct fair {
 	struct own_settings	set;		/* group: an index, here */
-	double			want;		/* bytes that it would fill;
-						 * a group: 0 */
+	double			want;		/* bytes that it would fill */
 	double			share;		/* the result, bytes */
 	struct fair		*members, *next;	/* fair.c's */
 };
 
-/* Divide so many bytes. */
+/* Divide so many bytes.  A group gets the `want` of its members. */
 void FAIR_Divide(struct fair *, size_t n, double bytes);
 
 #endif

@@ -137,8 +137,13 @@ void
 OWN_End(struct owners *os, uint32_t n)
 {
 
-	if (n != OWN_OTHER)
-		queue(os, n);
+	if (n == OWN_OTHER)
+		return;
+	/* The entry of its group may be given to another owner before its last
+	 * object is freed */
+	atomic_store(&owner(os, n)->group, OWN_NONE);
+	atomic_fetch_add(&owner(os, n)->serial, 1);
+	queue(os, n);
 }
 
 void
@@ -269,8 +274,11 @@ int
 OWN_Transit(struct owners *os, uint32_t n, uint64_t bytes, uint64_t limit)
 {
 	struct owner *o = owner(os, n);
-	uint64_t all = atomic_fetch_add(&os->transit, bytes);
+	uint64_t all;
 
+	if (bytes > limit)
+		return (0);
+	all = atomic_fetch_add(&os->transit, bytes);
 	if (all + bytes > limit || atomic_load(&o->transit) > limit - all) {
 		atomic_fetch_sub(&os->transit, bytes);
 		return (0);

@@ -101,8 +101,7 @@ state_text(struct cli *cli, const struct spd_table *t)
 		    "with all objects %.1f %%\n", 100 * st->measured,
 		    100 * st->predicted, 100 * st->measured_all);
 	VCLI_Out(cli, "memory %s, storage %s, in transit %s\n",
-	    memory_mode(),
-	    size(b[0], st->capacity), size(b[1], (double)st->transit));
+	    memory_mode(), size(b[0], st->capacity), size(b[1], (double)st->transit));
 	if (!cache_param->sandpaper_memory && !isnan(t->fair_gain))
 		VCLI_Out(cli, "with memory on, hits in all %s percentage "
 		    "points\n", points(b[2], t->fair_gain));
@@ -162,7 +161,6 @@ static void
 tenant_text(struct cli *cli, const struct spd_row *r, double more)
 {
 	double now = (double)r->f->cached_bytes;
-	struct curve curve;
 	char b[2][SIZE];
 	unsigned u;
 
@@ -174,15 +172,14 @@ tenant_text(struct cli *cli, const struct spd_row *r, double more)
 	    size(b[1], (double)r->f->transit_bytes), "evicted for itself",
 	    (uintmax_t)r->evicted.own, "evicted for others",
 	    (uintmax_t)r->evicted.others, "most of these for", r->by);
-	spd_row_curve(r, &curve);
 	if (isnan(r->gain))
 		return;
 	VCLI_Out(cli, "\n%-12s %s\n", "memory", "hits%");
 	for (u = 0; u < FACTORS && now > 0; u++)
 		VCLI_Out(cli, "%-12s %.1f\n", size(b[0], factor[u] * now),
-		    100 * CURVE_Hits(&curve, factor[u] * now));
+		    100 * CURVE_Hits(&r->curve, factor[u] * now));
 	VCLI_Out(cli, "%-12s %.1f\n", size(b[0], now + more),
-	    100 * CURVE_Hits(&curve, now + more));
+	    100 * CURVE_Hits(&r->curve, now + more));
 }
 
 /*--------------------------------------------------------------------
@@ -216,15 +213,13 @@ static void
 curve_json(struct cli *cli, const struct spd_row *r)
 {
 	double bytes;
-	struct curve curve;
 	unsigned u;
 
-	spd_row_curve(r, &curve);
 	VCLI_Out(cli, ", \"curve\": [");
 	for (u = 0; u < FACTORS && !isnan(r->gain); u++) {
 		bytes = factor[u] * (double)r->f->cached_bytes;
 		VCLI_Out(cli, "%s{\"bytes\": %.0f, \"hits\": %.6f}",
-		    u > 0 ? ", " : "", bytes, CURVE_Hits(&curve, bytes));
+		    u > 0 ? ", " : "", bytes, CURVE_Hits(&r->curve, bytes));
 	}
 	VCLI_Out(cli, "]");
 }
@@ -255,8 +250,7 @@ table_json(struct cli *cli, const char * const *av, const struct spd_table *t)
 
 	VCLI_JSON_begin(cli, 2, av);
 	VCLI_Out(cli, ",\n{\"admission\": \"%s\", \"memory\": \"%s\", ",
-	    spd_cli_mode(cache_param->sandpaper_admission),
-	    memory_mode());
+	    spd_cli_mode(cache_param->sandpaper_admission), memory_mode());
 	if (isfinite(st->c))
 		VCLI_Out(cli, "\"c\": %.0f, ", st->c);
 	if (!isnan(t->fair_gain))

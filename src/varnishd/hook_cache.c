@@ -214,7 +214,7 @@ SPD_Fetched(struct busyobj *bo)
 		bo->sandpaper[2] |= SPD_FETCH_STORED;
 }
 
-/* Its object is finished, and clients have it: make room for it. */
+/* The object of a fetch is finished: if it stays, its owner makes room. */
 void
 SPD_Stored(struct busyobj *bo)
 {

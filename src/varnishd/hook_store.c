@@ -231,7 +231,7 @@ SPD_StoreNext(struct spd_victim *v, struct objcore *oc)
 
 /*
  * Evict an object.  Its body is freed now, its objcore later.  So it has no
- * bytes from now on, and moves to the end of its list, where no search comes
+ * bytes from now on (in transit it keeps them), and moves to the end of its list, where no search comes
  * first.
  */
 void
@@ -253,27 +253,32 @@ SPD_StoreEvict(struct spd_store *s, struct objcore *oc)
  * A fetch is complete.  Not locked.
  */
 
-/* Has this owner or its group a limit? */
+/* With so many bytes more, may this owner or its group be above a limit?  The
+ * bytes of a group are known only under the lock. */
 static int
-has_limit(uint32_t owner)
+may_be_over(uint32_t owner, uint64_t more)
 {
 	struct own_settings set;
 
 	OWN_Settings(spd_owners(), owner, &set);
-	if (set.limit == 0 && set.group != OWN_NONE)
-		OWN_Settings(spd_owners(), set.group, &set);
+	if (set.limit != 0 && OWN_Bytes(spd_owners(), owner) + more > set.limit)
+		return (1);
+	if (set.group == OWN_NONE)
+		return (0);
+	OWN_Settings(spd_owners(), set.group, &set);
 	return (set.limit != 0);
 }
 
 /* Evict objects while the owner of this fetch, or its group, is above its
- * limit. At most nuke_limit objects are evicted, so it may stay above. */
+ * limit.  At most nuke_limit objects are evicted, so it may stay above. */
 void
 spd_enforce_limit(struct busyobj *bo)
 {
 	const struct objcore *oc = bo->fetch_objcore;
 	struct lru *lru = oc->stobj->stevedore->lru;
 
-	if (!memory_is_shared() || lru == NULL || !has_limit(spd_oc_owner(oc)))
+	if (!memory_is_shared() || lru == NULL ||
+	    !may_be_over(spd_oc_owner(oc), spd_oc_bytes(oc)))
 		return;
 	bo->sandpaper[2] |= SPD_FETCH_LIMIT;
 	bo->wrk->strangelove = (int)cache_param->nuke_limit;

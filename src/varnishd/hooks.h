@@ -151,9 +151,9 @@ void SPD_StoreEvict(struct spd_store *, struct objcore *);
 void SPD_Admit(struct busyobj *);
 /* A try of a fetch has failed. */
 void SPD_Failed(struct busyobj *);
-/* A fetch is complete, and its object is not finished yet. */
+/* A fetch is complete.  Called before BOS_FINISHED. */
 void SPD_Fetched(struct busyobj *);
-/* The object is finished. */
+/* The same, called after BOS_FINISHED. */
 void SPD_Stored(struct busyobj *);
 /* An objcore is freed. */
 void SPD_Freed(struct objcore *);

@@ -143,7 +143,7 @@ uint64_t spd_digest(const struct objcore *);
 void spd_tuner_see(uint64_t digest, uint64_t bytes, uint32_t owner);
 uint64_t spd_tuner_draw(uint64_t digest, struct spd_worker *);
 void spd_admission_count(enum spd_admission, uint64_t bytes);
-int spd_cache_stat(struct spd_cache_stat *, int may_wait);
+void spd_cache_stat(struct spd_cache_stat *, int may_wait);
 void spd_cache_curve(uint32_t owner, struct curve *);
 uint64_t spd_transit_limit(void);
 int spd_transient_is_limited(void);

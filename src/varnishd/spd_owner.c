@@ -7,8 +7,8 @@
  * twice sandpaper_tenants_max entries.  It never grows, also if that parameter
  * is raised.
  *
- * oc->sandpaper[0] is the number of the owner.  The thread that fetches writes
- * it once, before the object can be found.
+ * oc->sandpaper[0] is the number of the owner.  It is written once, when
+ * the fetch begins, before the object can be found.
  *
  * oc->sandpaper[1] is the size in memory, in UNITs, with flags.  The thread
  * that fetches writes it until the object is on an LRU list.  Later the holder

@@ -179,10 +179,9 @@ counted(const struct spd_cache_stat *st, enum spd_admission a)
 void
 spd_stat_cache(void)
 {
-	struct spd_cache_stat st;
+	static struct spd_cache_stat st;
 
-	if (!spd_cache_stat(&st, 0))
-		return;
+	spd_cache_stat(&st, 0);
 	spd_vsc->transit = st.transit;
 	spd_vsc->admission_c = isinf(st.c) ? 0 : (uint64_t)st.c;
 	spd_vsc->admission_windows = st.tunes;

@@ -25,15 +25,6 @@ spd_row_requests(const struct spd_row *r)
 	return ((double)r->f->hits + (double)r->f->misses);
 }
 
-/* Get the curve of a tenant, for all its requests. */
-void
-spd_row_curve(const struct spd_row *r, struct curve *curve)
-{
-
-	spd_cache_curve(r->f->owner, curve);
-	CURVE_Adjust(curve, spd_row_requests(r));
-}
-
 /* Return how many hits more memory would bring, or 0 if that is not known. */
 static double
 hits_gained(const struct spd_row *r)
@@ -64,7 +55,6 @@ divide(struct spd_table *t)
 {
 	uint32_t n = OWN_Room(spd_owners()), o;
 	double used = 0;
-	struct curve curve;
 	struct fair *fair, *f;
 	struct spd_row *r;
 
@@ -77,13 +67,14 @@ divide(struct spd_table *t)
 	}
 	for (r = t->row; r < t->row + t->rows; r++) {
 		f = &fair[r->f->owner];
-		spd_cache_curve(r->f->owner, &curve);
-		f->want = fmax(f->want, CURVE_Fills(&curve));
+		f->want = fmax(f->want, CURVE_Fills(&r->curve));
+		r->share = (double)r->f->cached_bytes;
 	}
-	FAIR_Divide(fair, n, t->stat.capacity);
-	for (r = t->row; r < t->row + t->rows; r++)
-		r->share = used > FULL * t->stat.capacity ?
-		    fair[r->f->owner].share : (double)r->f->cached_bytes;
+	if (used > FULL * t->stat.capacity) {
+		FAIR_Divide(fair, n, t->stat.capacity);
+		for (r = t->row; r < t->row + t->rows; r++)
+			r->share = fair[r->f->owner].share;
+	}
 	free(fair);
 }
 
@@ -94,16 +85,14 @@ set_gains(struct spd_table *t)
 {
 	double now, more = SPD_TABLE_MORE * t->stat.capacity;
 	double gained = 0, asked = 0;
-	struct curve curve;
 	struct spd_row *r;
 
 	for (r = t->row; r < t->row + t->rows; r++) {
-		spd_row_curve(r, &curve);
 		now = (double)r->f->cached_bytes;
-		r->gain = CURVE_Hits(&curve, now + more) -
-		    CURVE_Hits(&curve, now);
-		r->fair_gain = CURVE_Hits(&curve, r->share) -
-		    CURVE_Hits(&curve, now);
+		r->gain = CURVE_Hits(&r->curve, now + more) -
+		    CURVE_Hits(&r->curve, now);
+		r->fair_gain = CURVE_Hits(&r->curve, r->share) -
+		    CURVE_Hits(&r->curve, now);
 		if (!isnan(r->fair_gain)) {
 			gained += r->fair_gain * spd_row_requests(r);
 			asked += spd_row_requests(r);
@@ -146,7 +135,7 @@ spd_table(struct spd_table *t)
 	struct spd_row *r;
 
 	memset(t, 0, sizeof *t);
-	(void)spd_cache_stat(&t->stat, 1);
+	spd_cache_stat(&t->stat, 1);
 	t->rows = spd_fields_all(0, &t->fields);
 	t->row = calloc(t->rows, sizeof *t->row);
 	AN(t->row);
@@ -155,6 +144,8 @@ spd_table(struct spd_table *t)
 		r->f = &t->fields[r - t->row];
 		OWN_Evictions(spd_owners(), r->f->owner, &r->evicted);
 		r->by = evicted_by(&r->evicted, name);
+		spd_cache_curve(r->f->owner, &r->curve);
+		CURVE_Adjust(&r->curve, spd_row_requests(r));
 	}
 	free(name);
 	divide(t);

@@ -16,6 +16,7 @@
 struct spd_row {			/* of a tenant */
 	struct spd_fields	*f;
 	struct own_evictions	evicted;
+	struct curve		curve;		/* of all its requests */
 	const char		*by;		/* a name, or "-" */
 	/* By how much its hit ratio would rise, or NAN */
 	double			gain;		/* with SPD_TABLE_MORE */
@@ -37,6 +38,5 @@ struct spd_table {
 void spd_table(struct spd_table *);
 void spd_table_free(struct spd_table *);
 double spd_row_requests(const struct spd_row *);
-void spd_row_curve(const struct spd_row *, struct curve *);
 
 #endif

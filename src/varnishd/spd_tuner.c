@@ -128,26 +128,34 @@ spd_admission_count(enum spd_admission a, uint64_t bytes)
 	    memory_order_relaxed);
 }
 
-/* Copy the state.  Returns 0 if the tuner has the mutex, and the caller may not
- * wait for a thread of the lowest priority. */
-int
-spd_cache_stat(struct spd_cache_stat *st, int may_wait)
+/* Copy the results of the last window.  If the tuner has the mutex, a caller
+ * that may not wait for a thread of the lowest priority keeps those of before. */
+static void
+copy_published(struct spd_cache_stat *st, int may_wait)
 {
-	unsigned a, u;
 
 	if (may_wait)
 		PTOK(pthread_mutex_lock(&mtx));
 	else if (pthread_mutex_trylock(&mtx) != 0)
-		return (0);
+		return;
 	*st = published;
 	PTOK(pthread_mutex_unlock(&mtx));
+}
+
+/* Copy the state.  If the caller may not wait, *st has what this function wrote
+ * there before. */
+void
+spd_cache_stat(struct spd_cache_stat *st, int may_wait)
+{
+	unsigned a, u;
+
+	copy_published(st, may_wait);
 	st->c = c_now();
 	st->capacity = capacity;
 	st->transit = OWN_AllInTransit(spd_owners());
 	for (a = 0; a < SPD_ADMISSIONS; a++)
 		for (u = 0; u < SPD_OCTAVES; u++)
 			st->count[a][u] = count[a][u];
-	return (1);
 }
 
 /* Copy the curve of an owner.  It is all 0 if the owner has none. */

@@ -176,6 +176,7 @@ test_guard(void **state)
 		window(&t, ask_twice, DELTA);
 	}
 	assert_int_equal(t.rest, 0);
+	assert_true(isfinite(t.c));
 	TUNER_Fini(&t);
 }
 
