@@ -10,13 +10,14 @@
  *  - admitted.
  *  - rejected: it is in transit.  It goes through Transient.  All clients that
  *    ask for it during the fetch get it from this fetch.  When the fetch ends,
- *    the object expires, and when its last reader is done, its memory is
+ *    the object is removed, and when its last reader is done, its memory is
  *    freed.
  *  - passed: there was no room in transit (OWN_Transit()).  One client gets the
  *    object through a small buffer.  The object becomes a hit-for-miss object.
  *    If spd_pass() cannot do that, the object is admitted instead.
  *  - late: its size was not known before the body (chunks, gzip, ESI), or its
- *    headers are large.  It was in the cache, and expires like a rejected one.
+ *    headers are large.  It was in the cache, and is removed like a rejected
+ *    one.
  *
  * VCL decides first, by pass, beresp.uncacheable, beresp.storage and
  * sandpaper.admit().  If the cache has a stale version, the new one is
@@ -167,7 +168,7 @@ spd_outcome(const struct busyobj *bo, uint64_t bytes)
 }
 
 /*
- * Let an object expire that was not admitted.
+ * Remove an object that was not admitted.  Its readers go on.
  *
  * It can be found for LINGER more, but not beyond its TTL, if requests are on
  * its waiting list, or if it did not stream.  Else each of these requests
@@ -179,18 +180,21 @@ spd_leave(const struct busyobj *bo)
 {
 	struct objcore *oc = bo->fetch_objcore;
 	vtim_real now = VTIM_real();
-	double ttl = 0;
+	double ttl;
+	int lingers;
 
+	ttl = vmin_t(double, LINGER, oc->t_origin + oc->ttl - now);
 	Lck_Lock(&oc->objhead->mtx);		/* lookups read the TTL */
-	if (!bo->do_stream || !VTAILQ_EMPTY(&oc->objhead->waitinglist))
-		ttl = vmin_t(double, LINGER, oc->t_origin + oc->ttl - now);
+	lingers = !bo->do_stream || !VTAILQ_EMPTY(&oc->objhead->waitinglist);
 	if (oc->flags & OC_F_BUSY) {
 		/* 9.0, no streaming: requests find it after the fetch only */
 		oc->ttl = (float)(now + ttl - oc->t_origin);
 		oc->grace = oc->keep = 0;
-	} else
+	} else if (lingers)
 		EXP_Rearm(oc, now, ttl, 0, 0);
 	Lck_Unlock(&oc->objhead->mtx);
+	if (!lingers)
+		HSH_Kill(oc);
 }
 
 /* A fetch is complete.  Clients that wait for its end do not know it yet. */
