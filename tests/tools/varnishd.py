@@ -130,6 +130,12 @@ class Varnishd(contextlib.ExitStack):
         """Return what sandpaper.list says about a tenant."""
         return next(t for t in self.state()["list"] if t["tenant"] == name)
 
+    def cache(self, tenant: str = "") -> dict[str, Any]:
+        """Return what sandpaper.cache says, of one tenant or of all."""
+        said: dict[str, Any] = json.loads(
+            self.cli(f"sandpaper.cache -j {tenant}"))[3]
+        return said
+
     def counter(self, name: str) -> int:
         """Return a counter, or the sum of those that match; 0 if none."""
         said = self.program("varnishstat", "-1", "-f", name, status=None)
