@@ -8,7 +8,7 @@ from typing import Any
 from .markdown import Record, Records, Row, goal, not_yet, table
 
 COMPARE = "bench/cache/compare bench/results/cache.json"
-LIVE = "bench/cache/live TRACE --requests 300000 --most 20000000"
+LIVE = "bench/cache/live TRACE"
 OF_BEST, BELOW, OF_WINDOW, KEPT, LOST = .95, -.002, .81, .95, .97
 GB = 10**9
 
@@ -111,6 +111,6 @@ def live(figures: Records) -> str:
         ("GB from the origin", "{gigabytes:.1f}"),
         ("requests/s", "{requests_per_second:.0f}"),
         ("p99 of small objects, ms", "{small_p99_s:time}"),
-    ], rows), f"`{LIVE}`, {record['date']}, commit "
+    ], rows), f"`{record.get('command', LIVE)}`, {record['date']}, commit "
         f"{figures.commit(record)}, {record['bytes'] / GB:g} GB, "
         f"{record['results'][0]['requests']:,} requests."])

@@ -17,12 +17,13 @@ TOP = BENCH.parent
 # Pathspecs of git. What only keeps or prints figures is excluded.
 MOVES = (
     "src", "patches/*/*.patch", "vmod_sandpaper", "tools/build-varnish",
-    "bench/loadgen", "bench/origin.py",
-    "bench/places.py", "bench/syslog.py", "bench/vcl", "bench/vmod_customers",
+    "bench/cache", "bench/loadgen", "bench/origin.py", "bench/places.py",
+    "bench/syslog.py", "bench/vcl", "bench/vmod_customers",
     "bench/wrk-scripts", "bench/sandpaper_bench",
     *(f":(exclude)bench/sandpaper_bench/{name}" for name in (
-        "cachefigures.py", "claims.py", "demo*.py", "figures.py", "journal.py", "markdown.py",
-        "paper.py", "pedigree.py", "plots.py", "record.py", "report.*",
+        "cachefigures.py", "claims.py", "demo*.py", "figures.py",
+        "journal.py", "markdown.py", "paper.py", "pedigree.py",
+        "plots.py", "record.py", "report.*",
         "sections.*", "table.py")),
 )
 DIRTY = "-dirty"

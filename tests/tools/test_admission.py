@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import random
-import socket
 import struct
 import subprocess
 import threading
@@ -15,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from common import TIMEOUT, TOP, until
+from common import TIMEOUT, until
 from pages import Origin
+from sandpaper_bench.cacheprograms import compiled
+from sandpaper_bench.testbed import free_port
 
 from varnishd import Varnishd
 
 STORE = 10_000_000  # bytes of storage
 SMALL, HUGE = 8_000, 300_000  # bytes
 HOT = 900  # small objects: all of them fit
-CACHE = TOP / "bench" / "cache"
 VCL = """vcl 4.1;
 import sandpaper;
 backend origin {{ .host = "127.0.0.1"; .port = "{port}"; }}
@@ -86,13 +86,10 @@ class Replay:
 
     def __init__(self, folder: Path, varnishd: Varnishd) -> None:
         self.folder, self.varnishd = folder, varnishd
-        for name, *more in (("origin",), ("replay", "trace.c")):
-            subprocess.run(["gcc", "-o", folder / name, CACHE / f"{name}.c",
-                            *(CACHE / m for m in more)], check=True)
-        with socket.create_server(("127.0.0.1", 0)) as s:
-            self.port = s.getsockname()[1]
+        self.replay = compiled("replay", folder)
+        self.port = free_port()
         self.origin = subprocess.Popen(
-            [folder / "origin", "127.0.0.1", str(self.port)],
+            [compiled("origin", folder), "127.0.0.1", str(self.port)],
             stdout=subprocess.PIPE, text=True)
         assert self.origin.stdout
         assert self.origin.stdout.readline() == "ready\n"
@@ -108,7 +105,7 @@ class Replay:
         trace = self.folder / "trace"
         write_trace(trace, make(number, seed))
         said = subprocess.run(
-            [self.folder / "replay", "--connections", "4", "127.0.0.1",
+            [self.replay, "--connections", "4", "127.0.0.1",
              str(self.varnishd.port), trace], check=True, text=True,
             stdout=subprocess.PIPE)
         hits: float = json.loads(said.stdout)["objects"]

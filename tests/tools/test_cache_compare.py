@@ -45,8 +45,20 @@ def test_tables(record: dict[str, Any]) -> None:
         assert Figures({}, lambda _: False).render(name).startswith("Not ")
 
 
+def test_table_of_real_caches() -> None:
+    record = {"date": "2026-11-27", "commit": "abc", "bytes": 10**9,
+              "command": "bench/cache/live cdn --most 5", "results": [
+                  {"variant": "off", "objects": .25, "bytes": .05,
+                   "origin": {"bytes": 3 * 10**9}, "requests": 100,
+                   "requests_per_second": 50, "small_p99_s": .0123}]}
+    text = Figures({"cache-live": record}, lambda _: False).render(
+        "cache-live")
+    assert "| off | 0.250 | 0.050 | 3.0 | 50 | 12.3 |" in text
+    assert "`bench/cache/live cdn --most 5`" in text
+
+
 def test_too_few_requests(tmp_path: Path) -> None:
     done = subprocess.run([COMPARE, "--requests", "1000", tmp_path / "x"],
                           text=True, capture_output=True, check=False)
     assert done.returncode == 2
-    assert "1000 is too few: use 120000 or more" in done.stderr
+    assert "'1000' is not allowed: use a whole number from 120000" in done.stderr
