@@ -18,7 +18,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "model.h"
 
@@ -30,8 +29,8 @@
 #define STEPS		200		/* of a search that ends sooner */
 #define GOLDEN		.381966011250105	/* 2 - the golden ratio */
 #define NARROW		.05		/* octaves: the search ends */
-#define TRIES		128		/* of a search: 53 powers of 2 at 1e15
-					 * bytes, and 12 between them */
+#define TRIES		128		/* of a search: 59 powers of 2 at most,
+					 * and 12 between them */
 
 const char *
 ADM_FormName(unsigned form)

@@ -10,8 +10,9 @@
  * ADM_SMALL bytes is always admitted.
  *
  * With `frequency` the probability is e^(-s/(c f)).  f is how often the object
- * was asked for lately, and not in the cache.  It is at least 1.  So a large
- * object that many clients ask for is likely to be admitted.
+ * was asked for lately, at least 1.  So a large object that many clients ask
+ * for is likely to be admitted.  In the model f is the rate of the object, in
+ * varnishd its recent misses (sketch.h).
  *
  * An object leaves an LRU cache when it had no request for a time T.  T is
  * about equal for all objects: in this time, objects with as many bytes as the

@@ -96,7 +96,7 @@ SAMPLE_Add(struct sample *s, uint64_t digest, uint64_t bytes)
 	o->size = units < UINT32_MAX ? (uint32_t)units : UINT32_MAX;
 	o->requests += o->requests < UINT32_MAX;
 	s->clock += UINT64_C(1) << SAMPLE_Shift(s->shift, bytes);
-	seen.f = fmaxf(1, (float)o->requests + o->before);
+	seen.f = fmaxf(1, (float)o->requests + o->rate);
 	if (o->last > 0)
 		seen.reuse = (double)(s->clock - o->last);
 	o->last = s->clock;
@@ -124,24 +124,25 @@ history_of(float before)
 }
 
 static size_t
-cell_of(const struct sample_object *o)
+cell_of(const struct sample_object *o, float rate)
 {
 	double bytes = fmax(1, (double)bytes_of(o));
 
 	return ((step_of(log2(bytes), 0, 4, SIZES) * RATES +
-	    step_of(log2((double)o->rate), LEAST_RATE, 8, RATES)) * HISTORIES +
-	    history_of(o->before));
+	    step_of(log2((double)rate), LEAST_RATE, 8, RATES)) * HISTORIES +
+	    history_of(o->rate));
 }
 
 /*
- * Add an object to its cell.  If there are SAMPLE_CELLS cells already, it is
- * added to the last one that was made.  Returns how many there are now.
+ * Add an object to its cell.  rate: its new one.  If there are SAMPLE_CELLS
+ * cells already, it is added to the last one that was made.  Returns how many
+ * there are now.
  */
 static size_t
-add(struct sample *s, const struct sample_object *o, struct adm_cell *cell,
-    size_t n)
+add(struct sample *s, const struct sample_object *o, float rate,
+    struct adm_cell *cell, size_t n)
 {
-	uint16_t *index = &s->cell[cell_of(o)];
+	uint16_t *index = &s->cell[cell_of(o, rate)];
 	struct adm_cell *k;
 
 	if (*index == 0 && n < SAMPLE_CELLS) {
@@ -151,9 +152,9 @@ add(struct sample *s, const struct sample_object *o, struct adm_cell *cell,
 	k = &cell[*index == 0 ? n - 1 : *index - 1U];
 	k->objects++;
 	k->size += (double)bytes_of(o);
-	k->rate += (double)o->rate;
+	k->rate += (double)rate;
 	k->requests += o->requests;
-	k->before += (double)o->before;
+	k->before += (double)o->rate;
 	return (n);
 }
 
@@ -175,21 +176,21 @@ SAMPLE_End(struct sample *s, struct adm_cell *cell)
 {
 	struct sample_object *o = NULL;
 	size_t n = 0, i;
-	float requests;
+	float rate;
 
 	sample_assert(s);
 	memset(s->cell, 0, (size_t)SIZES * RATES * HISTORIES *
 	    sizeof *s->cell);
 	while ((o = CHAIN_Next(s->table, o)) != NULL) {
-		requests = (float)o->requests;
-		o->rate = o->rate > 0 ? .7f * requests + .3f * o->rate :
-		    requests;
-		if (o->rate < SAMPLE_LEAST) {
+		rate = (float)o->requests;
+		if (o->rate > 0)
+			rate = .7f * rate + .3f * o->rate;
+		if (rate < SAMPLE_LEAST) {
 			CHAIN_Remove(s->table, o);
 			continue;
 		}
-		n = add(s, o, cell, n);
-		o->before = o->rate;
+		n = add(s, o, rate, cell, n);
+		o->rate = rate;
 		o->requests = 0;
 	}
 	for (i = 0; i < n; i++)

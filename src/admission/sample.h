@@ -40,9 +40,8 @@ struct sample_object {
 	uint32_t		size;		/* SAMPLE_UNITs, rounded up */
 	uint32_t		requests;	/* in this window */
 	uint64_t		last;		/* clock at its last request */
-	float			rate;		/* requests in a window */
-	float			before;		/* the rate, without this
-						 * window */
+	float			rate;		/* requests in a window; 0: its
+						 * first one has not ended */
 };
 
 struct sample {
@@ -60,8 +59,8 @@ struct sample {
 struct sample_seen {
 	float			f;		/* as in model.h */
 	double			reuse;		/* requests for all since its
-						 * request before, or INFINITY
-						 */
+						 * last request; or INFINITY:
+						 * it was not in the sample */
 };
 
 /*

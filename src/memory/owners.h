@@ -73,7 +73,7 @@ void OWN_Evictions(const struct owners *, uint32_t, struct own_evictions *);
 /*
  * An object of so many bytes is in transit: it is not admitted, and its memory
  * is freed when its last reader is done.  limit: bytes in transit of all
- * owners. Returns 1, or 0 if there is no room.
+ * owners.  Returns 1, or 0 if there is no room.
  *
  * There is room if the owner's bytes in transit are at most the unused bytes
  * of the limit.  So one owner alone can have half of the limit, and two can

@@ -71,7 +71,7 @@ void SHARE_Charge(struct share *, uint64_t bytes);
 void SHARE_Release(struct share *, uint64_t bytes);
 /*
  * If the owner had so many bytes more, would it or its group be above its
- * limit? Return the share that has to lose an object then: the owner, or a
+ * limit?  Return the share that has to lose an object then: the owner, or a
  * member of its group.  NULL: none, or none that has bytes.
  */
 struct share *SHARE_Over(struct share *, uint64_t more);

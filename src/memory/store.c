@@ -1,8 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The store of store.h: a share (shares.h) for each owner, which begins with
- * the owner's first bytes.  When the settings of an owner or its group change,
+ * The store of store.h: a share (shares.h) for each owner, which begins at
+ * the first call for it.  When the settings of an owner or its group change,
  * the share gets them at the next call for that owner.
  */
 

@@ -68,7 +68,7 @@ unsigned STORE_Victim(struct store_search *, struct store *, uint32_t taker,
 unsigned STORE_Next(struct store_search *);
 
 /* If the owner had so many bytes more, would it or its group be above its
- * limit? Return the list that has to lose an object then, or STORE_END. */
+ * limit?  Return the list that has to lose an object then, or STORE_END. */
 unsigned STORE_Over(struct store *, uint32_t owner, uint64_t more);
 
 #endif

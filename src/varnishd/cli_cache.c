@@ -161,15 +161,16 @@ static void
 tenant_text(struct cli *cli, const struct spd_row *r, double more)
 {
 	double now = (double)r->f->cached_bytes;
-	char b[2][SIZE];
+	char b[3][SIZE];
 	unsigned u;
 
 	VCLI_Out(cli, "%-22s %s\n%-22s %.0f\n%-22s %.1f %%\n%-22s %s\n"
-	    "%-22s %s\n%-22s %ju\n%-22s %ju\n%-22s %s\n", "tenant",
+	    "%-22s %s\n%-22s %s\n%-22s %ju\n%-22s %ju\n%-22s %s\n", "tenant",
 	    r->f->tenant.text, "requests", spd_row_requests(r), "hits",
 	    100 * part((double)r->f->hits, spd_row_requests(r)), "in the cache",
 	    size(b[0], now), "in transit",
-	    size(b[1], (double)r->f->transit_bytes), "evicted for itself",
+	    size(b[1], (double)r->f->transit_bytes), "fair share",
+	    size(b[2], r->share), "evicted for itself",
 	    (uintmax_t)r->evicted.own, "evicted for others",
 	    (uintmax_t)r->evicted.others, "most of these for", r->by);
 	if (isnan(r->gain))

@@ -54,6 +54,7 @@ judge_curve(const struct curve *c)
 static void
 end_window(struct fuzz *f)
 {
+	struct curve adjusted;
 	double c = f->t->c;
 
 	TUNER_Tune(f->t, f->capacity);
@@ -66,6 +67,10 @@ end_window(struct fuzz *f)
 	judge_part(f->t->measured);
 	judge_part(f->t->measured_all);
 	judge_curve(&f->curve);
+	assert(CURVE_Fills(&f->curve) >= 0);
+	adjusted = f->curve;
+	CURVE_Adjust(&adjusted, (double)fuzz_number(&f->in));
+	judge_curve(&adjusted);
 }
 
 /* Ask for objects of one size: all different, or a few again and again. */

@@ -11,7 +11,7 @@
  *    limit if any is, and within its reservation only if all are. Otherwise
  *    it has about the most bytes per weight;
  *  - an owner above its limit has to lose an object;
- *  - the bytes in transit are within their limit.
+ *  - an object may be in transit if there is room, by the rule of owners.h.
  */
 
 #include "fuzz.h"
@@ -33,7 +33,7 @@ struct who {
 	int			is_group;
 	struct own_settings	set;
 	uint64_t		bytes[2];	/* of each kind of list */
-	uint64_t		transit;
+	uint64_t		transit;	/* bytes */
 };
 
 struct fuzz {
@@ -42,6 +42,7 @@ struct fuzz {
 	struct store		*store;
 	struct who		who[OWNERS];
 	struct thing		thing[OBJECTS];
+	struct thing		moving[OBJECTS];	/* in transit */
 	uint64_t		transit, limit;	/* bytes */
 };
 
@@ -144,20 +145,27 @@ begin(struct fuzz *f, struct who *w)
 static void
 transit(struct fuzz *f)
 {
-	struct who *w = some_owner(f);
+	struct thing *o = &f->moving[fuzz_below(&f->in, OBJECTS)];
+	struct who *w = o->bytes > 0 ? &f->who[o->owner] : some_owner(f);
 	uint64_t bytes = some_bytes(f);
+	int room;
 
 	if (w->n == OWN_OTHER || w->is_group)
 		return;
-	if (w->transit > 0) {
-		OWN_Transited(f->owners, w->n, w->transit);
-		f->transit -= w->transit;
-		w->transit = 0;
-	} else if (OWN_Transit(f->owners, w->n, bytes, f->limit)) {
-		w->transit = bytes;
-		f->transit += bytes;
+	if (o->bytes > 0) {
+		OWN_Transited(f->owners, w->n, o->bytes);
+		f->transit -= o->bytes;
+		w->transit -= o->bytes;
+		o->bytes = 0;
+	} else {
+		room = bytes <= f->limit - f->transit &&
+		    w->transit <= f->limit - f->transit;
+		assert(OWN_Transit(f->owners, w->n, bytes, f->limit) == room);
+		o->owner = (unsigned)(w - f->who);
+		o->bytes = room ? bytes : 0;
+		f->transit += o->bytes;
+		w->transit += o->bytes;
 	}
-	assert(f->transit <= f->limit);
 	assert(OWN_InTransit(f->owners, w->n) == w->transit);
 	assert(OWN_AllInTransit(f->owners) == f->transit);
 }

@@ -108,8 +108,17 @@ test_group(void **state)
 	check(&f[3], 10);
 }
 
-/* All memory is divided, or all that is wanted.  Who has less than it would
- * fill has no less per weight than any other. */
+static double
+most(const struct fair *f)
+{
+
+	return (f->set.limit == 0 ? f->want :
+	    fmin(f->want, (double)f->set.limit));
+}
+
+/* All memory is divided, or all that is wanted within limits.  Who has less
+ * than that has no less per weight than any other, except those with no more
+ * than their reservation. */
 static void
 check_random(void)
 {
@@ -120,15 +129,23 @@ check_random(void)
 	for (u = 0; u < OWNERS; u++) {
 		f[u] = owner(.001 + 10 * splitmix_draw(&seed),
 		    1e5 * splitmix_draw(&seed));
-		wanted += f[u].want;
+		f[u].set.limit = splitmix_next(&seed) % 4 == 0 ?
+		    1 + splitmix_next(&seed) % 50000 : 0;
+		f[u].set.reservation = splitmix_next(&seed) % 4 == 0 ?
+		    splitmix_next(&seed) % 2000 : 0;
+		wanted += most(&f[u]);
 	}
+	bytes += 2000. * OWNERS;	/* enough for all reservations */
 	FAIR_Divide(f, OWNERS, bytes);
 	for (u = 0; u < OWNERS; u++) {
 		sum += f[u].share;
-		assert_true(f[u].share <= f[u].want);
-		for (v = 0; v < OWNERS && f[u].share < f[u].want; v++)
+		assert_true(f[u].share <= most(&f[u]));
+		assert_true(f[u].share >= fmin(most(&f[u]),
+		    (double)f[u].set.reservation) * (1 - 1e-9));
+		for (v = 0; v < OWNERS && f[u].share < most(&f[u]); v++)
 			assert_true(f[u].share / f[u].set.weight >=
-			    f[v].share / f[v].set.weight * (1 - 1e-9));
+			    f[v].share / f[v].set.weight * (1 - 1e-9) ||
+			    f[v].share <= (double)f[v].set.reservation);
 	}
 	assert_true(fabs(sum - fmin(bytes, wanted)) < 1e-3);
 }
