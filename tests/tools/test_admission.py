@@ -24,6 +24,11 @@ from varnishd import Varnishd
 STORE = 10_000_000  # bytes of storage
 SMALL, HUGE = 8_000, 300_000  # bytes
 HOT = 900  # small objects: all of them fit
+
+# Every object of this size is in the sample
+EXACT_SIZE = 1 << 20  # bytes
+EXACT_HOT = 120  # objects
+EXACT_STORE = 150_000_000  # bytes of storage
 VCL = """vcl 4.1;
 import sandpaper;
 backend origin {{ .host = "127.0.0.1"; .port = "{port}"; }}
@@ -48,10 +53,11 @@ sub vcl_deliver {{
 """
 
 
-def start(varnishd: Varnishd, port: int, *parameters: str) -> None:
+def start(varnishd: Varnishd, port: int, *parameters: str,
+          store: int = STORE) -> None:
     """Start a varnishd with little storage before an origin."""
     varnishd.start(*parameters, vcl=VCL.format(port=port),
-                   arguments=["-s", f"malloc,{STORE}"])
+                   arguments=["-s", f"malloc,{store}"])
 
 
 def hot_and_huge(number: int, seed: int) -> Iterator[tuple[int, int]]:
@@ -65,13 +71,13 @@ def hot_and_huge(number: int, seed: int) -> Iterator[tuple[int, int]]:
 
 
 def hot_and_scan(number: int, seed: int) -> Iterator[tuple[int, int]]:
-    """Return requests of a shop with hot objects, and of a larger scan."""
+    """Return requests of a shop for hot objects; 70 % are of a scan."""
     draw = random.Random(seed)
     for n in range(number):
-        if draw.random() < .7:
-            yield 1 << 48 | 10**6 * seed + n, SMALL
+        if n % 10 in {0, 3, 6}:
+            yield draw.randrange(EXACT_HOT), EXACT_SIZE
         else:
-            yield draw.randrange(HOT), SMALL
+            yield 1 << 48 | 10**6 * seed + n, EXACT_SIZE
 
 
 def write_trace(path: Path, requests: Iterable[tuple[int, int]]) -> None:
@@ -100,12 +106,12 @@ class Replay:
 
     def run(self, number: int, seed: int,
             make: Callable[[int, int], Iterable[tuple[int, int]]]
-            = hot_and_huge) -> float:
+            = hot_and_huge, connections: int = 4) -> float:
         """Send so many requests; return which part of them were hits."""
         trace = self.folder / "trace"
         write_trace(trace, make(number, seed))
         said = subprocess.run(
-            [self.replay, "--connections", "4", "127.0.0.1",
+            [self.replay, "--connections", str(connections), "127.0.0.1",
              str(self.varnishd.port), trace], check=True, text=True,
             stdout=subprocess.PIPE)
         hits: float = json.loads(said.stdout)["objects"]
@@ -172,11 +178,12 @@ def test_observe_admits_all_and_says_what_on_would_gain(
     assert replay.run(20_000, 4) > before + gain / 2
 
 
-def shop_hits(varnishd: Varnishd, replay: Replay, seed: int) -> float:
-    """Send requests; return which part of the shop's were hits."""
+def shop_hits(varnishd: Varnishd, replay: Replay, number: int,
+              seed: int) -> float:
+    """Send so many requests; return which part of the shop's were hits."""
     before = varnishd.cache("shop")
-    sent = [n for n, _ in hot_and_scan(20_000, seed) if n < HOT]
-    replay.run(20_000, seed, hot_and_scan)
+    sent = [n for n, _ in hot_and_scan(number, seed) if n < EXACT_HOT]
+    replay.run(number, seed, hot_and_scan, connections=1)
     until(lambda: asked(varnishd, "shop")
           == before["hits"] + before["misses"] + len(sent))
     hits: int = varnishd.cache("shop")["hits"] - before["hits"]
@@ -186,18 +193,21 @@ def shop_hits(varnishd: Varnishd, replay: Replay, seed: int) -> float:
 def test_what_fair_shares_would_gain_is_shown_before(
         varnishd: Varnishd, replay: Replay) -> None:
     start(varnishd, replay.port, "sandpaper_admission_delta=10000",
-          "lru_interval=0")
-    replay.run(60_000, 1, hot_and_scan)
-    before = shop_hits(varnishd, replay, 2)
-    tuned(varnishd, 3)
+          "lru_interval=0", store=EXACT_STORE)
+    shop_hits(varnishd, replay, 8_500, 1)
+    before = shop_hits(varnishd, replay, 4_000, 2)
+    tuned(varnishd, 1)
     shop = varnishd.cache("shop")
-    assert abs(shop["fair_bytes"] / (STORE / 2) - 1) < .05
+    now, = [point["hits"] for point in shop["curve"]
+            if point["bytes"] == shop["cached_bytes"]]
+    assert abs(now - before) < .05
+    assert abs(shop["fair_bytes"] / (EXACT_STORE / 2) - 1) < .05
     assert shop["fair_gain"] > .1
     assert abs(varnishd.cache("scan")["fair_gain"]) < .02
     varnishd.cli("param.set sandpaper_memory on")
-    shop_hits(varnishd, replay, 3)
-    gained = shop_hits(varnishd, replay, 4) - before
-    assert abs(gained - shop["fair_gain"]) < .05
+    shop_hits(varnishd, replay, 4_000, 3)
+    after = shop_hits(varnishd, replay, 4_000, 4)
+    assert abs(now + shop["fair_gain"] - after) < .05
 
 
 @pytest.mark.parametrize("name", ["streams", "whole"])
