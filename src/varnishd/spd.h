@@ -71,6 +71,9 @@
  * below its own.
  */
 
+/* spd_heap.c */
+void spd_heap_init(void);
+
 /* spd_lock.c */
 #define SPD_PAUSE	8		/* steps of a loop in one hold */
 extern __thread int spd_holds;	/* this thread holds the lock */

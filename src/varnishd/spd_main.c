@@ -29,6 +29,7 @@ void
 SPD_Init(void)
 {
 
+	spd_heap_init();
 	spd_vsc = VSC_sandpaper_New(NULL, NULL, "");
 	AN(spd_vsc);
 	spd_lock_init();

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+import resource
 import struct
 import subprocess
 import threading
@@ -210,6 +211,12 @@ def test_what_fair_shares_would_gain_is_shown_before(
     assert abs(now + shop["fair_gain"] - after) < .05
 
 
+def page_faults(process: int) -> int:
+    """Return how many pages the kernel gave to a process."""
+    stat = Path(f"/proc/{process}/stat").read_text()
+    return int(stat.rsplit(")", 1)[1].split()[7])
+
+
 @pytest.mark.parametrize("name", ["streams", "whole"])
 def test_a_crowd_gets_an_object_that_does_not_enter_from_one_fetch(
         varnishd: Varnishd, pages: Origin, name: str) -> None:
@@ -246,3 +253,22 @@ def test_a_crowd_gets_an_object_that_does_not_enter_from_one_fetch(
         thread.join()
     assert failed == []
     assert pages.asked[url] == 1
+
+
+def test_the_memory_of_a_large_object_is_used_again(
+        varnishd: Varnishd, pages: Origin) -> None:
+    size, number = 9_000_000, 60
+    start(varnishd, pages.server_port, "sandpaper_admission=on",
+          "sandpaper_admission_c=1b", store=20 * size)
+    client = HTTPConnection("127.0.0.1", varnishd.port, timeout=TIMEOUT)
+
+    def get(n: int) -> None:
+        client.request("GET", f"/{size}/{n}", headers={"Host": "t0.example"})
+        assert len(client.getresponse().read()) == size
+
+    get(0)
+    before = page_faults(varnishd.worker())
+    for n in range(number):
+        get(1 + n)
+    faults = page_faults(varnishd.worker()) - before
+    assert faults < number * size / resource.getpagesize() / 4
