@@ -19,7 +19,7 @@
 
 #include "spd.h"
 
-/* jemalloc reads this at the start, and MALLOC_CONF after it.  0: no size.  */
+/* jemalloc reads this at the start, and MALLOC_CONF after it.  0: no size. */
 const char *malloc_conf = "oversize_threshold:0";
 
 /* Of jemalloc, if it is linked */
