@@ -1,0 +1,99 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The table of controllers, and what they have in common: without a target, and
+ * below `least`, a request is admitted.
+ */
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "controller.h"
+
+static const struct ovl_controller * const table[] = {
+	&ovl_limit,
+	&ovl_codel,
+	&ovl_seda,
+	&ovl_seda_scaled,
+	&ovl_gradient,
+	&ovl_credits,
+	&ovl_time,
+};
+
+unsigned
+OVL_Controllers(void)
+{
+
+	return (sizeof table / sizeof *table);
+}
+
+static const struct ovl_controller *
+controller_of(unsigned n)
+{
+
+	assert(n < OVL_Controllers());
+	return (table[n]);
+}
+
+int
+OVL_ByName(const char *name)
+{
+	unsigned n;
+
+	for (n = 0; n < OVL_Controllers(); n++)
+		if (strcmp(table[n]->name, name) == 0)
+			return ((int)n);
+	return (-1);
+}
+
+const char *
+OVL_Name(unsigned controller)
+{
+
+	return (controller_of(controller)->name);
+}
+
+const char *
+OVL_Summary(unsigned controller)
+{
+
+	return (controller_of(controller)->summary);
+}
+
+/* Begin anew if the state is another controller's, or nobody's. */
+static void
+begin(unsigned n, struct ovl *o, const struct ovl_queue *q)
+{
+
+	if (o->controller == n + 1)
+		return;
+	memset(o, 0, sizeof *o);
+	o->controller = n + 1;
+	if (table[n]->begin != NULL)
+		table[n]->begin(o, q);
+}
+
+int
+OVL_Admit(unsigned n, struct ovl *o, const struct ovl_queue *q)
+{
+	const struct ovl_controller *c = controller_of(n);
+
+	if (q->target <= 0)
+		return (1);
+	begin(n, o, q);
+	/* It decides about each request: some count what they admit */
+	return (c->admit(o, q) || q->waiting < q->least);
+}
+
+void
+OVL_Released(unsigned n, struct ovl *o, const struct ovl_queue *q,
+    int64_t wait)
+{
+	const struct ovl_controller *c = controller_of(n);
+
+	if (q->target <= 0 || c->released == NULL)
+		return;
+	begin(n, o, q);
+	c->released(o, q, wait > 0 ? wait : 0);
+}

@@ -1,0 +1,100 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Overload control: may one more request of a tenant wait?
+ *
+ * A tenant can have a target: how long its requests may wait for a release.
+ * What would wait for longer is refused when it comes, since its client would
+ * get no answer in time.  A controller decides which requests these are.
+ *
+ * It knows only the tenant's own queue: how many requests wait, and how long
+ * each one waited.  How long a request runs after its release does not count:
+ * an origin that is slow is no overload of this machine.
+ *
+ * A tenant's queue has room for `least` requests whatever the controller says.
+ * So a controller that is wrong cannot take the tenant's share from it.
+ *
+ * All times are ns.  No clock, lock or allocation.  The caller serialises.
+ */
+
+#ifndef OVERLOAD_OVERLOAD_H_INCLUDED
+#define OVERLOAD_OVERLOAD_H_INCLUDED
+
+#include <stdint.h>
+
+#include "histogram.h"
+
+struct ovl_queue {			/* of the tenant, now */
+	int64_t			now;
+	int64_t			target;		/* longest wait; 0: none */
+	int64_t			standing;	/* the same, when the queue has
+						 * not been empty for long */
+	unsigned		waiting;	/* requests, without this one */
+	unsigned		least;		/* so many can always wait */
+};
+
+struct ovl_codel {
+	int64_t			above;		/* since when, and 100 ms; or 0 */
+	int64_t			next;		/* refusal */
+	unsigned		count;		/* refusals since it refuses */
+	int			refuses;
+};
+
+struct ovl_seda {
+	struct histogram	waits;		/* since `began` */
+	int64_t			began, filled;	/* the bucket was filled then */
+	float			p90;		/* smoothed, ns */
+	float			rate, tokens;	/* of the bucket, requests/s */
+};
+
+struct ovl_gradient {
+	int64_t			began;
+	double			sum;		/* of the waits since then */
+	unsigned		n;
+	float			limit;		/* waiting requests */
+};
+
+struct ovl_credits {
+	int64_t			updated, wait;	/* wait: the last one */
+	float			credits;	/* waiting requests */
+};
+
+struct ovl_time {
+	int64_t			empty;		/* the queue was, last */
+	int64_t			since;		/* the last release */
+	int			first;		/* no release yet since it was
+						 * empty */
+	double			busy, released;	/* releases in so many ns; both
+						 * are halved together */
+};
+
+struct ovl {				/* all 0: nothing was seen */
+	unsigned		controller;	/* that the state is of, + 1 */
+	union {
+		struct ovl_codel	codel;
+		struct ovl_seda		seda;
+		struct ovl_gradient	gradient;
+		struct ovl_credits	credits;
+		struct ovl_time		time;
+	};
+};
+
+_Static_assert(sizeof(struct ovl) <= 128, "every tenant has one");
+
+unsigned OVL_Controllers(void);
+/* Returns -1 if there is none. */
+int OVL_ByName(const char *);
+const char *OVL_Name(unsigned controller);
+const char *OVL_Summary(unsigned controller);
+
+/*
+ * A request comes.  Returns 1 if it may wait, 0 if it is to be refused.  The
+ * first call of another controller begins with an empty state.
+ */
+int OVL_Admit(unsigned controller, struct ovl *, const struct ovl_queue *);
+
+/* A request that has waited for so long is released; `waiting` others wait. */
+void OVL_Released(unsigned controller, struct ovl *, const struct ovl_queue *,
+    int64_t wait);
+
+#endif

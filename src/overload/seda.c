@@ -1,0 +1,158 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * SEDA's controller: M. Welsh, "An Architecture for Highly Concurrent,
+ * Well-Conditioned Internet Services", 2002, chapter 7, section 2.1.
+ *
+ * A token bucket admits.  After NREQ releases or TIMEOUT, the 90th percentile
+ * of the waits is smoothed and compared with the target.  Above it, the rate of
+ * the bucket is divided by ADJ_D.  Below half of it, the rate rises in
+ * proportion to the error.  The constants are those of the thesis' Figure 50.
+ *
+ * `seda-scaled` differs in one thing: the rate rises by parts of itself.  In
+ * the thesis it rises by at most 1.8 requests/s each time, and ends at 5000.
+ *
+ * The thesis does not say how many tokens the bucket holds, nor the rate at the
+ * start.  Here it holds DEPTH, and begins with RATE_MAX.
+ */
+
+#include <math.h>
+
+#include "controller.h"
+
+#define NREQ		100		/* releases */
+#define TIMEOUT		(1000 * OVL_MS)
+#define ALPHA		.7		/* weight of the old value */
+#define ERR_I		(-.5)		/* rise below, and */
+#define ERR_D		0.		/* fall above this error */
+#define ADJ_I		2.		/* requests/s */
+#define ADJ_D		1.2
+#define C_I		(-.1)
+#define RATE_MIN	.05		/* requests/s */
+#define RATE_MAX	5000.
+#define DEPTH		10.		/* tokens */
+
+#define SCALED_PART	.01		/* ADJ_I is so many parts of the rate */
+#define SCALED_MAX	1e6		/* requests/s */
+
+static void
+seda_fill(struct ovl_seda *s, int64_t now)
+{
+	double more = (double)(now - s->filled) / OVL_SECOND * (double)s->rate;
+
+	s->tokens = (float)fmin(DEPTH, (double)s->tokens + fmax(0, more));
+	s->filled = now;
+}
+
+/* If it is time, set the rate.  unit: ADJ_I is so many requests/s. */
+static void
+seda_control(struct ovl_seda *s, const struct ovl_queue *q, double unit,
+    double most)
+{
+	double err, rate = (double)s->rate;
+
+	if (s->waits.n < NREQ && q->now - s->began < TIMEOUT)
+		return;
+	s->p90 = (float)(ALPHA * (double)s->p90 +
+	    (1 - ALPHA) * histogram_part(&s->waits, .9));
+	err = ((double)s->p90 - (double)q->target) / (double)q->target;
+	if (err > ERR_D)
+		rate /= ADJ_D;
+	else if (err < ERR_I)
+		rate += unit * ADJ_I * -(err - C_I);
+	s->rate = (float)fmin(fmax(rate, RATE_MIN), most);
+	s->waits = (struct histogram){ .n = 0 };
+	s->began = q->now;
+}
+
+static int
+seda_take(struct ovl_seda *s, const struct ovl_queue *q)
+{
+
+	seda_fill(s, q->now);
+	if (s->tokens < 1)
+		return (0);
+	s->tokens--;
+	return (1);
+}
+
+static void
+seda_start(struct ovl *o, const struct ovl_queue *q, double rate)
+{
+
+	o->seda.began = o->seda.filled = q->now;
+	o->seda.rate = (float)rate;
+	o->seda.tokens = (float)DEPTH;
+}
+
+/*--------------------------------------------------------------------
+ * As published
+ */
+
+static void
+seda_begin(struct ovl *o, const struct ovl_queue *q)
+{
+
+	seda_start(o, q, RATE_MAX);
+}
+
+static int
+seda_admit(struct ovl *o, const struct ovl_queue *q)
+{
+
+	seda_control(&o->seda, q, 1, RATE_MAX);
+	return (seda_take(&o->seda, q));
+}
+
+static void
+seda_released(struct ovl *o, const struct ovl_queue *q, int64_t wait)
+{
+
+	histogram_add(&o->seda.waits, wait);
+	seda_control(&o->seda, q, 1, RATE_MAX);
+}
+
+const struct ovl_controller ovl_seda = {
+	.name = "seda",
+	.summary = "a token bucket whose rate follows the waits (SEDA)",
+	.begin = seda_begin,
+	.admit = seda_admit,
+	.released = seda_released,
+};
+
+/*--------------------------------------------------------------------
+ * Scaled
+ */
+
+static void
+scaled_begin(struct ovl *o, const struct ovl_queue *q)
+{
+
+	seda_start(o, q, SCALED_MAX);
+}
+
+static int
+scaled_admit(struct ovl *o, const struct ovl_queue *q)
+{
+
+	seda_control(&o->seda, q, SCALED_PART * (double)o->seda.rate,
+	    SCALED_MAX);
+	return (seda_take(&o->seda, q));
+}
+
+static void
+scaled_released(struct ovl *o, const struct ovl_queue *q, int64_t wait)
+{
+
+	histogram_add(&o->seda.waits, wait);
+	seda_control(&o->seda, q, SCALED_PART * (double)o->seda.rate,
+	    SCALED_MAX);
+}
+
+const struct ovl_controller ovl_seda_scaled = {
+	.name = "seda-scaled",
+	.summary = "the same, with steps in proportion to the rate",
+	.begin = scaled_begin,
+	.admit = scaled_admit,
+	.released = scaled_released,
+};

@@ -1,0 +1,96 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A request is refused if it would wait for too long:
+ *
+ *	its wait = (waiting requests + 1) x the time from release to release
+ *
+ * The time from release to release is a mean of the last BUSY of time in which
+ * requests waited.  A release that is overdue counts as well.
+ *
+ * A burst may wait for the target.  A queue that has not been empty for EMPTY
+ * is no burst, but more load than the tenant's share.  Its requests wait for
+ * nothing, so they may wait only for the standing limit (B. Maurer, "Fail at
+ * Scale", ACM Queue 2015, has the same two limits).
+ */
+
+#include <math.h>
+
+#include "controller.h"
+
+#define EMPTY		(100 * OVL_MS)
+#define BUSY		(50. * OVL_MS)
+
+/* Begin to wait for the first release.  It says nothing about the time between
+ * two of them. */
+static void
+time_wait(struct ovl_time *t, int64_t now)
+{
+
+	t->since = now;
+	t->first = 1;
+}
+
+static void
+time_begin(struct ovl *o, const struct ovl_queue *q)
+{
+
+	o->time.empty = q->now;
+	time_wait(&o->time, q->now);
+}
+
+/* Return how long one more request would wait, ns. */
+static double
+time_expected(const struct ovl_time *t, const struct ovl_queue *q)
+{
+	double overdue = t->busy + fmax(0, (double)(q->now - t->since)), each;
+
+	each = overdue / (t->released + 1);
+	if (t->released > 0)
+		each = fmax(each, t->busy / t->released);
+	return ((q->waiting + 1.) * each);
+}
+
+static int
+time_admit(struct ovl *o, const struct ovl_queue *q)
+{
+	struct ovl_time *t = &o->time;
+	int64_t most;
+
+	if (q->waiting == 0) {
+		t->empty = q->now;
+		time_wait(t, q->now);
+		return (1);
+	}
+	most = q->now - t->empty < EMPTY || q->standing > q->target ?
+	    q->target : q->standing;
+	return (time_expected(t, q) <= (double)most);
+}
+
+static void
+time_released(struct ovl *o, const struct ovl_queue *q, int64_t wait)
+{
+	struct ovl_time *t = &o->time;
+
+	(void)wait;
+	if (!t->first) {
+		t->busy += fmax(0, (double)(q->now - t->since));
+		t->released++;
+	}
+	t->since = q->now;
+	t->first = 0;
+	if (q->waiting == 0)
+		t->empty = q->now;
+	if (t->busy > BUSY) {
+		t->busy /= 2;
+		t->released /= 2;
+	}
+}
+
+const struct ovl_controller ovl_time = {
+	.name = "time",
+	.summary = "refuses what would wait for longer than it may",
+	.begin = time_begin,
+	.admit = time_admit,
+	.released = time_released,
+};
