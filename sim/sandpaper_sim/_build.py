@@ -48,6 +48,17 @@ void REL_SetGroup(struct rel *, struct rel_tenant *,
 void REL_TenantStat(const struct rel *, const struct rel_tenant *,
     struct rel_tenant_stat *);
 int REL_Synchronised(const struct rel *);
+struct ovl { ...; };
+struct ovl_queue {
+    int64_t now, target, standing;
+    unsigned waiting, least;
+};
+unsigned OVL_Controllers(void);
+const char *OVL_Name(unsigned);
+int OVL_ByName(const char *);
+int OVL_Admit(unsigned, struct ovl *, const struct ovl_queue *);
+void OVL_Released(unsigned, struct ovl *, const struct ovl_queue *,
+    int64_t wait);
 unsigned EST_Kinds(void);
 const char *EST_Name(unsigned);
 struct hostmap { ...; };
@@ -62,6 +73,7 @@ const char *MAP_Limits(struct hostmap *, const char *name, double reservation,
 # The headers of src/tenants say releaser/..
 FOLDERS = [TOP / "src" / "releaser", TOP / "src" / "perfctr",
            TOP / "src" / "tenants", TOP / "src"]
+HEADERS = [*FOLDERS, TOP / "src" / "overload"]
 
 
 def declarations(header: Path) -> str:
@@ -81,7 +93,7 @@ def build(archive: Path, into: Path) -> Path:
     """The module's file; compiles it if it is not fresh."""
     module = into / (MODULE + sysconfig.get_config_var("EXT_SUFFIX"))
     sources = [archive, Path(__file__), *HERE.glob("glue.*"),
-               *(h for d in FOLDERS for h in d.glob("*.h"))]
+               *(h for d in HEADERS for h in d.glob("*.h"))]
     if is_fresh(module, sources):
         return module
     ffi = cffi.FFI()
@@ -90,7 +102,7 @@ def build(archive: Path, into: Path) -> Path:
     ffi.set_source(
         MODULE, '#include "account.h"\n#include "glue.h"\n'
         '#include "hostmap.h"\n#include "newhosts.h"\n#include "nic.h"\n'
-        '#include "policy.h"\n',
+        '#include "overload/overload.h"\n#include "policy.h"\n',
         sources=[str(HERE / "glue.c")],
         include_dirs=[str(d) for d in (HERE, *FOLDERS)],
         extra_objects=[str(archive)],

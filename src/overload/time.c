@@ -8,10 +8,11 @@
  * The time from release to release is a mean of the last BUSY of time in which
  * requests waited.  A release that is overdue counts as well.
  *
- * A burst may wait for the target.  A queue that has not been empty for EMPTY
- * is no burst, but more load than the tenant's share.  Its requests wait for
- * nothing, so they may wait only for the standing limit (B. Maurer, "Fail at
- * Scale", ACM Queue 2015, has the same two limits).
+ * A burst may wait for BURST of the target: the rest is left for its answers.  A
+ * queue that has not been empty for EMPTY is no burst, but more load than the
+ * tenant's share.  Its requests would wait in vain, so they may only wait for
+ * the standing limit (B. Maurer, "Fail at Scale", ACM Queue 2015, has the same
+ * two limits).
  */
 
 #include <math.h>
@@ -20,6 +21,7 @@
 
 #define EMPTY		(100 * OVL_MS)
 #define BUSY		(50. * OVL_MS)
+#define BURST		.8
 
 /* Begin to wait for the first release.  It says nothing about the time between
  * two of them. */
@@ -55,16 +57,16 @@ static int
 time_admit(struct ovl *o, const struct ovl_queue *q)
 {
 	struct ovl_time *t = &o->time;
-	int64_t most;
+	double most = BURST * (double)q->target;
 
 	if (q->waiting == 0) {
 		t->empty = q->now;
 		time_wait(t, q->now);
 		return (1);
 	}
-	most = q->now - t->empty < EMPTY || q->standing > q->target ?
-	    q->target : q->standing;
-	return (time_expected(t, q) <= (double)most);
+	if (q->now - t->empty >= EMPTY)
+		most = fmin(most, (double)q->standing);
+	return (time_expected(t, q) <= most);
 }
 
 static void

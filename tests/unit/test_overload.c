@@ -414,15 +414,15 @@ each_ms(unsigned c, struct ovl *o, int64_t now, unsigned ms)
 }
 
 static void
-test_time_lets_a_burst_wait_for_the_target(void **state)
+test_time_lets_a_burst_wait_for_longer(void **state)
 {
 	unsigned c = named("time");
 	struct ovl o = { .controller = 0 };
 	int64_t now = each_ms(c, &o, SECOND, 99);
 
 	(void)state;
-	assert_int_equal(admit(c, &o, now, 499), 1);
-	assert_int_equal(admit(c, &o, now, 500), 0);
+	assert_int_equal(admit(c, &o, now, 398), 1);
+	assert_int_equal(admit(c, &o, now, 401), 0);
 	/* After 100 ms without an empty queue: the standing limit */
 	now += MS;
 	released(c, &o, now, 100, 0);
@@ -430,7 +430,7 @@ test_time_lets_a_burst_wait_for_the_target(void **state)
 	assert_int_equal(admit(c, &o, now, 20), 0);
 	/* It was empty: a burst may come */
 	assert_int_equal(admit(c, &o, now, 0), 1);
-	assert_int_equal(admit(c, &o, now, 400), 1);
+	assert_int_equal(admit(c, &o, now, 300), 1);
 }
 
 static void
@@ -441,9 +441,9 @@ test_time_sees_an_empty_queue_at_a_release(void **state)
 	int64_t now = each_ms(c, &o, SECOND, 200);
 
 	(void)state;
-	assert_int_equal(admit(c, &o, now, 400), 0);
+	assert_int_equal(admit(c, &o, now, 300), 0);
 	released(c, &o, now + MS, 0, 0);
-	assert_int_equal(admit(c, &o, now + MS, 400), 1);
+	assert_int_equal(admit(c, &o, now + MS, 300), 1);
 }
 
 static void
@@ -451,11 +451,11 @@ test_time_counts_a_release_that_is_overdue(void **state)
 {
 	unsigned c = named("time");
 	struct ovl o = { .controller = 0 };
-	int64_t now = each_ms(c, &o, SECOND, 50);
+	int64_t now = each_ms(c, &o, SECOND, 40);
 
 	(void)state;
-	assert_int_equal(admit(c, &o, now, 100), 1);
-	assert_int_equal(admit(c, &o, now + 40 * MS, 400), 0);
+	assert_int_equal(admit(c, &o, now, 300), 1);
+	assert_int_equal(admit(c, &o, now + 50 * MS, 300), 0);
 }
 
 static void
@@ -484,7 +484,7 @@ test_time_with_a_target_below_the_standing_limit(void **state)
 
 	(void)state;
 	q = queue(each_ms(c, &o, SECOND, 500), 9);
-	q.target = 10 * MS;
+	q.target = 10 * MS / .8;
 	assert_int_equal(OVL_Admit(c, &o, &q), 1);
 	q.waiting = 10;
 	assert_int_equal(OVL_Admit(c, &o, &q), 0);
@@ -570,7 +570,7 @@ main(void)
 		cmocka_unit_test(test_gradient),
 		cmocka_unit_test(test_credits),
 		cmocka_unit_test(
-		    test_time_lets_a_burst_wait_for_the_target),
+		    test_time_lets_a_burst_wait_for_longer),
 		cmocka_unit_test(
 		    test_time_sees_an_empty_queue_at_a_release),
 		cmocka_unit_test(

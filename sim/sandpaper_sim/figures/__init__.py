@@ -8,6 +8,7 @@ from . import (
     appendix_b,
     gaming,
     new_hosts,
+    overload,
     sandpaper_fig5,
     sandpaper_fig10,
     sandpaper_fig11,
@@ -22,5 +23,5 @@ from . import (
 
 FIGURES: dict[str, Figure] = {f.FIGURE.name: f.FIGURE for f in (
     sandpaper_fig5, sandpaper_fig10, sandpaper_fig11, unbounded, appendix_b,
-    gaming, new_hosts, twodfq_fig5, twodfq_fig6, twodfq_fig8,
+    gaming, new_hosts, overload, twodfq_fig5, twodfq_fig6, twodfq_fig8,
     twodfq_fig9_10, twodfq_fig11_13, speed)}

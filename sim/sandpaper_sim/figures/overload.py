@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A tournament of the controllers of overload.
+
+A proxy of two cores serves 2000 requests/s. A request is good if its answer
+comes within the target, 0.5 s. A refusal costs 2 % of a request. Goodput is
+given over the best that is possible with this cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from ..figure import Context, Figure, Result, table, where
+from ..overload import (
+    LEAST,
+    STANDING,
+    Clients,
+    Front,
+    Gate,
+    Rate,
+    best,
+    controllers,
+    summary,
+)
+from ..releaser import Releaser
+from ..server import MS, SECOND, Environment
+from ..workload import Exponential, closed, generator, stream
+
+CORES, WORKERS = 2, 20
+COST = SECOND // 2000           # mean processing time
+CAPACITY = 2000                 # requests/s
+REFUSAL = 0.02                  # of a request's cost
+TARGET = SECOND // 2
+DEAR = 4                        # times the cost, for a while
+SLOW = SECOND                   # a fetch of the slow origin
+NEIGHBOURS = 40                 # connections of a neighbour, in a closed loop
+
+
+@dataclass(frozen=True)
+class Case:
+    """A load over time, and when it is measured; s."""
+
+    name: str
+    load: Callable[[float], float]  # at a time, in parts of the capacity
+    most: float                     # of `load`
+    measured: tuple[float, float]
+    dear: tuple[float, float] = (0, 0)
+    slow: tuple[float, float] = (0, 0)
+    retry: tuple[int, int] | None = None    # ns, a range
+    tries: int = 1
+    best: float = 0                         # if it is not that of the mean
+    neighbour: bool = False
+
+
+def steady(load: float) -> Case:
+    """The same load all the time."""
+    return Case(f"{load:g} x", lambda _: load, load, (2, 8))
+
+
+def burst(s: float) -> float:
+    """0.5, ten times the capacity from 2 s to 4 s, 0.5."""
+    return 10 if 2 <= s < 4 else 0.5
+
+
+CASES = {c.name: c for c in (
+    *(steady(load) for load in (0.8, 1, 1.5, 2, 3, 5, 10)),
+    Case("step up", burst, 10, (2.5, 4)),
+    Case("step down", burst, 10, (5, 7)),
+    Case("square wave", lambda s: 0.5 if s % 1 < 0.5 else 3, 3, (2, 8),
+         best=(0.5 + best(3, REFUSAL)) / 2),
+    Case("dear requests", lambda _: 0.8, 0.8, (2.5, 5), dear=(2, 5)),
+    Case("slow origin", lambda _: 0.5, 0.5, (4.5, 8), slow=(2, 4)),
+    Case("retries at once", lambda _: 2, 2, (2, 8), retry=(MS, 20 * MS),
+         tries=10),
+    Case("retries, as told", lambda _: 3, 3, (2, 8),
+         retry=(SECOND, 30 * SECOND), tries=3),
+    Case("5 x, neighbour", lambda _: 5, 5, (2, 8), neighbour=True),
+)}
+
+
+def within(spell: tuple[float, float], now: int) -> bool:
+    """Is it this time?"""
+    return spell[0] * SECOND <= now < spell[1] * SECOND
+
+
+def simulate(name: str, controller: str, seed: int) -> dict[str, Any]:
+    """One case with one controller."""
+    case = CASES[name]
+    env = Environment(0)
+
+    def fetch(_: int) -> int:
+        return SLOW if within(case.slow, env.now) else 0
+
+    front = Front(env, Releaser("mr3-rs", WORKERS), CORES,
+                  refusal=round(REFUSAL * COST * CORES),
+                  fetch=fetch if case.slow[1] else None)
+
+    def clients(who: str, rate: Rate, most: float, least: int, *,
+                retry: tuple[int, int] | None = None) -> int:
+        rng = generator(seed, "overload", name, who)
+        draws = stream(Exponential(COST), rng)
+        tenant = front.gated(Gate(controller, TARGET, STANDING, least))
+        Clients(front, tenant, rate, most,
+                lambda now: next(draws) *
+                (DEAR if within(case.dear, now) else 1), rng,
+                (lambda: int(rng.integers(*retry))) if retry else None,
+                case.tries)
+        return tenant
+
+    least = max(LEAST, WORKERS // (1 + case.neighbour))
+    tenant = clients("tenant", lambda now: CAPACITY * case.load(now / SECOND),
+                     CAPACITY * case.most, least, retry=case.retry)
+    if case.neighbour:
+        near = front.gated(Gate(controller, 0, 0, 0))
+        closed(front, near, NEIGHBOURS, stream(
+            Exponential(COST), generator(seed, "overload", name, "near")))
+    begin, end = (round(s * SECOND) for s in case.measured)
+    front.run(end + TARGET)
+    rows = front.outcomes()
+    found = summary(rows[rows["tenant"] == tenant], TARGET, begin, end)
+    # Parts of the capacity while it is measured
+    dear = DEAR if within(case.dear, begin) else 1
+    each = dear * SECOND / (CAPACITY * (end - begin))
+    load = found["requests"] * each
+    found |= {"case": name, "controller": controller, "seed": seed,
+              "load": load}
+    if not case.neighbour:
+        part = case.best or best(load, REFUSAL / dear)
+        return found | {"of_best": found["good"] * each / part}
+    # Both have the same part of what the refusals leave
+    fair = (1 - load * REFUSAL) / (2 - REFUSAL)
+    other = summary(rows[rows["tenant"] == near], TARGET, begin, end)
+    return found | {
+        "of_best": found["good"] * each / fair,
+        "neighbour_of_fair": other["served"] * each / fair,
+        "neighbour_p99_ms": other["p99_ms"]}
+
+
+def run(c: Context) -> Result:
+    """See Figure."""
+    seeds = range(c.seed, c.seed + (1 if c.quick else 20))
+    names = ["0.8 x", "3 x", "dear requests"] if c.quick else list(CASES)
+    known = controllers()
+    found = c.map(simulate, [(name, controller, seed) for name in names
+                             for controller in known for seed in seeds])
+
+    def middle(name: str, controller: str, what: str) -> float:
+        return median(f[what] for f in where(
+            found, case=name, controller=controller))
+
+    def rows(what: str, shape: str, cases: list[str]) -> list[list[str]]:
+        return [[name, *(format(middle(name, k, what), shape)
+                         for k in known)] for name in cases]
+
+    near = [n for n in names if CASES[n].neighbour]
+    lines = [
+        "good answers, over the best that is possible",
+        *table(("load", *known), rows("of_best", ".2f", names)),
+        "", "p99 of the response time of what is admitted, ms",
+        *table(("load", *known), rows("p99_ms", ".0f", names)),
+        "", "refused",
+        *table(("load", *known), rows("refused", ".3f", names))]
+    if near:
+        lines += ["", "what a neighbour has, over its fair part",
+                  *table(("load", *known),
+                         rows("neighbour_of_fair", ".3f", near))]
+    return Result(
+        {"capacity_per_s": CAPACITY, "refusal": REFUSAL,
+         "target_s": TARGET / SECOND, "standing_s": STANDING / SECOND,
+         "seeds": len(seeds)}, found, {}, lines)
+
+
+def plot(figure: Any, data: dict[str, Any]) -> None:  # noqa: ANN401
+    """See Figure."""
+    axes = figure.subplots()
+    for k in sorted({f["controller"] for f in data["results"]}):
+        rows = [f for f in where(data["results"], controller=k)
+                if f["case"].endswith(" x")]
+        loads = sorted({float(f["case"].split()[0]) for f in rows})
+        axes.plot(loads, [median(f["of_best"] for f in rows if
+                                 float(f["case"].split()[0]) == load)
+                          for load in loads], "o-", label=k)
+    axes.set(xscale="log", xlabel="load, in parts of the capacity",
+             ylabel="good answers, over the best possible")
+    axes.legend(fontsize="x-small")
+
+
+FIGURE = Figure("overload", "controllers of overload, from 0.8 to 10 times "
+                "the capacity", run, plot)
