@@ -44,7 +44,9 @@ struct ovl_seda {
 	struct histogram	waits;		/* since `began` */
 	int64_t			began, filled;	/* the bucket was filled then */
 	float			p90;		/* smoothed, ns */
-	float			rate, tokens;	/* of the bucket, requests/s */
+	float			rate, tokens;	/* of the bucket; requests/s,
+						 * and requests */
+	int			scaled;		/* it is seda-scaled */
 };
 
 struct ovl_gradient {

@@ -13,7 +13,7 @@
  * the thesis it rises by at most 1.8 requests/s each time, and ends at 5000.
  *
  * The thesis does not say how many tokens the bucket holds, nor the rate at the
- * start.  Here it holds DEPTH, and begins with RATE_MAX.
+ * start.  Here it holds DEPTH, and begins with the largest rate.
  */
 
 #include <math.h>
@@ -44,12 +44,12 @@ seda_fill(struct ovl_seda *s, int64_t now)
 	s->filled = now;
 }
 
-/* If it is time, set the rate.  unit: ADJ_I is so many requests/s. */
+/* If it is time, set the rate. */
 static void
-seda_control(struct ovl_seda *s, const struct ovl_queue *q, double unit,
-    double most)
+seda_control(struct ovl_seda *s, const struct ovl_queue *q)
 {
 	double err, rate = (double)s->rate;
+	double unit = s->scaled ? SCALED_PART * rate : 1;
 
 	if (s->waits.n < NREQ && q->now - s->began < TIMEOUT)
 		return;
@@ -60,15 +60,42 @@ seda_control(struct ovl_seda *s, const struct ovl_queue *q, double unit,
 		rate /= ADJ_D;
 	else if (err < ERR_I)
 		rate += unit * ADJ_I * -(err - C_I);
-	s->rate = (float)fmin(fmax(rate, RATE_MIN), most);
+	s->rate = (float)fmin(fmax(rate, RATE_MIN),
+	    s->scaled ? SCALED_MAX : RATE_MAX);
 	s->waits = (struct histogram){ .n = 0 };
 	s->began = q->now;
 }
 
-static int
-seda_take(struct ovl_seda *s, const struct ovl_queue *q)
+static void
+seda_start(struct ovl_seda *s, const struct ovl_queue *q, int scaled)
 {
 
+	s->scaled = scaled;
+	s->began = s->filled = q->now;
+	s->rate = (float)(scaled ? SCALED_MAX : RATE_MAX);
+	s->tokens = (float)DEPTH;
+}
+
+static void
+seda_begin(struct ovl *o, const struct ovl_queue *q)
+{
+
+	seda_start(&o->seda, q, 0);
+}
+
+static void
+scaled_begin(struct ovl *o, const struct ovl_queue *q)
+{
+
+	seda_start(&o->seda, q, 1);
+}
+
+static int
+seda_admit(struct ovl *o, const struct ovl_queue *q)
+{
+	struct ovl_seda *s = &o->seda;
+
+	seda_control(s, q);
 	seda_fill(s, q->now);
 	if (s->tokens < 1)
 		return (0);
@@ -77,39 +104,11 @@ seda_take(struct ovl_seda *s, const struct ovl_queue *q)
 }
 
 static void
-seda_start(struct ovl *o, const struct ovl_queue *q, double rate)
-{
-
-	o->seda.began = o->seda.filled = q->now;
-	o->seda.rate = (float)rate;
-	o->seda.tokens = (float)DEPTH;
-}
-
-/*--------------------------------------------------------------------
- * As published
- */
-
-static void
-seda_begin(struct ovl *o, const struct ovl_queue *q)
-{
-
-	seda_start(o, q, RATE_MAX);
-}
-
-static int
-seda_admit(struct ovl *o, const struct ovl_queue *q)
-{
-
-	seda_control(&o->seda, q, 1, RATE_MAX);
-	return (seda_take(&o->seda, q));
-}
-
-static void
 seda_released(struct ovl *o, const struct ovl_queue *q, int64_t wait)
 {
 
 	histogram_add(&o->seda.waits, wait);
-	seda_control(&o->seda, q, 1, RATE_MAX);
+	seda_control(&o->seda, q);
 }
 
 const struct ovl_controller ovl_seda = {
@@ -120,39 +119,10 @@ const struct ovl_controller ovl_seda = {
 	.released = seda_released,
 };
 
-/*--------------------------------------------------------------------
- * Scaled
- */
-
-static void
-scaled_begin(struct ovl *o, const struct ovl_queue *q)
-{
-
-	seda_start(o, q, SCALED_MAX);
-}
-
-static int
-scaled_admit(struct ovl *o, const struct ovl_queue *q)
-{
-
-	seda_control(&o->seda, q, SCALED_PART * (double)o->seda.rate,
-	    SCALED_MAX);
-	return (seda_take(&o->seda, q));
-}
-
-static void
-scaled_released(struct ovl *o, const struct ovl_queue *q, int64_t wait)
-{
-
-	histogram_add(&o->seda.waits, wait);
-	seda_control(&o->seda, q, SCALED_PART * (double)o->seda.rate,
-	    SCALED_MAX);
-}
-
 const struct ovl_controller ovl_seda_scaled = {
 	.name = "seda-scaled",
 	.summary = "the same, with steps in proportion to the rate",
 	.begin = scaled_begin,
-	.admit = scaled_admit,
-	.released = scaled_released,
+	.admit = seda_admit,
+	.released = seda_released,
 };
