@@ -31,6 +31,7 @@
 struct object {
 	uint64_t		id;
 	uint32_t		size, owner;
+	uint32_t		asked;		/* requests so far */
 	uint32_t		newer, older;	/* in its list, or NOBODY */
 	int			in;		/* the cache */
 };
@@ -57,8 +58,11 @@ static struct {
 	unsigned		shift;
 	uint64_t		delta, seed;
 	int			frequency;	/* model.h */
+	double			threshold;	/* bytes of the largest object */
+	uint32_t		uses;		/* the request that admits it */
 	int			own;		/* a list for each tenant */
-} options = { .c = INFINITY, .frequency = 1, .delta = 250000, .seed = 1 };
+} options = { .c = INFINITY, .frequency = 1, .threshold = INFINITY,
+    .delta = 250000, .seed = 1 };
 
 static struct object *object;
 static uint32_t *slot;			/* hash table: index + 1, or 0 */
@@ -169,6 +173,8 @@ admits(const struct object *o)
 	double c = options.tuned ? tuner->c : options.c, bytes = o->size;
 	double f = 1;
 
+	if (bytes > options.threshold || o->asked < options.uses)
+		return (0);
 	if (options.frequency)
 		f = SKETCH_Count(sketch, splitmix(o->id));
 	return (bytes <= options.capacity &&
@@ -180,6 +186,7 @@ static int
 ask(struct object *o, uint32_t owner)
 {
 
+	o->asked++;
 	if (o->in) {
 		unlist(o);
 		list_newest(o);
@@ -358,6 +365,8 @@ usage(FILE *f)
 	    "bytes\n"
 	    "  --frequency VALUE  on: an object with more requests counts as "
 	    "smaller (the default); off: as in AdaptSize\n"
+	    "  --threshold BYTES  admit no larger object (no limit)\n"
+	    "  --uses N           admit an object from its Nth request on (1)\n"
 	    "  --form NAME        pade (the default), exact or transient\n"
 	    "  --memory VALUE     off: one LRU list (the default); on: a list "
 	    "for each tenant\n"
@@ -400,6 +409,12 @@ set_option(int option, const char *s)
 	case 'f':
 		options.form = form_of(s);
 		break;
+	case 't':
+		options.threshold = number("--threshold", s, 1, 1e15);
+		break;
+	case 'u':
+		options.uses = (uint32_t)number("--uses", s, 1, 1e9);
+		break;
 	case 'm':
 		options.own = on_or_off("--memory", s);
 		break;
@@ -436,6 +451,8 @@ main(int argc, char **argv)
 		{ "sample", required_argument, NULL, 'n' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "frequency", required_argument, NULL, 'q' },
+		{ "threshold", required_argument, NULL, 't' },
+		{ "uses", required_argument, NULL, 'u' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 }
 	};

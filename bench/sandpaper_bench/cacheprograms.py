@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The programs of bench/cache: what each is compiled from."""
+"""The programs of bench/cache: how each is compiled, and how they are run."""
 
 from __future__ import annotations
 
+import argparse
+import datetime
+import json
 import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+from . import pedigree, record
+from .resume import published
 from .testbed import BENCH, TestbedError
 
 CACHE = BENCH / "cache"
@@ -16,6 +25,13 @@ SOURCES = {
     "replay": ["replay.c", "trace.c"],
     "simulate": ["simulate.c", "trace.c"],
 }
+
+GB = 10**9
+WINDOWS = 12  # of a trace
+FIXED = [2**n for n in range(10, 31, 2)]  # bytes: values of c
+ON = ["--admission", "on", "--sample", "16"]
+ADAPTSIZE = ["--frequency", "off"]
+Result = dict[str, Any]
 
 
 def compiled(name: str, folder: Path) -> Path:
@@ -30,3 +46,50 @@ def compiled(name: str, folder: Path) -> Path:
     if done.returncode != 0:
         raise TestbedError(f"{name} cannot be compiled: {done.stderr}")
     return folder / name
+
+
+def simulated(command: Sequence[str]) -> Result:
+    """Return what our simulator says."""
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    if done.returncode != 0:
+        raise TestbedError(done.stderr.strip())
+    found: Result = json.loads(done.stdout)
+    return found
+
+
+def generated(generate: str, kind: str, requests: int, seed: int,
+              trace: Path) -> str:
+    """Make a trace, and return its path."""
+    subprocess.run([generate, kind, str(requests), str(seed), trace],
+                   check=True)
+    return str(trace)
+
+
+def hits(found: Result) -> list[float]:
+    """Return the hit ratio of each window."""
+    return [w["objects"] for w in found["windows"]]
+
+
+def best_in_windows(runs: Sequence[Result]) -> list[float]:
+    """Return the hit ratio of the best run in each window."""
+    return [max(window) for window in zip(*map(hits, runs), strict=True)]
+
+
+def recorded(
+    name: str, options: argparse.Namespace, more: Result,
+    measure: Callable[[argparse.Namespace, Path], list[Result]],
+) -> int:
+    """Measure, and write the result to a file; return the exit status."""
+    code, program = pedigree.code(), Path(sys.argv[0]).name
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            results = measure(options, Path(folder))
+        record.write({
+            "experiment": name, "date": str(datetime.date.today()), **code,
+            "command": published(f"bench/cache/{program}", sys.argv[1:]),
+            "requests": options.requests, **more, "results": results,
+        }, options.result.stem, options.result.parent)
+    except (TestbedError, subprocess.CalledProcessError) as e:
+        print(f"{program}: {e}", file=sys.stderr)
+        return 2
+    return 0

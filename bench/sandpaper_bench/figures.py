@@ -386,6 +386,7 @@ TABLES: dict[str, Callable[..., str]] = {
     "new-hosts": new_hosts, "real-sites": real_sites, "tests": tests,
     "cache": cachefigures.policies, "cache-goals": cachefigures.goals,
     "cache-tenants": cachefigures.tenants, "cache-live": cachefigures.live,
+    "cache-paper": cachefigures.paper,
 }
 SINGLE: dict[str, Callable[..., str]] = {
     "one-tenant": one_tenant, "abuses-missed": abuses_missed,
