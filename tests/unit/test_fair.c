@@ -58,6 +58,40 @@ test_level(void **state)
 	FAIR_Divide(f, 0, 100);
 }
 
+/* Who wants nothing gets nothing, who wants a byte gets it. */
+static void
+test_little_is_wanted(void **state)
+{
+	struct fair f[] = { owner(1, 0), owner(1, 1), owner(1, 0),
+	    owner(1, 1) };
+
+	(void)state;
+	f[0].share = 5;
+	f[0].set.reservation = 10;
+	f[3].set.group = 2;
+	FAIR_Divide(f, 4, 100);
+	check(&f[0], 0);
+	check(&f[1], 1);
+	check(&f[2], 1);
+	check(&f[3], 1);
+}
+
+/* What is behind the array has no part in it. */
+static void
+test_only_the_array(void **state)
+{
+	struct fair f[] = { owner(1, 500), owner(1, 500), owner(1, 500) };
+
+	(void)state;
+	f[2].members = &f[0];
+	f[2].share = 5;
+	FAIR_Divide(f, 2, 300);
+	check(&f[0], 150);
+	check(&f[1], 150);
+	check(&f[2], 5);
+	assert_true(f[2].want == 500);
+}
+
 static void
 test_reservation_and_limit(void **state)
 {
@@ -166,6 +200,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_level),
+		cmocka_unit_test(test_little_is_wanted),
+		cmocka_unit_test(test_only_the_array),
 		cmocka_unit_test(test_reservation_and_limit),
 		cmocka_unit_test(test_group),
 		cmocka_unit_test(test_random),

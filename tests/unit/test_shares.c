@@ -121,6 +121,40 @@ test_the_taker_counts_with_what_it_takes(void **state)
 	    &w.tenant[1]);
 }
 
+/* It needs no more than one byte, and goes before others of its level. */
+static void
+test_a_taker_of_the_same_level(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_begin(&w, 0);
+	SHARE_Charge(&w.tenant[0], 1);
+	SHARE_Charge(&w.tenant[1], 1);
+	assert_ptr_equal(victim(&w, &w.tenant[0], 0), &w.tenant[0]);
+	assert_ptr_equal(victim(&w, &w.tenant[1], 0), &w.tenant[1]);
+}
+
+/* From 2^53.75 bytes per weight on there is one level.  It is below that of
+ * owners above their limit. */
+static void
+test_most_bytes_that_count(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_begin(&w, 0);
+	SHARE_Set(&w.tenant[0], 1, 0, 1);
+	SHARE_Charge(&w.tenant[0], 2);
+	SHARE_Charge(&w.tenant[1], (uint64_t)exp2(53.85));
+	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[0]);
+	SHARE_Charge(&w.tenant[2], UINT64_C(1) << 62);
+	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[0]);
+	SHARE_Release(&w.tenant[0], 2);
+	assert_ptr_equal(victim(&w, &w.tenant[1], 0), &w.tenant[1]);
+	assert_ptr_equal(victim(&w, &w.tenant[2], 0), &w.tenant[2]);
+}
+
 static void
 test_reservation(void **state)
 {
@@ -157,7 +191,10 @@ test_limit(void **state)
 	SHARE_Charge(&w.tenant[0], 3);
 	assert_ptr_equal(SHARE_Over(&w.tenant[0], 0), &w.tenant[0]);
 	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[0]);
-	SHARE_Release(&w.tenant[0], MB + 3);
+	/* It has to lose its last byte, and then it has none */
+	SHARE_Release(&w.tenant[0], MB + 2);
+	assert_ptr_equal(SHARE_Over(&w.tenant[0], MB), &w.tenant[0]);
+	SHARE_Release(&w.tenant[0], 1);
 	assert_null(SHARE_Over(&w.tenant[0], 9 * MB));
 }
 
@@ -432,6 +469,8 @@ main(void)
 		cmocka_unit_test(test_nobody),
 		cmocka_unit_test(test_most_bytes_per_weight),
 		cmocka_unit_test(test_the_taker_counts_with_what_it_takes),
+		cmocka_unit_test(test_a_taker_of_the_same_level),
+		cmocka_unit_test(test_most_bytes_that_count),
 		cmocka_unit_test(test_reservation),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_group),

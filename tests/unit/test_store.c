@@ -6,6 +6,7 @@
  * group; and a long random run, in which the bytes of all must stay right.
  */
 
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,6 +99,31 @@ test_owners_begin_and_end(void **state)
 	world_end(&w);
 }
 
+/* For one new owner, eight of the entries that wait are looked at. */
+static void
+test_entries_that_wait(void **state)
+{
+	struct world w;
+	uint32_t n;
+
+	(void)state;
+	world_begin(&w, 9);
+	for (n = 1; n <= 9; n++) {
+		assert_int_equal(OWN_Begin(w.owners), n);
+		OWN_Ref(w.owners, n);
+	}
+	for (n = 1; n <= 9; n++)
+		OWN_End(w.owners, n);
+	/* The ninth one is free: the first call stops before it */
+	OWN_Unref(w.owners, 9);
+	assert_int_equal(OWN_Begin(w.owners), OWN_OTHER);
+	assert_int_equal(OWN_Begin(w.owners), 9);
+	/* The eighth one is free.  The first one is 1 again. */
+	OWN_Unref(w.owners, 8);
+	assert_int_equal(OWN_Begin(w.owners), 8);
+	world_end(&w);
+}
+
 static void
 test_transit(void **state)
 {
@@ -166,6 +192,47 @@ test_evictions(void **state)
 }
 
 static void
+evict(struct world *w, uint32_t n, uint32_t taker, unsigned times)
+{
+
+	while (times-- > 0)
+		OWN_Evicted(w->owners, n, taker);
+}
+
+static uint32_t
+mostly(struct world *w, uint32_t n)
+{
+	struct own_evictions e;
+
+	OWN_Evictions(w->owners, n, &e);
+	return (e.mostly);
+}
+
+/* The owner with more than half of the evictions, if they come in a row */
+static void
+test_who_evicts_most(void **state)
+{
+	struct world w;
+	uint32_t a, b, c;
+
+	(void)state;
+	world_begin(&w, 3);
+	a = OWN_Begin(w.owners);
+	b = OWN_Begin(w.owners);
+	c = OWN_Begin(w.owners);
+	evict(&w, a, b, 1);
+	assert_int_equal(mostly(&w, a), b);
+	evict(&w, a, b, 2);
+	evict(&w, a, c, 2);
+	assert_int_equal(mostly(&w, a), b);
+	evict(&w, a, c, 2);
+	assert_int_equal(mostly(&w, a), c);
+	evict(&w, a, b, 2);
+	assert_int_equal(mostly(&w, a), b);
+	world_end(&w);
+}
+
+static void
 test_settings(void **state)
 {
 	struct world w;
@@ -221,6 +288,8 @@ test_lists(void **state)
 	add(&w, a, 2 * MB);
 	add(&w, b, 3 * MB);
 	assert_int_equal(OWN_Bytes(w.owners, a), 5 * MB / 2);
+	/* The owner of objects without a tenant has a list, too */
+	assert_int_not_equal(STORE_List(OWN_OTHER, 1), STORE_COMMON);
 	/* The list that is not in use goes first */
 	assert_int_equal(victim(&w, a, 1), STORE_COMMON);
 	assert_int_equal(STORE_Next(&w.search), STORE_List(b, 1));
@@ -322,6 +391,51 @@ test_groups(void **state)
 	assert_int_equal(OWN_Bytes(w.owners, a), 2 * MB);
 	assert_int_equal(STORE_Over(w.store, a, 0), STORE_END);
 	world_end(&w);
+}
+
+/* A group has its settings from its first member on. */
+static void
+test_a_new_group(void **state)
+{
+	struct world w;
+	uint32_t a, b, g;
+
+	(void)state;
+	world_begin(&w, 3);
+	a = OWN_Begin(w.owners);
+	b = OWN_Begin(w.owners);
+	g = OWN_Begin(w.owners);
+	OWN_Set(w.owners, g, 2, 0, 0, OWN_NONE);
+	OWN_Set(w.owners, a, 1, 0, 0, g);
+	add(&w, a, 3 * MB);
+	add(&w, b, 2 * MB);
+	assert_int_equal(victim(&w, OWN_OTHER, 1), STORE_List(b, 1));
+	world_end(&w);
+}
+
+/* Owners, stores and groups leave no memory behind */
+static void
+test_nothing_left(void **state)
+{
+	struct mallinfo2 before = { 0 }, after;
+	struct world w;
+	uint32_t a, g;
+	unsigned u;
+
+	(void)state;
+	for (u = 0; u < 102; u++) {
+		if (u == 2)
+			before = mallinfo2();
+		world_begin(&w, 100);
+		a = OWN_Begin(w.owners);
+		g = OWN_Begin(w.owners);
+		OWN_Set(w.owners, a, 1, 0, 0, g);
+		add(&w, a, MB);
+		world_end(&w);
+	}
+	after = mallinfo2();
+	assert_true(after.uordblks + after.hblkhd <
+	    before.uordblks + before.hblkhd + 20000);
 }
 
 /*--------------------------------------------------------------------
@@ -443,13 +557,17 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_owners_begin_and_end),
+		cmocka_unit_test(test_entries_that_wait),
 		cmocka_unit_test(test_transit),
 		cmocka_unit_test(test_evictions),
+		cmocka_unit_test(test_who_evicts_most),
 		cmocka_unit_test(test_settings),
 		cmocka_unit_test(test_lists),
 		cmocka_unit_test(test_settings_follow),
 		cmocka_unit_test(test_taker),
 		cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_a_new_group),
+		cmocka_unit_test(test_nothing_left),
 		cmocka_unit_test(test_random),
 	};
 
