@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "admission/chain.h"
+#include "no_memory.h"
 #include "splitmix.h"
 
 #define ROOM		64
@@ -122,6 +123,29 @@ test_remove_all(void **state)
 	CHAIN_Fini(&c);
 }
 
+/* A table leaves no memory behind, also if there is too little for it. */
+static void
+test_no_memory(void **state)
+{
+	size_t before = 0;
+	struct chain c;
+	unsigned u;
+
+	(void)state;
+	for (u = 0; u < 300; u++) {
+		if (u == 3)
+			before = allocated();
+		no_memory = u % 3;
+		assert_int_equal(CHAIN_Init(&c, ROOM, sizeof(struct entry)),
+		    u % 3 == 0 ? 0 : -1);
+		if (u % 3 > 0)
+			continue;
+		CHAIN_Fini(&c);
+		assert_int_equal(c.magic, 0);
+	}
+	assert_true(allocated() < before + 1000);
+}
+
 int
 main(void)
 {
@@ -129,6 +153,7 @@ main(void)
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_remove_all),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "admission/ring.h"
+#include "no_memory.h"
 
 #define ROOM		8
 #define WRITERS		4
@@ -68,6 +69,7 @@ test_full(void **state)
 	uint64_t n;
 
 	(void)state;
+	memset(&ring, 1, sizeof ring);	/* of no meaning */
 	assert_int_equal(RING_Init(&ring, ROOM), 0);
 	for (n = 0; n < ROOM; n++)
 		assert_int_equal(put(n), 0);
@@ -124,6 +126,26 @@ test_threads(void **state)
 	RING_Fini(&ring);
 }
 
+/* A ring leaves no memory behind, also if there is none for it. */
+static void
+test_no_memory(void **state)
+{
+	size_t before = 0;
+	unsigned u;
+
+	(void)state;
+	for (u = 0; u < 100; u++) {
+		if (u == 2)
+			before = allocated();
+		no_memory = 1;
+		assert_int_equal(RING_Init(&ring, ROOM), -1);
+		assert_int_equal(RING_Init(&ring, ROOM), 0);
+		RING_Fini(&ring);
+		assert_int_equal(ring.magic, 0);
+	}
+	assert_true(allocated() < before + 1000);
+}
+
 int
 main(void)
 {
@@ -131,6 +153,7 @@ main(void)
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));

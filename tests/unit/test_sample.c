@@ -15,13 +15,14 @@
 #include <cmocka.h>
 
 #include "admission/sample.h"
+#include "no_memory.h"
 #include "splitmix.h"
 
 #define ROOM		1024
 #define OBJECTS		500
 #define WINDOWS		20
 
-static struct adm_cell cell[SAMPLE_CELLS];
+static struct adm_cell cell[SAMPLE_CELLS + 1];	/* the last is not written */
 
 struct sums {
 	double			objects, bytes, rate, requests, before;
@@ -194,6 +195,11 @@ test_reuse(void **state)
 	assert_true(isinf(SAMPLE_Add(&s, 8, 8 * SAMPLE_LARGE).reuse));
 	assert_near(SAMPLE_Add(&s, 8, 8 * SAMPLE_LARGE).reuse, 1);
 	SAMPLE_Fini(&s);
+	/* The first request of all has a reuse, too */
+	assert_int_equal(SAMPLE_Init(&s, 0, ROOM), 0);
+	assert_true(isinf(SAMPLE_Add(&s, 7, 100).reuse));
+	assert_near(SAMPLE_Add(&s, 7, 100).reuse, 1);
+	SAMPLE_Fini(&s);
 }
 
 /* A full sample is halved, and grows again when it has room */
@@ -217,6 +223,25 @@ test_full(void **state)
 		(void)SAMPLE_End(&s, cell);
 	assert_int_equal(s.shift, 0);
 	SAMPLE_Fini(&s);
+}
+
+/* It takes more objects when less than a quarter of the table is used. */
+static void
+test_room(void **state)
+{
+	struct sample s;
+	uint64_t n;
+
+	(void)state;
+	for (n = ROOM / 4 - 1; n <= ROOM / 4; n++) {
+		assert_int_equal(SAMPLE_Init(&s, 0, ROOM), 0);
+		s.shift = 1;
+		while (s.table->used < n)
+			(void)SAMPLE_Add(&s, s.table->used, 1000);
+		(void)SAMPLE_End(&s, cell);
+		assert_int_equal(s.shift, n < ROOM / 4 ? 0 : 1);
+		SAMPLE_Fini(&s);
+	}
 }
 
 static void
@@ -286,6 +311,145 @@ test_cells_are_narrow(void **state)
 	SAMPLE_Fini(&s);
 }
 
+/* Add an object to the sample that had so many requests in this window, and a
+ * rate before. */
+static void
+add(struct sample *s, uint64_t digest, uint64_t bytes, uint32_t requests,
+    float before)
+{
+	struct sample_object *o;
+
+	(void)SAMPLE_Add(s, digest, bytes);
+	o = CHAIN_Find(s->table, digest);
+	o->requests = requests;
+	o->rate = before;
+}
+
+/* Of how many cells are two objects? */
+static size_t
+cells(uint64_t bytes_a, uint32_t requests_a, float before_a, uint64_t bytes_b,
+    uint32_t requests_b, float before_b)
+{
+	struct sample s;
+	size_t n;
+
+	assert_int_equal(SAMPLE_Init(&s, 0, ROOM), 0);
+	add(&s, 1, bytes_a, requests_a, before_a);
+	add(&s, 2, bytes_b, requests_b, before_b);
+	n = SAMPLE_End(&s, cell);
+	SAMPLE_Fini(&s);
+	return (n);
+}
+
+/* Steps of sizes are 1/4 octave, those of rates 1/8. */
+static void
+test_steps(void **state)
+{
+
+	(void)state;
+	assert_int_equal(cells(65536, 9, 0, 77000, 9, 0), 1);
+	assert_int_equal(cells(65536, 9, 0, 78000, 9, 0), 2);
+	assert_int_equal(cells(640, 256, 0, 640, 278, 0), 1);
+	assert_int_equal(cells(640, 256, 0, 640, 280, 0), 2);
+	assert_int_equal(cells(640, 1, 0, 640, 2, 0), 2);
+	/* All rates from 2^27.875 on are in the last one */
+	assert_int_equal(cells(640, 1 << 28, 0, 640, 255 << 20, 0), 1);
+	assert_int_equal(cells(640, 1U << 31, 0, 640, 255 << 20, 0), 1);
+}
+
+static size_t
+cells_of_histories(float a, float b)
+{
+
+	/* Their rates are about 700 */
+	return (cells(640, a > 0 ? 1000 : 700, a, 640, b > 0 ? 1000 : 700, b));
+}
+
+/* There are four classes: a rate before of 0, of less than 1, of less than 4,
+ * and of more. */
+static void
+test_histories(void **state)
+{
+
+	(void)state;
+	assert_int_equal(cells_of_histories(0, .5f), 2);
+	assert_int_equal(cells_of_histories(.5f, .9f), 1);
+	assert_int_equal(cells_of_histories(.9f, 1), 2);
+	assert_int_equal(cells_of_histories(1, 3.9f), 1);
+	assert_int_equal(cells_of_histories(3.9f, 4), 2);
+	assert_int_equal(cells_of_histories(4, 9), 1);
+	/* The last class is not the first one of the next step of rates */
+	assert_int_equal(cells(640, 1000, 4, 640, 730, 0), 2);
+}
+
+/* If there are too many cells, the last one has the other objects. */
+static void
+test_all_cells(void **state)
+{
+	const unsigned sizes = 80, rates = 220, n = sizes * rates;
+	struct adm_cell *last = &cell[SAMPLE_CELLS];
+	struct sample s;
+	unsigned u, v;
+
+	(void)state;
+	assert_int_equal(SAMPLE_Init(&s, 0, 32768), 0);
+	for (u = 0; u < sizes; u++)
+		for (v = 0; v < rates; v++)
+			add(&s, u * rates + v,
+			    (uint64_t)exp2(16 + (u + .5) / 4), 0,
+			    exp2f(((float)v + .5f) / 8) / .3f);
+	last->objects = 2;
+	last->size = 10;
+	assert_int_equal(SAMPLE_End(&s, cell), SAMPLE_CELLS);
+	assert_near(sums_of(SAMPLE_CELLS).objects, n);
+	assert_near(cell[SAMPLE_CELLS - 1].objects, n - SAMPLE_CELLS + 1);
+	assert_true(last->objects == 2 && last->size == 10);
+	SAMPLE_Fini(&s);
+}
+
+/* An object has no more requests than its counter, and stays at the least
+ * rate. */
+static void
+test_least_and_most(void **state)
+{
+	const struct sample_object *o;
+	struct sample s;
+
+	(void)state;
+	assert_int_equal(SAMPLE_Init(&s, 0, ROOM), 0);
+	add(&s, 7, 640, UINT32_MAX, 0);
+	(void)SAMPLE_Add(&s, 7, 640);
+	o = CHAIN_Find(s.table, 7);
+	assert_int_equal(o->requests, UINT32_MAX);
+	add(&s, 7, 640, 0, SAMPLE_LEAST / .3f);
+	assert_int_equal(SAMPLE_End(&s, cell), 1);
+	assert_true(o->rate == SAMPLE_LEAST);
+	SAMPLE_Fini(&s);
+}
+
+/* A sample leaves no memory behind, also if there is too little for it. */
+static void
+test_no_memory(void **state)
+{
+	size_t before = 0;
+	struct sample s;
+	unsigned u;
+
+	(void)state;
+	for (u = 0; u < 40; u++) {
+		if (u == 4)
+			before = allocated();
+		no_memory = u % 4;	/* it allocates 3 times */
+		assert_int_equal(SAMPLE_Init(&s, 0, ROOM),
+		    u % 4 == 0 ? 0 : -1);
+		if (u % 4 > 0)
+			continue;
+		SAMPLE_Fini(&s);
+		assert_int_equal(s.magic, 0);
+	}
+	assert_true(allocated() < before + 1000);
+}
+
 int
 main(void)
 {
@@ -298,8 +462,14 @@ main(void)
 		cmocka_unit_test(test_frequency),
 		cmocka_unit_test(test_reuse),
 		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_room),
 		cmocka_unit_test(test_sums_of_random_windows),
 		cmocka_unit_test(test_cells_are_narrow),
+		cmocka_unit_test(test_steps),
+		cmocka_unit_test(test_histories),
+		cmocka_unit_test(test_all_cells),
+		cmocka_unit_test(test_least_and_most),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));

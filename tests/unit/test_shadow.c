@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "admission/shadow.h"
+#include "no_memory.h"
 
 #define ROOM		64
 #define OBJECTS		200
@@ -111,6 +112,44 @@ test_full_table(void **state)
 	ask(&s, 0, 0, 100, 1);
 	ask(&s, 1, 0, 100, 0);
 	SHADOW_Fini(&s);
+}
+
+/* Sums of sizes are rounded, but an empty shadow has no bytes. */
+static void
+test_empty_again(void **state)
+{
+	struct shadow s;
+
+	(void)state;
+	assert_int_equal(SHADOW_Init(&s, ROOM), 0);
+	ask(&s, 1, 1e17, 1e18, 0);
+	ask(&s, 2, 1, 1e18, 0);
+	ask(&s, 3, 2e18, 1e18, 0);
+	assert_int_equal(s.table->used, 0);
+	assert_true(s.bytes == 0);
+	SHADOW_Fini(&s);
+}
+
+/* A shadow leaves no memory behind, also if there is too little for it. */
+static void
+test_no_memory(void **state)
+{
+	size_t before = 0;
+	struct shadow s;
+	unsigned u;
+
+	(void)state;
+	for (u = 0; u < 300; u++) {
+		if (u == 3)
+			before = allocated();
+		no_memory = u % 3;
+		assert_int_equal(SHADOW_Init(&s, ROOM), u % 3 == 0 ? 0 : -1);
+		if (u % 3 > 0)
+			continue;
+		SHADOW_Fini(&s);
+		assert_int_equal(s.magic, 0);
+	}
+	assert_true(allocated() < before + 1000);
 }
 
 /*--------------------------------------------------------------------
@@ -221,6 +260,8 @@ main(void)
 		cmocka_unit_test(test_larger_than_the_cache),
 		cmocka_unit_test(test_capacity_falls),
 		cmocka_unit_test(test_full_table),
+		cmocka_unit_test(test_empty_again),
+		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_against_list),
 	};
 

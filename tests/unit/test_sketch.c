@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "admission/sketch.h"
+#include "no_memory.h"
 #include "splitmix.h"
 
 #define ROOM		4096
@@ -33,6 +34,18 @@ test_counts(void **state)
 }
 
 static void
+test_size(void **state)
+{
+	struct sketch s;
+
+	(void)state;
+	assert_int_equal(SKETCH_Init(&s, ROOM), 0);
+	assert_in_range(malloc_usable_size((void *)s.counter), 2 * ROOM,
+	    2 * ROOM + 100);
+	SKETCH_Fini(&s);
+}
+
+static void
 test_forgets(void **state)
 {
 	struct sketch s;
@@ -47,6 +60,26 @@ test_forgets(void **state)
 	for (u = 0; u < 3; u++)
 		SKETCH_Age(&s);
 	assert_int_equal(SKETCH_Count(&s, splitmix(1)), 1);
+	SKETCH_Fini(&s);
+}
+
+/* Each counter is halved, the first one too. */
+static void
+test_all_forget(void **state)
+{
+	const uint64_t bit = UINT64_C(1) << 32;
+	struct sketch s;
+	unsigned u;
+
+	(void)state;
+	assert_int_equal(SKETCH_Init(&s, ROOM), 0);
+	for (u = 0; u < 8; u++)
+		(void)SKETCH_Count(&s, 0);
+	SKETCH_Age(&s);
+	for (u = 0; u < 8; u++)
+		(void)SKETCH_Count(&s, bit | 1);
+	/* It has a counter of each of them */
+	assert_int_equal(SKETCH_Count(&s, bit), 5);
 	SKETCH_Fini(&s);
 }
 
@@ -75,13 +108,37 @@ test_objects_that_collide(void **state)
 	SKETCH_Fini(&s);
 }
 
+/* A sketch leaves no memory behind, also if there is none for it. */
+static void
+test_no_memory(void **state)
+{
+	size_t before = 0;
+	struct sketch s;
+	unsigned u;
+
+	(void)state;
+	for (u = 0; u < 100; u++) {
+		if (u == 2)
+			before = allocated();
+		no_memory = 1;
+		assert_int_equal(SKETCH_Init(&s, ROOM), -1);
+		assert_int_equal(SKETCH_Init(&s, ROOM), 0);
+		SKETCH_Fini(&s);
+		assert_int_equal(s.magic, 0);
+	}
+	assert_true(allocated() < before + 1000);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_size),
 		cmocka_unit_test(test_forgets),
+		cmocka_unit_test(test_all_forget),
 		cmocka_unit_test(test_objects_that_collide),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));

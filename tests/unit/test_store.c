@@ -6,7 +6,6 @@
  * group; and a long random run, in which the bytes of all must stay right.
  */
 
-#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +15,7 @@
 #include <cmocka.h>
 
 #include "memory/store.h"
+#include "no_memory.h"
 #include "splitmix.h"
 
 #define MB		1000000ULL
@@ -413,11 +413,12 @@ test_a_new_group(void **state)
 	world_end(&w);
 }
 
-/* Owners, stores and groups leave no memory behind */
+/* Owners, stores and groups leave no memory behind, also if there is too little
+ * for them. */
 static void
-test_nothing_left(void **state)
+test_no_memory(void **state)
 {
-	struct mallinfo2 before = { 0 }, after;
+	size_t before = 0;
 	struct world w;
 	uint32_t a, g;
 	unsigned u;
@@ -425,17 +426,21 @@ test_nothing_left(void **state)
 	(void)state;
 	for (u = 0; u < 102; u++) {
 		if (u == 2)
-			before = mallinfo2();
+			before = allocated();
+		no_memory = 1;
+		assert_null(OWN_New(100));
 		world_begin(&w, 100);
+		for (a = 1; a <= 2; a++) {
+			no_memory = a;
+			assert_null(STORE_New(w.owners));
+		}
 		a = OWN_Begin(w.owners);
 		g = OWN_Begin(w.owners);
 		OWN_Set(w.owners, a, 1, 0, 0, g);
 		add(&w, a, MB);
 		world_end(&w);
 	}
-	after = mallinfo2();
-	assert_true(after.uordblks + after.hblkhd <
-	    before.uordblks + before.hblkhd + 20000);
+	assert_true(allocated() < before + 1000);
 }
 
 /*--------------------------------------------------------------------
@@ -567,7 +572,7 @@ main(void)
 		cmocka_unit_test(test_taker),
 		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_a_new_group),
-		cmocka_unit_test(test_nothing_left),
+		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_random),
 	};
 

@@ -1,0 +1,41 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The calloc() of a test program.  One of its calls finds no memory, if the
+ * test says so.  One source file of a program may include this.
+ */
+
+#ifndef NO_MEMORY_H_INCLUDED
+#define NO_MEMORY_H_INCLUDED
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned no_memory;	/* the next call that fails; 1: the first one
+				 * from now on; 0: none */
+
+void *
+calloc(size_t n, size_t size)
+{
+	void *p;
+
+	if (no_memory > 0 && --no_memory == 0)
+		return (NULL);
+	p = malloc(n * size);
+	if (p != NULL)
+		explicit_bzero(p, n * size);	/* memset(): gcc makes a call
+						 * of calloc() from both */
+	return (p);
+}
+
+/* Return the bytes that are allocated. */
+static size_t
+allocated(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return (m.uordblks + m.hblkhd);
+}
+
+#endif
