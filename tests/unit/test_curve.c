@@ -34,6 +34,91 @@ test_nothing(void **state)
 	assert_true(CURVE_Fills(&c) == 0);
 	CURVE_End(&c, 1000);
 	assert_true(isnan(CURVE_Hits(&c, 1e6)));
+	assert_true(c.time == 0);
+}
+
+static void
+assert_near(double is, double expected)
+{
+
+	if (!(fabs(is - expected) <= 1e-6 * (1 + fabs(expected))))
+		fail_msg("%.9f, not %.9f", is, expected);
+}
+
+/* Objects of 1000 bytes come again after 100 requests: in a bin from 90.5 to
+ * 128 requests.  In it, half of the bytes are still to be asked for. */
+static void
+test_between_the_ends_of_a_bin(void **state)
+{
+	const double begin = 1000 * exp2(6.5), end = begin + 500 * (128 -
+	    exp2(6.5));
+	struct curve c;
+	unsigned u;
+
+	(void)state;
+	memset(&c, 0, sizeof c);
+	for (u = 0; u < 1000; u++)
+		CURVE_Add(&c, 100, 1000, 1, 1 + u);
+	assert_true(c.time == 1000);
+	assert_near(CURVE_Hits(&c, begin), 0);
+	assert_near(CURVE_Hits(&c, begin + (end - begin) / 4), .25);
+	assert_near(CURVE_Hits(&c, end), 1);
+	assert_near(CURVE_Fills(&c), end);
+}
+
+/* Where bins begin, and the last one, which has all longer times */
+static void
+test_bins(void **state)
+{
+	struct curve c;
+
+	(void)state;
+	memset(&c, 0, sizeof c);
+	CURVE_Add(&c, exp2(4.5), 10, 1, 1);
+	assert_true(c.time == 1);
+	CURVE_Add(&c, exp2(36), 10, 1, 2);
+	CURVE_Add(&c, exp2(40), 10, 1, 3);
+	assert_true(c.time == 3);
+	assert_true(c.requests[0] == 0 && c.requests[1] == 1);
+	assert_true(c.requests[CURVE_BINS - 1] == 2);
+	assert_true(c.bytes[0] == 0 && c.bytes[CURVE_BINS - 1] == 20);
+}
+
+/* One request for an object of one byte, or of none */
+static void
+test_one_request(void **state)
+{
+	struct curve c;
+
+	(void)state;
+	memset(&c, 0, sizeof c);
+	CURVE_Add(&c, 1, 1, 1, 1);
+	assert_true(CURVE_Hits(&c, 1e6) == 1);
+	CURVE_End(&c, 1);
+	assert_true(c.requests[0] == .5F && c.bytes[0] == .5F);
+	assert_true(CURVE_Hits(&c, 1e6) == 1);
+	assert_true(CURVE_Hits(&c, 0) == 0);
+	/* Much less than a byte comes into the cache at a time */
+	CURVE_Add(&c, INFINITY, 0, .5, 1e6);
+	assert_near(CURVE_Hits(&c, 1e6), .5);
+	assert_true(CURVE_Hits(&c, 0) == 0);
+	/* Objects without bytes fill nothing */
+	memset(&c, 0, sizeof c);
+	CURVE_Add(&c, INFINITY, 0, 1, 1);
+	assert_true(CURVE_Fills(&c) == 0);
+}
+
+/* Times count up to the end of the last bin. */
+static void
+test_very_long(void **state)
+{
+	struct curve c;
+
+	(void)state;
+	memset(&c, 0, sizeof c);
+	CURVE_Add(&c, INFINITY, 1000, 1, 1);
+	CURVE_Add(&c, INFINITY, 1000, 1, exp2(40));
+	assert_near(CURVE_Fills(&c), 2000 * exp2(36 - 40));
 }
 
 /* Objects that nobody asks for again are no hits, with any memory */
@@ -209,16 +294,57 @@ test_adjust(void **state)
 	assert_true(CURVE_Hits(&a, 1e5) >= 0 && CURVE_Hits(&a, 1e4) < .01);
 }
 
+/* Little is added, or much taken away, from several bins. */
+static void
+test_adjust_to_the_request(void **state)
+{
+	struct curve c, a;
+
+	(void)state;
+	memset(&c, 0, sizeof c);
+	CURVE_Add(&c, 20, 1000, 1, 1);
+	a = c;
+	CURVE_Adjust(&a, 0);
+	assert_memory_equal(&a, &c, sizeof a);
+	CURVE_Adjust(&a, 1.5);
+	assert_true(a.requests[0] == 1.5F);
+	/* 400 each, after 50, 500 and 5000 requests, and 300 new ones */
+	memset(&c, 0, sizeof c);
+	CURVE_Add(&c, 50, 1000, 400, 400);
+	CURVE_Add(&c, 500, 1000, 400, 800);
+	CURVE_Add(&c, 5000, 1000, 400, 1200);
+	CURVE_Add(&c, INFINITY, 1000, 300, 1500);
+	a = c;
+	CURVE_Adjust(&a, 900);
+	assert_near(CURVE_Hits(&a, 1e15), 600 / 900.);
+	/* Half of them is the most: 50 of 5000 are left */
+	a = c;
+	CURVE_Adjust(&a, 1);
+	assert_near(CURVE_Hits(&a, 1e15), 450 / 750.);
+	/* Only new ones are left, and the bytes stay */
+	memset(&c, 0, sizeof c);
+	CURVE_Add(&c, 1, 1000, 100, 100);
+	CURVE_Add(&c, INFINITY, 1000, 900, 1000);
+	CURVE_Adjust(&c, 1);
+	assert_true(CURVE_Hits(&c, 1e15) == 0);
+	assert_true(c.bytes[0] == 1e5F);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_between_the_ends_of_a_bin),
+		cmocka_unit_test(test_bins),
+		cmocka_unit_test(test_one_request),
+		cmocka_unit_test(test_very_long),
 		cmocka_unit_test(test_a_scan),
 		cmocka_unit_test(test_a_cycle),
 		cmocka_unit_test(test_it_rises_and_forgets),
 		cmocka_unit_test(test_it_predicts_lru),
 		cmocka_unit_test(test_adjust),
+		cmocka_unit_test(test_adjust_to_the_request),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));

@@ -126,6 +126,164 @@ test_time(void **state)
 	assert_near(ADM_Predict(&w->model, INFINITY).objects, .5, 1e-3);
 }
 
+/* Few bytes, all of them, one more than fit, and T of just one window */
+static void
+test_time_of_few_bytes(void **state)
+{
+	struct world *w = world(10, ADM_EXACT);
+
+	(void)state;
+	add(w, 20, 1, 1);
+	assert_near(ADM_Time(&w->model, INFINITY), log(2), 2e-3);
+	w->cell[0].objects = 10;
+	assert_true(isinf(ADM_Time(&w->model, INFINITY)));
+	w->cell[0].objects = 11;
+	assert_near(ADM_Time(&w->model, INFINITY), log(11), .02);
+	w->cell[0].objects = 1000;
+	w->model.capacity = 1000 * (1 - exp(-1)) + .1;
+	assert_near(ADM_Time(&w->model, INFINITY), 1, 0);
+}
+
+/* A large or small part of the bytes is in the cache, of objects that are asked
+ * for often or seldom. */
+static void
+test_time_is_found_anywhere(void **state)
+{
+	const double part[] = { 1e-6, 1e-4, .01, .5, .9, .99, .998 };
+	const double rate[] = { 1e-9, 1e-3, 1, 1e3, 1e6 };
+	struct world *w;
+	unsigned u, v;
+	double time;
+
+	(void)state;
+	for (u = 0; u < sizeof part / sizeof *part; u++)
+		for (v = 0; v < sizeof rate / sizeof *rate; v++) {
+			w = world(1000, ADM_EXACT);
+			add(w, 1000 / part[u], 1, rate[v]);
+			time = ADM_Time(&w->model, INFINITY);
+			assert_near(-expm1(-rate[v] * time) / part[u], 1,
+			    1.0001 * ADM_ERROR);
+		}
+}
+
+/* Cells behind the last one do not count. */
+static void
+test_number_of_cells(void **state)
+{
+	struct world *w = world(50 * KB, ADM_EXACT);
+	struct adm_hits h;
+	double time;
+
+	(void)state;
+	add(w, 100, KB, 4);
+	time = ADM_Time(&w->model, INFINITY);
+	h = ADM_Predict(&w->model, INFINITY);
+	add(w, 1e6, KB, 9);
+	w->cell[1].admitted = .5;
+	w->model.ncell--;
+	assert_near(ADM_Time(&w->model, INFINITY), time, 0);
+	assert_near(ADM_Predict(&w->model, INFINITY).objects, h.objects, 0);
+	assert_near(w->cell[1].admitted, .5, 0);
+}
+
+/* With `frequency`, c counts as often as the object is asked for, and at least
+ * once.  An object that is admitted with p is in with 1/2 if p (e^x - 1) = 1.
+ */
+static void
+test_frequency(void **state)
+{
+	struct world *w = world(5000 * KB, ADM_EXACT);
+
+	(void)state;
+	w->model.frequency = 1;
+	add(w, 100, 100 * KB, 4);
+	assert_near(ADM_Time(&w->model, 100 * KB), log1p(exp(1 / 4.)) / 4,
+	    1e-3);
+	w->cell[0].rate = .5;
+	assert_near(ADM_Time(&w->model, 100 * KB), log1p(exp(1)) / .5, 1e-2);
+}
+
+/* Up to x = 1, the approximant is as good as Theorem 1. */
+static void
+test_pade_is_near_exact(void **state)
+{
+	const double p[] = { .3, .5, .7, 1 };
+	struct world *w = world(200 * KB, ADM_EXACT);
+	double c, exact;
+	unsigned u, v;
+
+	(void)state;
+	add(w, 100, 10 * KB, 1);
+	for (u = 0; u < sizeof p / sizeof *p; u++)
+		for (v = 1; v <= 3; v++) {
+			w->model.capacity = v * 100 * KB;
+			c = p[u] < 1 ? -10 * KB / log(p[u]) : INFINITY;
+			w->model.form = ADM_EXACT;
+			exact = ADM_Predict(&w->model, c).objects;
+			assert_near(exact, v / 10., 1e-3);
+			w->model.form = ADM_PADE;
+			assert_near(ADM_Predict(&w->model, c).objects, exact,
+			    1e-6);
+		}
+}
+
+/* If objects are rarely admitted, it is negative, and counts as 0. */
+static void
+test_pade_of_a_rare_object(void **state)
+{
+	struct world *w = world(50 * KB, ADM_PADE);
+	const double rate = 8 / log(2);
+
+	(void)state;
+	add(w, 100, KB, 1);
+	add(w, 1, 40 * KB, rate);
+	assert_near(ADM_Predict(&w->model, 3 * KB).objects, 50 / (100 + rate),
+	    3e-3);
+}
+
+/* What counts is the rate, but for ADM_TRANSIENT the requests. */
+static void
+test_what_is_asked_for(void **state)
+{
+	struct world *w;
+	unsigned form;
+
+	(void)state;
+	for (form = 0; form < ADM_FORMS; form++) {
+		w = world(MB, (enum adm_form)form);
+		add(w, 1, KB, 1);
+		add(w, 1, 2 * MB, 9);
+		w->cell[0].requests = 9;
+		w->cell[1].requests = 1;
+		assert_near(ADM_Predict(&w->model, INFINITY).objects,
+		    form == ADM_TRANSIENT ? .9 : .1, 1e-9);
+	}
+}
+
+/* Half a request for one byte is a hit, too. */
+static void
+test_one_byte(void **state)
+{
+	struct world *w = world(MB, ADM_EXACT);
+	struct adm_hits h;
+
+	(void)state;
+	add(w, 1, 1, .5);
+	h = ADM_Predict(&w->model, INFINITY);
+	assert_near(h.objects, 1, 1e-9);
+	assert_near(h.bytes, 1, 1e-9);
+}
+
+static void
+test_an_object_as_large_as_the_cache(void **state)
+{
+	struct world *w = world(MB, ADM_EXACT);
+
+	(void)state;
+	add(w, 1, MB, 1);
+	assert_near(ADM_Predict(&w->model, INFINITY).objects, 1, 1e-9);
+}
+
 static void
 test_an_object_larger_than_the_cache(void **state)
 {
@@ -153,6 +311,38 @@ test_transient(void **state)
 	w->cell[0].before = 0;
 	assert_near(ADM_Predict(&w->model, 10 * KB / log(2)).objects,
 	    (1 / 2. + 3 / 4. + 7 / 8.) / 4, 1e-3);
+}
+
+/* The same with one or two requests: how many of them are hits? */
+static double
+few_hits(double requests, double before, double p)
+{
+	struct world *w = world(MB, ADM_TRANSIENT);
+
+	add(w, 10, 10 * KB, 1);
+	w->cell[0].requests = requests;
+	w->cell[0].before = before;
+	return (ADM_Predict(&w->model, p < 1 ? -10 * KB / log(p) :
+	    INFINITY).objects * requests);
+}
+
+static void
+test_transient_of_few_requests(void **state)
+{
+	struct world *w;
+
+	(void)state;
+	assert_near(few_hits(1, 0, 1), 0, 1e-9);
+	assert_near(few_hits(1, 1, 1), 1, 1e-9);
+	assert_near(few_hits(1, 0, .5), 0, 1e-9);
+	assert_near(few_hits(1, 1, .5), .5, 1e-9);
+	assert_near(few_hits(1, 2, .5), .75, 1e-9);
+	assert_near(few_hits(2, 0, .5), .5, 1e-9);
+	/* Without a rate it has left the cache */
+	w = world(MB, ADM_TRANSIENT);
+	add(w, 10, 10 * KB, 0);
+	w->cell[0].requests = w->cell[0].before = 1;
+	assert_near(ADM_Predict(&w->model, INFINITY).objects, 0, 0);
 }
 
 /* The example of section 3: 9999 objects of 100 KiB, and one of 500 MiB */
@@ -414,8 +604,18 @@ main(void)
 		cmocka_unit_test(test_nobody_asks),
 		cmocka_unit_test(test_all_fit),
 		cmocka_unit_test(test_time),
+		cmocka_unit_test(test_time_of_few_bytes),
+		cmocka_unit_test(test_time_is_found_anywhere),
+		cmocka_unit_test(test_number_of_cells),
+		cmocka_unit_test(test_frequency),
+		cmocka_unit_test(test_pade_is_near_exact),
+		cmocka_unit_test(test_pade_of_a_rare_object),
+		cmocka_unit_test(test_what_is_asked_for),
+		cmocka_unit_test(test_one_byte),
+		cmocka_unit_test(test_an_object_as_large_as_the_cache),
 		cmocka_unit_test(test_an_object_larger_than_the_cache),
 		cmocka_unit_test(test_transient),
+		cmocka_unit_test(test_transient_of_few_requests),
 		cmocka_unit_test(test_one_large_object),
 		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_small_objects_are_admitted),
