@@ -3,7 +3,8 @@
 
 The controllers are those of src/overload, the same object code as in
 varnishd. A Front is a proxy that asks one before a request waits. A refusal
-costs CPU time, too: it is computed at once, beside the workers."""
+costs CPU time, too: it is computed at once, in competition with the workers.
+Clients give up only when they are refused: a late answer is waited for."""
 
 from __future__ import annotations
 
@@ -96,6 +97,8 @@ class Front(Proxy):
             return
         self._outcomes.append((now, now, now, tenant, False))
         self.cores.add(Job(-1, tenant, -1, self._refusal, 0))
+        # The tenant pays for it, else its neighbours would
+        self.releaser.charge(tenant, self._refusal // self.cores.cores, now)
         self.refused[tenant]()
 
     def _begin(self, slot: int, request: int) -> None:

@@ -4,7 +4,7 @@
  * CoDel (RFC 8289) with its usual constants.  If each wait of 100 ms was above
  * 5 ms, requests are refused: the first at once, the next after
  * 100 ms / sqrt(refusals).  CoDel drops what leaves the queue.  Here the
- * refused request is the one that comes, so it has not waited in vain.
+ * request that comes is refused: it has spent no time in the queue.
  */
 
 #include <math.h>
@@ -13,8 +13,8 @@
 
 #define CODEL_TARGET	(5 * OVL_MS)
 #define CODEL_INTERVAL	(100 * OVL_MS)
-#define CODEL_RECENT	16		/* intervals: the count goes on after a
-					 * shorter pause */
+#define CODEL_RECENT	16		/* intervals: after a shorter pause the
+					 * refusals come as often as before */
 
 static int64_t
 codel_after(int64_t when, unsigned count)
@@ -28,11 +28,25 @@ codel_admit(struct ovl *o, const struct ovl_queue *q)
 {
 	struct ovl_codel *c = &o->codel;
 
-	if (!c->refuses || q->now < c->next)
+	if (!c->refuses || q->now < c->next || q->waiting < q->least)
 		return (1);
 	c->count++;
 	c->next = codel_after(c->next, c->count);
 	return (0);
+}
+
+/* Begin to refuse (RFC 8289, section 5.5).  There count is 1 at the first drop,
+ * here it is 0 before the first refusal. */
+static void
+codel_begin(struct ovl_codel *c, int64_t now)
+{
+	unsigned since = c->count - c->before;
+
+	c->count = since > 1 && now - c->next < CODEL_RECENT * CODEL_INTERVAL ?
+	    since - 1 : 0;
+	c->before = c->count;
+	c->refuses = 1;
+	c->next = now;
 }
 
 static void
@@ -47,14 +61,8 @@ codel_released(struct ovl *o, const struct ovl_queue *q, int64_t wait)
 	}
 	if (c->above == 0)
 		c->above = q->now + CODEL_INTERVAL;
-	if (c->refuses || q->now < c->above)
-		return;
-	c->refuses = 1;
-	if (c->count <= 2 || q->now - c->next >= CODEL_RECENT * CODEL_INTERVAL)
-		c->count = 0;
-	else
-		c->count -= 2;
-	c->next = q->now;
+	if (!c->refuses && q->now >= c->above)
+		codel_begin(c, q->now);
 }
 
 const struct ovl_controller ovl_codel = {

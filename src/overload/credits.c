@@ -8,7 +8,9 @@
  *
  * While the wait is below the aim there is one credit more each time.  Above it
  * there are fewer, by BETA x the error, at most half of them.  Above twice the
- * aim all requests are refused.  The aim is the standing limit.
+ * aim all requests are refused.  The aim is the standing limit.  Breakwater
+ * knows the wait of the queue now.  Here it is that of the last release, so the
+ * signal is late by this wait.
  */
 
 #include <math.h>
@@ -17,14 +19,14 @@
 
 #define EVERY		OVL_MS		/* between two changes */
 #define BETA		.02
-#define FIRST		1000.		/* credits, and at most */
+#define CREDITS_MAX	1000.		/* also at the start */
 
 static void
 credits_begin(struct ovl *o, const struct ovl_queue *q)
 {
 
 	o->credits.updated = q->now;
-	o->credits.credits = (float)FIRST;
+	o->credits.credits = (float)CREDITS_MAX;
 }
 
 static int
@@ -32,7 +34,7 @@ credits_admit(struct ovl *o, const struct ovl_queue *q)
 {
 
 	return ((float)q->waiting < o->credits.credits &&
-	    (q->waiting == 0 || o->credits.wait <= 2 * q->standing));
+	    (q->waiting == 0 || o->credits.wait - q->standing <= q->standing));
 }
 
 static void
@@ -49,7 +51,7 @@ credits_released(struct ovl *o, const struct ovl_queue *q, int64_t wait)
 		credits++;
 	else
 		credits *= fmax(1 - BETA * error, .5);
-	c->credits = (float)fmin(fmax(credits, 1), FIRST);
+	c->credits = (float)fmin(fmax(credits, 1), CREDITS_MAX);
 	c->updated = q->now;
 }
 

@@ -1,13 +1,15 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * A limit of the queue that follows the gradient of the waits, as Envoy's
- * adaptive concurrency and Netflix' concurrency-limits do:
+ * A limit of the queue that follows the gradient of the waits, by the rule of
+ * Envoy's adaptive concurrency:
  *
- *	limit = limit x (wanted / measured) + sqrt(limit)
+ *	limit = limit x (wanted / measured)
+ *	limit = limit + sqrt(limit)
  *
- * Both compare a response time with the least one that they saw.  The least
- * wait in a queue is 0.  So here the standing limit is what is wanted.
+ * Envoy compares the response time with the shortest one that it measured.
+ * The shortest wait in a queue is 0.  So here the standing limit is wanted, and
+ * the mean wait of a window is measured.
  */
 
 #include <math.h>
@@ -15,16 +17,16 @@
 #include "controller.h"
 
 #define WINDOW		(100 * OVL_MS)
-#define LEAST		.5		/* of the gradient; Envoy's bounds */
-#define MOST		2.
-#define FIRST		1000.		/* limit at the start, requests */
+#define GRADIENT_MIN	.5		/* Envoy's */
+#define GRADIENT_MAX	2.
+#define LIMIT_MAX	1000.		/* requests; also at the start */
 
 static void
 gradient_begin(struct ovl *o, const struct ovl_queue *q)
 {
 
 	o->gradient.began = q->now;
-	o->gradient.limit = (float)FIRST;
+	o->gradient.limit = (float)LIMIT_MAX;
 }
 
 static int
@@ -45,8 +47,9 @@ gradient_released(struct ovl *o, const struct ovl_queue *q, int64_t wait)
 	if (q->now - g->began < WINDOW)
 		return;
 	change = (double)q->standing / fmax(g->sum / g->n, 1);
-	limit = limit * fmin(fmax(change, LEAST), MOST) + sqrt(limit);
-	g->limit = (float)fmin(fmax(limit, 1), FIRST);
+	limit *= fmin(fmax(change, GRADIENT_MIN), GRADIENT_MAX);
+	limit += sqrt(limit);
+	g->limit = (float)fmin(fmax(limit, 1), LIMIT_MAX);
 	g->began = q->now;
 	g->sum = 0;
 	g->n = 0;

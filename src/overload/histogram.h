@@ -1,7 +1,7 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * A histogram of up to 255 waits: two bins per octave, from 1 us to 17 s.
+ * A histogram of up to 255 waits: four bins per octave, from 66 us to 17 s.
  * What is shorter or longer is in the first or last bin.
  */
 
@@ -11,8 +11,9 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define HISTOGRAM_BINS	48
-#define HISTOGRAM_FIRST	10		/* the first bin ends at 2^10.5 ns */
+#define HISTOGRAM_BINS	72
+#define HISTOGRAM_FIRST	16		/* the first bin ends at 1.25 x 2^16
+					 * ns */
 
 struct histogram {
 	uint8_t			bin[HISTOGRAM_BINS];
@@ -23,11 +24,9 @@ struct histogram {
 static inline int64_t
 histogram_begins(unsigned bin)
 {
-	int64_t octave = INT64_C(1) << (HISTOGRAM_FIRST + bin / 2);
+	int64_t octave = INT64_C(1) << (HISTOGRAM_FIRST + bin / 4);
 
-	if (bin == 0)
-		return (0);
-	return (bin % 2 ? octave + octave / 2 : octave);
+	return (bin == 0 ? 0 : octave + octave / 4 * (bin % 4));
 }
 
 static inline void
@@ -38,8 +37,8 @@ histogram_add(struct histogram *h, int64_t wait)
 	assert(h->n < UINT8_MAX);
 	if (wait >= INT64_C(1) << HISTOGRAM_FIRST) {
 		octave = 63U - (unsigned)__builtin_clzll((uint64_t)wait);
-		bin = 2 * (octave - HISTOGRAM_FIRST) +
-		    (unsigned)(wait >> (octave - 1) & 1);
+		bin = 4 * (octave - HISTOGRAM_FIRST) +
+		    (unsigned)(wait >> (octave - 2) & 3);
 	}
 	h->bin[bin < HISTOGRAM_BINS ? bin : HISTOGRAM_BINS - 1]++;
 	h->n++;

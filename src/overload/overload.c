@@ -61,39 +61,44 @@ OVL_Summary(unsigned controller)
 	return (controller_of(controller)->summary);
 }
 
-/* Begin anew if the state is another controller's, or nobody's. */
-static void
-begin(unsigned n, struct ovl *o, const struct ovl_queue *q)
+/* Return 1 if there is a target.  Begin anew if the state is another
+ * controller's, or nobody's. */
+static int
+begin(unsigned n, struct ovl *o, struct ovl_queue *q)
 {
 
+	assert(n < OVL_Controllers());
+	if (q->target <= 0) {
+		o->controller = 0;
+		return (0);
+	}
+	if (q->standing <= 0 || q->standing > q->target)
+		q->standing = q->target;
 	if (o->controller == n + 1)
-		return;
+		return (1);
 	memset(o, 0, sizeof *o);
 	o->controller = n + 1;
 	if (table[n]->begin != NULL)
 		table[n]->begin(o, q);
+	return (1);
 }
 
 int
 OVL_Admit(unsigned n, struct ovl *o, const struct ovl_queue *q)
 {
-	const struct ovl_controller *c = controller_of(n);
+	struct ovl_queue mine = *q;
 
-	if (q->target <= 0)
-		return (1);
-	begin(n, o, q);
-	/* It decides about each request: some count what they admit */
-	return (c->admit(o, q) || q->waiting < q->least);
+	/* The controller comes first: some count what they admit */
+	return (!begin(n, o, &mine) || table[n]->admit(o, &mine) ||
+	    q->waiting < q->least);
 }
 
 void
 OVL_Released(unsigned n, struct ovl *o, const struct ovl_queue *q,
     int64_t wait)
 {
-	const struct ovl_controller *c = controller_of(n);
+	struct ovl_queue mine = *q;
 
-	if (q->target <= 0 || c->released == NULL)
-		return;
-	begin(n, o, q);
-	c->released(o, q, wait > 0 ? wait : 0);
+	if (begin(n, o, &mine) && table[n]->released != NULL)
+		table[n]->released(o, &mine, wait > 0 ? wait : 0);
 }

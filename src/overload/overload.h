@@ -3,9 +3,9 @@
  *
  * Overload control: may one more request of a tenant wait?
  *
- * A tenant can have a target: how long its requests may wait for a release.
- * What would wait for longer is refused when it comes, since its client would
- * get no answer in time.  A controller decides which requests these are.
+ * A tenant can have a target: how long its requests may wait for a release.  A
+ * controller tries to refuse, when it comes, each request that would wait for
+ * longer: its client would get no answer in time.
  *
  * It knows only the tenant's own queue: how many requests wait, and how long
  * each one waited.  How long a request runs after its release does not count:
@@ -26,17 +26,22 @@
 
 struct ovl_queue {			/* of the tenant, now */
 	int64_t			now;
-	int64_t			target;		/* longest wait; 0: none */
+	int64_t			target;		/* longest wait, at most 10 s;
+						 * 0: none */
 	int64_t			standing;	/* the same, when the queue has
-						 * not been empty for long */
+						 * not been empty for long; 0:
+						 * the target */
 	unsigned		waiting;	/* requests, without this one */
 	unsigned		least;		/* so many can always wait */
 };
 
 struct ovl_codel {
-	int64_t			above;		/* since when, and 100 ms; or 0 */
+	int64_t			above;		/* refuse from this time on; 0:
+						 * the last wait was short */
 	int64_t			next;		/* refusal */
-	unsigned		count;		/* refusals since it refuses */
+	unsigned		count;		/* refusals, by RFC 8289 */
+	unsigned		before;		/* `count` when it began to
+						 * refuse */
 	int			refuses;
 };
 
@@ -66,12 +71,14 @@ struct ovl_time {
 	int64_t			since;		/* the last release */
 	int			first;		/* no release yet since it was
 						 * empty */
-	double			busy, released;	/* releases in so many ns; both
-						 * are halved together */
+	double			busy, released;	/* ns, and the releases in them;
+						 * both are halved together, to
+						 * forget old releases */
 };
 
 struct ovl {				/* all 0: nothing was seen */
-	unsigned		controller;	/* that the state is of, + 1 */
+	unsigned		controller;	/* the state is of this one,
+						 * plus 1 */
 	union {
 		struct ovl_codel	codel;
 		struct ovl_seda		seda;

@@ -32,7 +32,8 @@
 #define RATE_MAX	5000.
 #define DEPTH		10.		/* tokens */
 
-#define SCALED_PART	.01		/* ADJ_I is so many parts of the rate */
+#define SCALED_PART	.01		/* a step is this part of the rate, for
+						 * one request/s in the thesis */
 #define SCALED_MAX	1e6		/* requests/s */
 
 static void
@@ -53,6 +54,9 @@ seda_control(struct ovl_seda *s, const struct ovl_queue *q)
 
 	if (s->waits.n < NREQ && q->now - s->began < TIMEOUT)
 		return;
+	s->began = q->now;
+	if (s->waits.n == 0 && q->waiting > 0)	/* nothing moves */
+		return;
 	s->p90 = (float)(ALPHA * (double)s->p90 +
 	    (1 - ALPHA) * histogram_part(&s->waits, .9));
 	err = ((double)s->p90 - (double)q->target) / (double)q->target;
@@ -63,7 +67,6 @@ seda_control(struct ovl_seda *s, const struct ovl_queue *q)
 	s->rate = (float)fmin(fmax(rate, RATE_MIN),
 	    s->scaled ? SCALED_MAX : RATE_MAX);
 	s->waits = (struct histogram){ .n = 0 };
-	s->began = q->now;
 }
 
 static void

@@ -5,23 +5,23 @@
  *
  *	its wait = (waiting requests + 1) x the time from release to release
  *
- * The time from release to release is a mean of the last BUSY of time in which
- * requests waited.  A release that is overdue counts as well.
+ * The time from release to release is a mean of the last 25 to 50 ms in which
+ * requests waited.  A release that is overdue counts, too.
  *
- * A burst may wait for BURST of the target: the rest is left for its answers.  A
- * queue that has not been empty for EMPTY is no burst, but more load than the
- * tenant's share.  Its requests would wait in vain, so they may only wait for
- * the standing limit (B. Maurer, "Fail at Scale", ACM Queue 2015, has the same
- * two limits).
+ * A burst may wait for 0.6 of the target.  The rest is for the time that it
+ * runs, and for the error of the mean.  A queue that has not been empty for
+ * 100 ms is no burst, but more load than the tenant's share.  Its requests may
+ * only wait for the standing limit (B. Maurer, "Fail at Scale", ACM Queue 2015,
+ * has two such limits).
  */
 
 #include <math.h>
 
 #include "controller.h"
 
-#define EMPTY		(100 * OVL_MS)
-#define BUSY		(50. * OVL_MS)
-#define BURST		.8
+#define STANDING_AFTER	(100 * OVL_MS)
+#define RATE_MEMORY	(50. * OVL_MS)
+#define BURST_PART	.6
 
 /* Begin to wait for the first release.  It says nothing about the time between
  * two of them. */
@@ -57,14 +57,14 @@ static int
 time_admit(struct ovl *o, const struct ovl_queue *q)
 {
 	struct ovl_time *t = &o->time;
-	double most = BURST * (double)q->target;
+	double most = BURST_PART * (double)q->target;
 
 	if (q->waiting == 0) {
 		t->empty = q->now;
 		time_wait(t, q->now);
 		return (1);
 	}
-	if (q->now - t->empty >= EMPTY)
+	if (q->now - t->empty >= STANDING_AFTER)
 		most = fmin(most, (double)q->standing);
 	return (time_expected(t, q) <= most);
 }
@@ -83,7 +83,7 @@ time_released(struct ovl *o, const struct ovl_queue *q, int64_t wait)
 	t->first = 0;
 	if (q->waiting == 0)
 		t->empty = q->now;
-	if (t->busy > BUSY) {
+	if (t->busy > RATE_MEMORY) {
 		t->busy /= 2;
 		t->released /= 2;
 	}

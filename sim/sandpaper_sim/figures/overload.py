@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A tournament of the controllers of overload.
 
-A proxy of two cores serves 2000 requests/s. A request is good if its answer
+A proxy of two cores serves 1000 requests/s. A request is good if its answer
 comes within the target, 0.5 s. A refusal costs 2 % of a request. Goodput is
-given over the best that is possible with this cost."""
+given over the best that is possible with this cost.
+
+The windows are a few seconds long, so a controller that needs longer to settle
+is judged before it has settled. SEDA's target is one of response times. Here
+each controller gets it as a target of the wait."""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
+
+import numpy as np
 
 from ..figure import Context, Figure, Result, table, where
 from ..overload import (
@@ -29,13 +35,14 @@ from ..server import MS, SECOND, Environment
 from ..workload import Exponential, closed, generator, stream
 
 CORES, WORKERS = 2, 20
-COST = SECOND // 2000           # mean processing time
-CAPACITY = 2000                 # requests/s
+COST = SECOND // 1000           # mean processing time
+CAPACITY = 1000                 # requests/s
 REFUSAL = 0.02                  # of a request's cost
 TARGET = SECOND // 2
 DEAR = 4                        # times the cost, for a while
 SLOW = SECOND                   # a fetch of the slow origin
 NEIGHBOURS = 40                 # connections of a neighbour, in a closed loop
+FAIR = 0.5                      # of the capacity, for each of two
 
 
 @dataclass(frozen=True)
@@ -50,7 +57,6 @@ class Case:
     slow: tuple[float, float] = (0, 0)
     retry: tuple[int, int] | None = None    # ns, a range
     tries: int = 1
-    best: float = 0                         # if it is not that of the mean
     neighbour: bool = False
 
 
@@ -66,16 +72,15 @@ def burst(s: float) -> float:
 
 CASES = {c.name: c for c in (
     *(steady(load) for load in (0.8, 1, 1.5, 2, 3, 5, 10)),
-    Case("step up", burst, 10, (2.5, 4)),
+    Case("step up", burst, 10, (2, 4)),
     Case("step down", burst, 10, (5, 7)),
-    Case("square wave", lambda s: 0.5 if s % 1 < 0.5 else 3, 3, (2, 8),
-         best=(0.5 + best(3, REFUSAL)) / 2),
-    Case("dear requests", lambda _: 0.8, 0.8, (2.5, 5), dear=(2, 5)),
-    Case("slow origin", lambda _: 0.5, 0.5, (4.5, 8), slow=(2, 4)),
+    Case("square wave", lambda s: 0.5 if s % 1 < 0.5 else 3, 3, (2, 8)),
+    Case("dear requests", lambda _: 0.8, 0.8, (2, 5), dear=(2, 5)),
+    Case("slow origin", lambda _: 0.5, 0.5, (2, 8), slow=(2, 4)),
     Case("retries at once", lambda _: 2, 2, (2, 8), retry=(MS, 20 * MS),
          tries=10),
-    Case("retries, as told", lambda _: 3, 3, (2, 8),
-         retry=(SECOND, 30 * SECOND), tries=3),
+    Case("retries after 1 to 4 s", lambda _: 3, 3, (2, 8),
+         retry=(SECOND, 4 * SECOND), tries=3),
     Case("5 x, neighbour", lambda _: 5, 5, (2, 8), neighbour=True),
 )}
 
@@ -97,21 +102,23 @@ def simulate(name: str, controller: str, seed: int) -> dict[str, Any]:
                   refusal=round(REFUSAL * COST * CORES),
                   fetch=fetch if case.slow[1] else None)
 
-    def clients(who: str, rate: Rate, most: float, least: int, *,
+    def clients(who: str, rate: Rate, most: float, *,
                 retry: tuple[int, int] | None = None) -> int:
-        rng = generator(seed, "overload", name, who)
-        draws = stream(Exponential(COST), rng)
-        tenant = front.gated(Gate(controller, TARGET, STANDING, least))
+        def random(what: str) -> np.random.Generator:
+            return generator(seed, "overload", name, who, what)
+
+        draws = stream(Exponential(COST), random("costs"))
+        again = random("retries")
+        tenant = front.gated(Gate(controller, TARGET, STANDING, LEAST))
         Clients(front, tenant, rate, most,
                 lambda now: next(draws) *
-                (DEAR if within(case.dear, now) else 1), rng,
-                (lambda: int(rng.integers(*retry))) if retry else None,
+                (DEAR if within(case.dear, now) else 1), random("arrivals"),
+                (lambda: int(again.integers(*retry))) if retry else None,
                 case.tries)
         return tenant
 
-    least = max(LEAST, WORKERS // (1 + case.neighbour))
     tenant = clients("tenant", lambda now: CAPACITY * case.load(now / SECOND),
-                     CAPACITY * case.most, least, retry=case.retry)
+                     CAPACITY * case.most, retry=case.retry)
     if case.neighbour:
         near = front.gated(Gate(controller, 0, 0, 0))
         closed(front, near, NEIGHBOURS, stream(
@@ -127,14 +134,14 @@ def simulate(name: str, controller: str, seed: int) -> dict[str, Any]:
     found |= {"case": name, "controller": controller, "seed": seed,
               "load": load}
     if not case.neighbour:
-        part = case.best or best(load, REFUSAL / dear)
-        return found | {"of_best": found["good"] * each / part}
-    # Both have the same part of what the refusals leave
-    fair = (1 - load * REFUSAL) / (2 - REFUSAL)
+        return found | {"of_best": found["good"] * each
+                        / best(load, REFUSAL / dear)}
+    # The refusals of a tenant are in its own share
     other = summary(rows[rows["tenant"] == near], TARGET, begin, end)
     return found | {
-        "of_best": found["good"] * each / fair,
-        "neighbour_of_fair": other["served"] * each / fair,
+        "of_best": found["good"] * each / FAIR
+        / best(load / FAIR, REFUSAL),
+        "neighbour_of_fair": other["served"] * each / FAIR,
         "neighbour_p99_ms": other["p99_ms"]}
 
 
@@ -163,7 +170,7 @@ def run(c: Context) -> Result:
         "", "refused",
         *table(("load", *known), rows("refused", ".3f", names))]
     if near:
-        lines += ["", "what a neighbour has, over its fair part",
+        lines += ["", "requests/s of a neighbour, over its fair share",
                   *table(("load", *known),
                          rows("neighbour_of_fair", ".3f", near))]
     return Result(
