@@ -22,8 +22,8 @@ QUEUE_LIMIT = 1000              # requests, the default of sandpaper_queue_limit
 LEAST = 4                       # requests that can always wait
 STANDING = 20 * MS
 
-OUTCOME = np.dtype([("arrival", "i8"), ("start", "i8"), ("end", "i8"),
-                    ("tenant", "i4"), ("served", "?")])
+OUTCOME = np.dtype([("arrival", "i8"), ("end", "i8"), ("tenant", "i4"),
+                    ("served", "?")])
 Rate = Callable[[int], float]   # requests/s at a time, ns
 
 
@@ -77,9 +77,8 @@ class Front(Proxy):
         self._refusal = refusal
         self._gates: list[Gate] = []
         self._came: dict[int, int] = {}     # of requests, ns
-        self._started: dict[int, int] = {}
         self.refused: list[Callable[[], None]] = []     # a tenant
-        self._outcomes: list[tuple[int, int, int, int, bool]] = []
+        self._outcomes: list[tuple[int, int, int, bool]] = []
 
     def gated(self, gate: Gate, weight: float = 1.0) -> int:
         """A new tenant."""
@@ -95,7 +94,7 @@ class Front(Proxy):
             self._came[request] = now
             self._wake()
             return
-        self._outcomes.append((now, now, now, tenant, False))
+        self._outcomes.append((now, now, tenant, False))
         self.cores.add(Job(-1, tenant, -1, self._refusal, 0))
         # The tenant pays for it, else its neighbours would
         self.releaser.charge(tenant, self._refusal // self.cores.cores, now)
@@ -104,7 +103,6 @@ class Front(Proxy):
     def _begin(self, slot: int, request: int) -> None:
         now, tenant = self.env.now, self.releaser.answer.tenant
         self._gates[tenant].released(now, now - self._came[request])
-        self._started[request] = now
         super()._begin(slot, request)
 
     def _computed(self, job: Job) -> None:
@@ -113,8 +111,7 @@ class Front(Proxy):
 
     def _finished(self, job: Job) -> None:
         self._outcomes.append((
-            self._came.pop(job.request), self._started.pop(job.request),
-            self.env.now, job.tenant, True))
+            self._came.pop(job.request), self.env.now, job.tenant, True))
         super()._finished(job)
 
     def outcomes(self) -> Any:  # noqa: ANN401
@@ -178,6 +175,5 @@ def summary(rows: Any, target: int, begin: int,  # noqa: ANN401
     return {
         "requests": len(came),
         "good": int((took <= target).sum()),
-        "served": len(done),
         "refused": 1 - float(came["served"].sum()) / max(len(came), 1),
         "p99_ms": float(np.percentile(took, 99)) / MS if len(took) else 0.0}

@@ -17,8 +17,7 @@
  * Owners with about the same bytes per weight are in one level.  A doubling
  * has SHARES_STEPS levels.  So the victim is found in O(1), and has at least
  * 2^(-1/SHARES_STEPS) of the most bytes per weight.  Within a level the order
- * is not specified.  From 13 TiB x weight / 0.001 on, there
- * is one level.
+ * is not specified.  From 13 TiB x weight / 0.001 on, there is one level.
  *
  * No clock, lock or allocation.  The caller serialises the calls on a struct
  * shares and on all that is in it.

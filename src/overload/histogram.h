@@ -12,8 +12,7 @@
 #include <stdint.h>
 
 #define HISTOGRAM_BINS	72
-#define HISTOGRAM_FIRST	16		/* the first bin ends at 1.25 x 2^16
-					 * ns */
+#define HISTOGRAM_FIRST	16		/* the octave of the first bin, ns */
 
 struct histogram {
 	uint8_t			bin[HISTOGRAM_BINS];

@@ -55,9 +55,9 @@ struct ovl_seda {
 };
 
 struct ovl_gradient {
-	int64_t			began;
-	double			sum;		/* of the waits since then */
-	unsigned		n;
+	int64_t			began;		/* the window */
+	double			sum;		/* of its waits, ns */
+	unsigned		n;		/* its waits */
 	float			limit;		/* waiting requests */
 };
 
@@ -69,8 +69,8 @@ struct ovl_credits {
 struct ovl_time {
 	int64_t			empty;		/* the queue was, last */
 	int64_t			since;		/* the last release */
-	int			first;		/* no release yet since it was
-						 * empty */
+	int			first;		/* the next release is the first
+						 * one since it was empty */
 	double			busy, released;	/* ns, and the releases in them;
 						 * both are halved together, to
 						 * forget old releases */

@@ -101,7 +101,8 @@ state_text(struct cli *cli, const struct spd_table *t)
 		    "with all objects %.1f %%\n", 100 * st->measured,
 		    100 * st->predicted, 100 * st->measured_all);
 	VCLI_Out(cli, "memory %s, storage %s, in transit %s\n",
-	    memory_mode(), size(b[0], st->capacity), size(b[1], (double)st->transit));
+	    memory_mode(), size(b[0], st->capacity),
+	    size(b[1], (double)st->transit));
 	if (!cache_param->sandpaper_memory && !isnan(t->fair_gain))
 		VCLI_Out(cli, "with memory on, hits in all %s percentage "
 		    "points\n", points(b[2], t->fair_gain));

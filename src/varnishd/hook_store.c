@@ -231,8 +231,8 @@ SPD_StoreNext(struct spd_victim *v, struct objcore *oc)
 
 /*
  * Evict an object.  Its body is freed now, its objcore later.  So it has no
- * bytes from now on (in transit it keeps them), and moves to the end of its list, where no search comes
- * first.
+ * bytes from now on (in transit it keeps them), and moves to the end of its
+ * list, where no search comes first.
  */
 void
 SPD_StoreEvict(struct spd_store *s, struct objcore *oc)

@@ -19,15 +19,16 @@
 
 #include "spd.h"
 
-/* jemalloc reads this at the start, and MALLOC_CONF after it.  0: no size. */
+/* jemalloc reads this at the start, and then MALLOC_CONF.  0: parts of each size
+ * are kept. */
 const char *malloc_conf = "oversize_threshold:0";
 
 /* Of jemalloc, if it is linked */
 int mallctl(const char *, void *, size_t *, void *, size_t)
     __attribute__((weak));
 
-/* jemalloc makes its first arena before it knows its options.  Its size must be
- * set afterwards. */
+/* jemalloc's first arena begins before jemalloc reads its options.  So this
+ * arena gets the option here. */
 void
 spd_heap_init(void)
 {

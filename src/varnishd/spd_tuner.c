@@ -129,7 +129,7 @@ spd_admission_count(enum spd_admission a, uint64_t bytes)
 }
 
 /* Copy the results of the last window.  If the tuner has the mutex, a caller
- * that may not wait for a thread of the lowest priority keeps those of before. */
+ * that may not wait for a thread of the lowest priority keeps its old ones. */
 static void
 copy_published(struct spd_cache_stat *st, int may_wait)
 {

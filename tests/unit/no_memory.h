@@ -38,4 +38,25 @@ allocated(void)
 	return (m.uordblks + m.hblkhd);
 }
 
+/* Begin and end something 100 times, and let each of its `calls` of calloc()
+ * fail as often.  No memory may be left behind.  begin: returns 0, or -1. */
+static inline void
+assert_no_leak(int (*begin)(void), void (*end)(void), unsigned calls)
+{
+	size_t before = 0;
+	unsigned round, call;
+
+	for (round = 0; round < 100; round++) {
+		if (round == 1)
+			before = allocated();
+		for (call = 1; call <= calls; call++) {
+			no_memory = call;
+			assert_int_equal(begin(), -1);
+		}
+		assert_int_equal(begin(), 0);
+		end();
+	}
+	assert_true(allocated() < before + 1000);
+}
+
 #endif

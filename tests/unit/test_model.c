@@ -241,7 +241,8 @@ test_pade_of_a_rare_object(void **state)
 	    3e-3);
 }
 
-/* What counts is the rate, but for ADM_TRANSIENT the requests. */
+/* The forms use the rate of an object.  Only ADM_TRANSIENT also uses its
+ * requests. */
 static void
 test_what_is_asked_for(void **state)
 {

@@ -25,7 +25,6 @@ from ..overload import (
     Clients,
     Front,
     Gate,
-    Rate,
     best,
     controllers,
     summary,
@@ -39,7 +38,7 @@ COST = SECOND // 1000           # mean processing time
 CAPACITY = 1000                 # requests/s
 REFUSAL = 0.02                  # of a request's cost
 TARGET = SECOND // 2
-DEAR = 4                        # times the cost, for a while
+FACTOR = 4                      # of the cost of expensive requests
 SLOW = SECOND                   # a fetch of the slow origin
 NEIGHBOURS = 40                 # connections of a neighbour, in a closed loop
 FAIR = 0.5                      # of the capacity, for each of two
@@ -53,7 +52,7 @@ class Case:
     load: Callable[[float], float]  # at a time, in parts of the capacity
     most: float                     # of `load`
     measured: tuple[float, float]
-    dear: tuple[float, float] = (0, 0)
+    expensive: tuple[float, float] = (0, 0)
     slow: tuple[float, float] = (0, 0)
     retry: tuple[int, int] | None = None    # ns, a range
     tries: int = 1
@@ -75,7 +74,7 @@ CASES = {c.name: c for c in (
     Case("step up", burst, 10, (2, 4)),
     Case("step down", burst, 10, (5, 7)),
     Case("square wave", lambda s: 0.5 if s % 1 < 0.5 else 3, 3, (2, 8)),
-    Case("dear requests", lambda _: 0.8, 0.8, (2, 5), dear=(2, 5)),
+    Case("expensive requests", lambda _: 0.8, 0.8, (2, 5), expensive=(2, 5)),
     Case("slow origin", lambda _: 0.5, 0.5, (2, 8), slow=(2, 4)),
     Case("retries at once", lambda _: 2, 2, (2, 8), retry=(MS, 20 * MS),
          tries=10),
@@ -85,9 +84,17 @@ CASES = {c.name: c for c in (
 )}
 
 
-def within(spell: tuple[float, float], now: int) -> bool:
+def within(period: tuple[float, float], now: int) -> bool:
     """Is it this time?"""
-    return spell[0] * SECOND <= now < spell[1] * SECOND
+    return period[0] * SECOND <= now < period[1] * SECOND
+
+
+def service(front: Front, tenant: int, begin: int, end: int) -> float:
+    """Return the CPU time of a tenant's answers, in parts of all."""
+    rows = front.releaser.records()
+    rows = rows[(rows["tenant"] == tenant) & (rows["end"] >= begin)
+                & (rows["end"] < end)]
+    return float(rows["cpu"].sum()) / (end - begin)
 
 
 def simulate(name: str, controller: str, seed: int) -> dict[str, Any]:
@@ -102,53 +109,48 @@ def simulate(name: str, controller: str, seed: int) -> dict[str, Any]:
                   refusal=round(REFUSAL * COST * CORES),
                   fetch=fetch if case.slow[1] else None)
 
-    def clients(who: str, rate: Rate, most: float, *,
-                retry: tuple[int, int] | None = None) -> int:
-        def random(what: str) -> np.random.Generator:
-            return generator(seed, "overload", name, who, what)
+    def random(what: str) -> np.random.Generator:
+        return generator(seed, "overload", name, what)
 
-        draws = stream(Exponential(COST), random("costs"))
-        again = random("retries")
-        tenant = front.gated(Gate(controller, TARGET, STANDING, LEAST))
-        Clients(front, tenant, rate, most,
-                lambda now: next(draws) *
-                (DEAR if within(case.dear, now) else 1), random("arrivals"),
-                (lambda: int(again.integers(*retry))) if retry else None,
-                case.tries)
-        return tenant
-
-    tenant = clients("tenant", lambda now: CAPACITY * case.load(now / SECOND),
-                     CAPACITY * case.most, retry=case.retry)
+    costs, retries = stream(Exponential(COST), random("costs")), case.retry
+    again = random("retries")
+    tenant = front.gated(Gate(controller, TARGET, STANDING, LEAST))
+    Clients(front, tenant, lambda now: CAPACITY * case.load(now / SECOND),
+            CAPACITY * case.most, lambda now: next(costs) *
+            (FACTOR if within(case.expensive, now) else 1),
+            random("arrivals"),
+            (lambda: int(again.integers(*retries))) if retries else None,
+            case.tries)
     if case.neighbour:
-        near = front.gated(Gate(controller, 0, 0, 0))
-        closed(front, near, NEIGHBOURS, stream(
-            Exponential(COST), generator(seed, "overload", name, "near")))
+        neighbour = front.gated(Gate(controller, 0, 0, 0))
+        closed(front, neighbour, NEIGHBOURS, stream(
+            Exponential(COST), random("neighbour")))
     begin, end = (round(s * SECOND) for s in case.measured)
     front.run(end + TARGET)
     rows = front.outcomes()
     found = summary(rows[rows["tenant"] == tenant], TARGET, begin, end)
     # Parts of the capacity while it is measured
-    dear = DEAR if within(case.dear, begin) else 1
-    each = dear * SECOND / (CAPACITY * (end - begin))
+    factor = FACTOR if within(case.expensive, begin) else 1
+    each = factor * SECOND / (CAPACITY * (end - begin))
     load = found["requests"] * each
     found |= {"case": name, "controller": controller, "seed": seed,
               "load": load}
     if not case.neighbour:
         return found | {"of_best": found["good"] * each
-                        / best(load, REFUSAL / dear)}
+                        / best(load, REFUSAL / factor)}
     # The refusals of a tenant are in its own share
-    other = summary(rows[rows["tenant"] == near], TARGET, begin, end)
+    other = summary(rows[rows["tenant"] == neighbour], TARGET, begin, end)
     return found | {
         "of_best": found["good"] * each / FAIR
         / best(load / FAIR, REFUSAL),
-        "neighbour_of_fair": other["served"] * each / FAIR,
+        "neighbour_of_fair": service(front, neighbour, begin, end) / FAIR,
         "neighbour_p99_ms": other["p99_ms"]}
 
 
 def run(c: Context) -> Result:
     """See Figure."""
     seeds = range(c.seed, c.seed + (1 if c.quick else 20))
-    names = ["0.8 x", "3 x", "dear requests"] if c.quick else list(CASES)
+    names = ["0.8 x", "3 x", "expensive requests"] if c.quick else list(CASES)
     known = controllers()
     found = c.map(simulate, [(name, controller, seed) for name in names
                              for controller in known for seed in seeds])
@@ -161,7 +163,7 @@ def run(c: Context) -> Result:
         return [[name, *(format(middle(name, k, what), shape)
                          for k in known)] for name in cases]
 
-    near = [n for n in names if CASES[n].neighbour]
+    shared = [n for n in names if CASES[n].neighbour]
     lines = [
         "good answers, over the best that is possible",
         *table(("load", *known), rows("of_best", ".2f", names)),
@@ -169,10 +171,10 @@ def run(c: Context) -> Result:
         *table(("load", *known), rows("p99_ms", ".0f", names)),
         "", "refused",
         *table(("load", *known), rows("refused", ".3f", names))]
-    if near:
-        lines += ["", "requests/s of a neighbour, over its fair share",
+    if shared:
+        lines += ["", "CPU time of a neighbour, over its fair share",
                   *table(("load", *known),
-                         rows("neighbour_of_fair", ".3f", near))]
+                         rows("neighbour_of_fair", ".3f", shared))]
     return Result(
         {"capacity_per_s": CAPACITY, "refusal": REFUSAL,
          "target_s": TARGET / SECOND, "standing_s": STANDING / SECOND,
