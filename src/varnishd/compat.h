@@ -29,6 +29,7 @@
 #define SPD_FETCHED(boc)	((uint64_t)(boc)->fetched_so_far)
 #define SPD_FILTERS(bo)		((bo)->vfp_filter_list)
 #define SPD_PASS_BUFFER(boc, n)	((boc)->transit_buffer = (n))
+#define SPD_DOCLOSE(http)	http_DoConnection(http, SC_REQ_CLOSE)
 
 /* Release a request without complete headers, before its session waits */
 #define SPD_IDLE_REQ(wrk, req)	Req_Release(req)
@@ -49,6 +50,7 @@
 #define SPD_FETCHED(boc)	((uint64_t)(boc)->len_so_far)
 #define SPD_FILTERS(bo)		((void)(bo), (const char *)NULL)
 #define SPD_PASS_BUFFER(boc, n)	0U
+#define SPD_DOCLOSE(http)	http_DoConnection(http)
 
 #define SPD_IDLE_REQ(wrk, req)				\
 	do {						\

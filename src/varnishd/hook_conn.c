@@ -27,10 +27,14 @@
  * Read what the socket has, and park the connection if the request is not
  * complete.  Returns 1: the worker is done with the connection.  0: the request
  * is complete, or stock's code must read on or close.
+ *
+ * refused: this worker has just refused a request of the connection.  A
+ * complete request then waits for its tenant's turn.  Else a client that
+ * pipelines could keep the worker.
  */
 static int
 spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
-    struct spd_conn *c)
+    struct spd_conn *c, int refused)
 {
 	struct spd_worker *me = &spd_me;
 	struct http_conn *htc = req->htc;
@@ -45,8 +49,14 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 	c->complete = complete;
 	while (1) {
 		hs = complete(htc);
-		if (hs != HTC_S_MORE && hs != HTC_S_EMPTY)
-			return (0);
+		if (hs != HTC_S_MORE && hs != HTC_S_EMPTY) {
+			if (!refused)
+				return (0);
+			spd_lock();
+			spd_ready_push(c);
+			spd_unlock();
+			return (1);
+		}
 		if (hs == HTC_S_EMPTY)
 			htc->rxbuf_e = htc->rxbuf_b;
 		room = vmin_t(ssize_t, WS_ReservationSize(htc->ws),
@@ -96,9 +106,11 @@ int
 SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 {
 	struct spd_conn *c;
+	int refused = spd_me.refused;
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	spd_me.conn = NULL;
+	spd_me.refused = 0;
 	c = NULL;
 	if (spd_set.mode != SPD_OFF)
 		c = spd_conn(req->sp);
@@ -109,7 +121,7 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 		return (0);
 	}
 	spd_self()->conn = c;
-	if (spd_rx(wrk, req, complete, c))
+	if (spd_rx(wrk, req, complete, c, refused))
 		return (1);
 	spd_conn_leave(c);
 	return (0);

@@ -16,8 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sys/socket.h>
-
 #include "spd.h"
 
 #include "vtim.h"
@@ -25,32 +23,6 @@
 /*--------------------------------------------------------------------
  * The gate
  */
-
-/*
- * Answer 503 without VCL, for a full queue or a wait of
- * sandpaper_queue_timeout.  The write must not block, so bytes for which the
- * socket has no room are lost.
- */
-static void
-spd_refuse(struct req *req)
-{
-	static const char answer[] =
-	    "HTTP/1.1 503 Service Unavailable\r\n"
-	    "Retry-After: 1\r\n"
-	    "Connection: close\r\n"
-	    "Content-Length: 0\r\n"
-	    "\r\n";
-	ssize_t l;
-
-	VSLbs(req->vsl, SLT_RespProtocol, TOSTRAND("HTTP/1.1"));
-	VSLbs(req->vsl, SLT_RespStatus, TOSTRAND("503"));
-	VSLbs(req->vsl, SLT_RespReason, TOSTRAND("Service Unavailable"));
-	l = send(req->sp->fd, answer, sizeof answer - 1,
-	    MSG_DONTWAIT | MSG_NOSIGNAL);
-	if (l > 0)
-		req->acct.resp_hdrbytes += (uint64_t)l;
-	req->doclose = SC_OVERLOAD;
-}
 
 /*
  * Put an HTTP/1 request into its tenant's queue, or refuse it.  After
@@ -76,6 +48,7 @@ SPD_Gate(struct worker *wrk, struct req *req)
 	(void)Req_LogStart(wrk, req);
 	spd_log_limit(req->vsl, &e);
 	spd_refuse(req);
+	spd_me.refused = 1;
 	return (SPD_GATE_REFUSED);
 }
 

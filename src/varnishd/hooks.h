@@ -41,7 +41,7 @@ void SPD_First(struct req *);
 enum spd_gate {
 	SPD_GATE_OPEN,		/* go on: Sandpaper is off */
 	SPD_GATE_QUEUED,	/* it waits: return to the pool */
-	SPD_GATE_REFUSED	/* answered, and closed: clean up */
+	SPD_GATE_REFUSED	/* answered: clean up */
 };
 
 /* Queue or refuse a complete HTTP/1 request, before any VCL. */

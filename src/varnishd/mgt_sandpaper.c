@@ -86,6 +86,7 @@ tweak_sandpaper_##name(struct vsb *vsb, const struct parspec *par,	\
 TWEAK_NAME(mode, SPD_MODE_NAMES)
 TWEAK_NAME(switch, SPD_SWITCH_NAMES)
 TWEAK_NAME(new_hosts, SPD_NEW_NAMES)
+TWEAK_NAME(status, SPD_STATUS_NAMES)
 
 int v_matchproto_(tweak_t)
 tweak_sandpaper_policy(struct vsb *vsb, const struct parspec *par,

@@ -10,6 +10,7 @@ tweak_t tweak_sandpaper_mode;
 tweak_t tweak_sandpaper_new_hosts;
 tweak_t tweak_sandpaper_policy;
 tweak_t tweak_sandpaper_rate;
+tweak_t tweak_sandpaper_status;
 tweak_t tweak_sandpaper_switch;
 
 /* varnishd -V: print our version, and which holes of Varnish are closed. */

@@ -204,6 +204,9 @@ void spd_link_correct(const struct rel_node *, uint64_t wire, int64_t now);
 int spd_link_closed(int64_t now, int64_t *opens);
 void spd_link_stat(struct spd_link_stat *, int64_t now);
 
+/* spd_refuse.c */
+void spd_refuse(struct req *);
+
 /* spd_part.c */
 void spd_part_limit(void);
 void spd_part_parked(struct spd_conn *, int parked);	/* locked */

@@ -21,6 +21,8 @@ enum spd_new {
 	SPD_NEW_TENANT
 };
 
+#define SPD_STATUS_NAMES "503", "429"	/* of a refusal */
+
 /* "none", "unknown", or "Debian VERSION".  tools/build-varnish sets
  * SANDPAPER_PATCHES, which is empty if unknown. */
 #define SPD_SECURITY_PATCHES \

@@ -201,6 +201,7 @@ struct spd_worker {
 	unsigned		lent;		/* 1: it has lent its slot */
 	unsigned		parsing;	/* counted in `parsers` */
 	unsigned		parsed;		/* connections, in a row */
+	int			refused;	/* its last request was */
 	unsigned		turns;		/* tasks since Pool_Sumstat() */
 	/* The node of the request that runs here, or NULL.  For a thread that
 	 * holds the lock: this request is running.  The thread that completes

@@ -12,6 +12,7 @@
 #define ptyp_sandpaper_new_hosts unsigned
 #define ptyp_sandpaper_policy	unsigned
 #define ptyp_sandpaper_rate	uint64_t
+#define ptyp_sandpaper_status	unsigned
 #define ptyp_sandpaper_switch	unsigned
 #ifndef SANDPAPER_COUNTER_MAX
 #  define SANDPAPER_COUNTER_MAX	64
@@ -341,6 +342,29 @@ PARAM_SIMPLE(
 	"HTTP/1 request is answered with status 503 and a Retry-After "
 	"header. An HTTP/2 stream is reset with REFUSED_STREAM.\n\nZero "
 	"means no timeout."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_status,
+	/* type */	sandpaper_status,
+	/* min */	NULL,
+	/* max */	NULL,
+	/* def */	"503",
+	/* units */	NULL,
+	/* descr */
+	"Sets the status of an HTTP/1 request that is refused: 503 or 429."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_retry_after,
+	/* type */	uint,
+	/* min */	"1",
+	/* max */	"3600",
+	/* def */	"30",
+	/* units */	"seconds",
+	/* descr */
+	"Sets the largest Retry-After of a refusal. It is drawn from 1 to "
+	"this value, so that clients come back at different times."
 )
 
 /*lint -restore */
