@@ -154,6 +154,19 @@ vmod_admission(VRT_CTX, VCL_STRING tenant, VCL_ENUM objects)
 }
 
 VCL_VOID
+vmod_target(VRT_CTX, VCL_STRING tenant, VCL_DURATION target)
+{
+	const char *err;
+
+	if (NOT_INIT(ctx) || VRT_handled(ctx))
+		return;
+	err = SPD_MapTarget(SPD_MapOf(ctx->vcl), tenant, target);
+	if (err != NULL)
+		VRT_fail(ctx, "sandpaper.target(\"%s\", %.6gs): %s",
+		    shown(tenant), target, err);
+}
+
+VCL_VOID
 vmod_host(VRT_CTX, VCL_STRING tenant, VCL_STRING pattern)
 {
 	const char *err;
@@ -292,6 +305,8 @@ QUESTION(INT, waiting, waiting, 1)
 QUESTION(INT, running, running, 1)
 QUESTION(REAL, share, share, 1)
 QUESTION(REAL, weight, weight, 1)
+QUESTION(REAL, pressure, pressure, 1)
+QUESTION(REAL, quality, quality, 1)
 QUESTION(DURATION, used_cpu, cpu_ns, 1e-9)
 QUESTION(BYTES, used_bytes, bytes, 1)
 QUESTION(BYTES, cached, cached_bytes, 1)

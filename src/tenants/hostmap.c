@@ -335,6 +335,21 @@ MAP_Admission(struct hostmap *m, const char *name, int all)
 	return (NULL);
 }
 
+const char *
+MAP_Target(struct hostmap *m, const char *name, double target)
+{
+	struct map_tenant *t;
+
+	check_map(m);
+	t = map_either(m, name);
+	if (t == NULL)
+		return (neither);
+	if (isnan(target) || target < 0.001 || target > 10)
+		return ("the target is not allowed: use 0.001s to 10s");
+	t->target = target;
+	return (NULL);
+}
+
 /* Check a pattern without its "*.": return NULL, or an error text */
 static const char *
 host_check(const char *p)

@@ -25,6 +25,7 @@ struct map_tenant {			/* a tenant, or a group */
 	uint64_t		memory_reservation, memory_limit;	/* bytes;
 								 * 0: none */
 	int			admit_all;	/* objects into the cache */
+	double			target;		/* s, longest wait; 0: not set */
 	int			is_group;
 	struct map_tenant	*group;		/* that it is in, or NULL */
 	void			*_Atomic user;	/* the caller's */
@@ -62,6 +63,9 @@ const char *MAP_Memory(struct hostmap *, const char *name, int64_t reservation,
     int64_t limit);
 /* all: 1: each object of the tenant enters the cache; 0: admission decides. */
 const char *MAP_Admission(struct hostmap *, const char *name, int all);
+/* target: s, 0.001 to 10.  A group's target is that of its members without one
+ * of their own. */
+const char *MAP_Target(struct hostmap *, const char *name, double target);
 const char *MAP_Host(struct hostmap *, const char *name, const char *pattern);
 /* Hosts that match no pattern.  0: their tenant is (unknown); 1: each has its
  * own. */

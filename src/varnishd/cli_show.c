@@ -279,6 +279,21 @@ cli_list_json(struct cli *cli, const char * const *av, void *priv)
 	list(cli, av, 1);
 }
 
+/* Say why requests of the tenant are refused, if they are. */
+static void
+why_text(struct cli *cli, const struct spd_fields *r)
+{
+
+	if (r->overload == NULL || strcmp(r->overload, "refuses"))
+		return;
+	VCLI_Out(cli, "\nRequests of this tenant were refused in the last "
+	    "second. They come faster than\nits share (%.3f) can serve them, "
+	    "and would wait for longer than its target (%.3f s),\nor than "
+	    "sandpaper_standing. What helps: a higher weight, cheaper "
+	    "requests,\nor more answers from the cache.\n", r->share,
+	    (double)r->target_ns * 1e-9);
+}
+
 static void
 show_text(struct cli *cli, const struct spd_fields *r)
 {
@@ -287,6 +302,7 @@ show_text(struct cli *cli, const struct spd_fields *r)
 #define TENANT_FIELD(kind, name, key, label, counter, value)	\
 	text_##kind(cli, label, r->name);
 #include "tenant_fields.h"
+	why_text(cli, r);
 }
 
 static void

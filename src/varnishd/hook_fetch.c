@@ -78,7 +78,7 @@ spd_fetch_count(struct busyobj *bo)
 		    liable->fetches, spd_fetch_limit());
 	}
 	if (full) {
-		SPD_COUNT(t, refused, 1);
+		SPD_REFUSED(t, fetch);
 		spd_vsc->refused++;
 	} else {
 		fetches++;

@@ -37,6 +37,15 @@ map_weight(double weight)
 	return ((uint32_t)vmax(1., weight * REL_WEIGHT_ONE + .5));
 }
 
+/* Return a tenant's target, or that of its group, ns.  0: it has none. */
+static int64_t
+map_target(const struct map_tenant *mt)
+{
+
+	return ((int64_t)((mt->target > 0 || mt->group == NULL ?
+	    mt->target : mt->group->target) * 1e9));
+}
+
 /* Return the tenant's record, made if needed.  NULL: no room.  Caller holds
  * spd_lock(). */
 static struct spd_tenant *
@@ -106,6 +115,7 @@ map_pin(const struct spd_map *m)
 			continue;
 		t->group = mt->group == NULL ? NULL : mt->group->user;
 		t->admit_all = mt->admit_all;
+		t->target = map_target(mt);
 		OWN_Set(spd_owners(), t->owner, mt->weight,
 		    mt->memory_reservation, mt->memory_limit,
 		    t->group == NULL ? OWN_NONE : t->group->owner);
@@ -141,6 +151,7 @@ map_unpin(const struct spd_map *m)
 		t->queue_limit = 0;
 		t->group = NULL;
 		t->admit_all = 0;
+		t->target = 0;
 		OWN_Set(spd_owners(), t->owner, 1, 0, 0, OWN_NONE);
 		spd_new_begin(t);
 		if (t->group == NULL)

@@ -22,6 +22,7 @@
 #include "mgt/mgt_param.h"
 #include "vav.h"
 
+#include "overload/overload.h"
 #include "perfctr/meter.h"
 #include "releaser/releaser.h"
 #include "varnishd/spd_names.h"
@@ -88,28 +89,47 @@ TWEAK_NAME(switch, SPD_SWITCH_NAMES)
 TWEAK_NAME(new_hosts, SPD_NEW_NAMES)
 TWEAK_NAME(status, SPD_STATUS_NAMES)
 
-int v_matchproto_(tweak_t)
-tweak_sandpaper_policy(struct vsb *vsb, const struct parspec *par,
-    const char *arg)
+/* Set or show a parameter that names a row of a table, by its number. */
+static int
+tweak_row(struct vsb *vsb, const struct parspec *par, const char *arg,
+    const char *what, unsigned rows, int (*by_name)(const char *),
+    const char *(*name)(unsigned), const char *(*summary)(unsigned))
 {
 	volatile unsigned *dest = par->priv;
 	unsigned u;
 	int i;
 
 	if (arg == NULL || arg == JSON_FMT) {
-		show(vsb, arg, REL_PolicyName(*dest));
+		show(vsb, arg, name(*dest));
 		return (0);
 	}
-	i = REL_PolicyByName(arg);
+	i = by_name(arg);
 	if (i >= 0) {
 		*dest = (unsigned)i;
 		return (0);
 	}
-	VSB_printf(vsb, "\"%s\" is not a policy: use one of these\n", arg);
-	for (u = 0; u < REL_Policies(); u++)
-		VSB_printf(vsb, "  %-12s %s\n", REL_PolicyName(u),
-		    REL_PolicySummary(u));
+	VSB_printf(vsb, "\"%s\" is not a %s: use one of these\n", arg, what);
+	for (u = 0; u < rows; u++)
+		VSB_printf(vsb, "  %-12s %s\n", name(u), summary(u));
 	return (-1);
+}
+
+int v_matchproto_(tweak_t)
+tweak_sandpaper_policy(struct vsb *vsb, const struct parspec *par,
+    const char *arg)
+{
+
+	return (tweak_row(vsb, par, arg, "policy", REL_Policies(),
+	    REL_PolicyByName, REL_PolicyName, REL_PolicySummary));
+}
+
+int v_matchproto_(tweak_t)
+tweak_sandpaper_overload(struct vsb *vsb, const struct parspec *par,
+    const char *arg)
+{
+
+	return (tweak_row(vsb, par, arg, "controller", OVL_Controllers(),
+	    OVL_ByName, OVL_Name, OVL_Summary));
 }
 
 int v_matchproto_(tweak_t)

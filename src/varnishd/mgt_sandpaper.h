@@ -8,6 +8,7 @@
 tweak_t tweak_sandpaper_counter;
 tweak_t tweak_sandpaper_mode;
 tweak_t tweak_sandpaper_new_hosts;
+tweak_t tweak_sandpaper_overload;
 tweak_t tweak_sandpaper_policy;
 tweak_t tweak_sandpaper_rate;
 tweak_t tweak_sandpaper_status;

@@ -43,6 +43,8 @@ const char *SPD_MapMemory(struct spd_map *, const char *name,
     int64_t reservation, int64_t limit);
 /* 1: all objects of this tenant enter the cache */
 const char *SPD_MapAdmission(struct spd_map *, const char *name, int all);
+/* The longest wait, s */
+const char *SPD_MapTarget(struct spd_map *, const char *name, double target);
 const char *SPD_MapHost(struct spd_map *, const char *name,
     const char *pattern);
 /* Hosts that the map does not name.  0: all belong to the tenant "(unknown)".

@@ -49,6 +49,8 @@
 
 #include "admission/curve.h"
 #include "memory/owners.h"
+#include "overload/overload.h"
+#include "overload/pressure.h"
 #include "perfctr/account.h"
 #include "perfctr/meter.h"
 #include "perfctr/nic.h"
@@ -290,6 +292,12 @@ int spd_admit_full(struct spd_tenant *, struct spd_verdict *);	/* locked */
 int64_t spd_refusal_delay(struct spd_tenant *, int64_t now);	/* locked */
 int spd_writer_begins(struct spd_tenant *);
 void spd_writer_ends(struct spd_tenant *);
+
+/* spd_overload.c: all locked */
+int64_t spd_target(const struct spd_tenant *);
+int spd_overloaded(struct spd_tenant *, int64_t now, struct spd_verdict *);
+const char *spd_overload_word(const struct spd_tenant *, int64_t now);
+void spd_overload_released(struct spd_tenant *, int64_t wait, int64_t now);
 
 /* spd_conn.c */
 void spd_conn_init(void);

@@ -38,6 +38,7 @@ spd_limit_reached(struct spd_verdict *e, const struct spd_tenant *t,
 	e->what = what;
 	e->value = value;
 	e->limit = limit;
+	e->target = 0;
 	bprintf(e->tenant, "%s", spd_name(t));
 	return (1);
 }

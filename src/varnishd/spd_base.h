@@ -28,6 +28,9 @@ struct spd_settings {
 	_Atomic unsigned	parsers;	/* P, workers that may parse */
 	_Atomic double		sample;		/* p, 0 to 1 */
 	_Atomic int		synchronised;	/* REL_Synchronised() */
+	_Atomic unsigned	overload;	/* number of the controller */
+	_Atomic int64_t		target;		/* ns; 0: none */
+	_Atomic int64_t		standing;	/* ns */
 };
 
 extern struct spd_settings spd_set;

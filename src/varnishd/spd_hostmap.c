@@ -127,6 +127,14 @@ SPD_MapAdmission(struct spd_map *m, const char *name, int all)
 }
 
 const char *
+SPD_MapTarget(struct spd_map *m, const char *name, double target)
+{
+
+	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
+	return (MAP_Target(m->map, name, target));
+}
+
+const char *
 SPD_MapHost(struct spd_map *m, const char *name, const char *pattern)
 {
 

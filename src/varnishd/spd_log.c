@@ -109,11 +109,18 @@ spd_log(struct req *req, struct spd_tenant *t, const int64_t v[4],
 	VSLbs(req->vsl, SLT_Sandpaper, TOSTRAND(b));
 }
 
-/* Log the limit that a tenant has reached */
+/* Log the limit that a tenant has reached, or that overload control refuses */
 void
 spd_log_limit(struct vsl_log *vsl, const struct spd_verdict *e)
 {
 
+	if (e->target > 0) {
+		VSLb(vsl, SLT_Error, "Sandpaper: overload: controller %s "
+		    "refuses, since tenant %s has %u waiting requests and a "
+		    "target of %u ms (see sandpaper_target)", e->what,
+		    e->tenant, e->value, (unsigned)(e->target / 1000000));
+		return;
+	}
 	VSLb(vsl, SLT_Error, "Sandpaper: limit reached: tenant %s has %u of at "
 	    "most %u %s", e->tenant, e->value, e->limit, e->what);
 }

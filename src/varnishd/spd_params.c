@@ -48,6 +48,9 @@ spd_params(void)
 		failed = TEN_SetMax(spd_tenants, tenants_max);
 	}
 	spd_new_params();
+	spd_set.overload = cache_param->sandpaper_overload;
+	spd_set.target = (int64_t)(cache_param->sandpaper_target * 1e9);
+	spd_set.standing = (int64_t)(cache_param->sandpaper_standing * 1e9);
 	if (REL_GetPolicy(spd_rel) != policy)
 		AZ(REL_SetPolicy(spd_rel, policy, METER_Now()));
 	REL_SetOptions(spd_rel, mode == SPD_ON ? REL_OPT_ALL :

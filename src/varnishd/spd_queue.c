@@ -44,7 +44,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	char name[TEN_NAME_MAX + 1];
 	int64_t now, cpu;
 	size_t l;
-	int full;
+	int full, cut;
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	INIT_OBJ(n, REL_NODE_MAGIC);
@@ -69,8 +69,12 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		    "(see debug.sandpaper.fail)", 1, 1));
 		fail_next >>= 1;
 	}
-	if (full) {
-		SPD_COUNT(t, refused, 1);
+	cut = !full && spd_overloaded(t, now, e);
+	if (full || cut) {
+		if (full)
+			SPD_REFUSED(t, full);
+		else
+			SPD_REFUSED(t, target);
 		spd_vsc->refused++;
 		if (wait != NULL)
 			*wait = spd_refusal_delay(t, now);
@@ -143,6 +147,7 @@ spd_release(int64_t now, int slot, int64_t *when)
 	counted = spd_link_release(spd_wire(t), now);
 	SPD_REQUEST(node)->flags |= SPD_F_GRANTED;
 	SPD_REQUEST(node)->counted = counted & SPD_COUNTED_MAX;
+	spd_overload_released(t, now - node->arrival, now);
 	spd_vsc->released++;
 	spd_vsc->waiting = REL_Waiting(spd_rel);
 	return (spd_req_of(node));

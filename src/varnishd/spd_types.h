@@ -19,6 +19,8 @@ struct spd_tenant {
 #define SPD_TENANT_MAGIC	0x5a9d7e4a
 	unsigned		queue_limit;	/* requests; 0: the parameter
 						 * sandpaper_queue_limit */
+	int64_t			target;		/* ns; 0: the parameter
+						 * sandpaper_target */
 	struct rel_tenant	*rel;		/* in the same record */
 	struct spd_tenant	*group;		/* NULL: in no group */
 	const struct spd_map	*map;		/* the VCL's map that pins the
@@ -40,6 +42,10 @@ struct spd_tenant {
 	unsigned		writers;	/* workers with a slow reader */
 	unsigned		fetches;	/* waiting for a thread, or
 						 * running */
+	struct ovl		overload;	/* of its queue */
+	struct ovl_pressure	pressure;	/* of its queue */
+	int64_t			cut;		/* ns, last refusal by overload
+						 * control; 0: none */
 	int64_t			next_refusal;	/* ns, when the next stream may
 						 * be refused */
 	uint32_t		owner;		/* of objects in the cache, see
@@ -49,14 +55,27 @@ struct spd_tenant {
 	/* In a group's record: the sum over its members, see SPD_COUNT() */
 	uint64_t		requests;	/* done */
 	uint64_t		hits, hit_bytes, misses, miss_bytes;
-	uint64_t		refused;	/* queue full, waited too long,
-						 * or a fetch over the limit */
+	uint64_t		refused;	/* the sum of the next four */
+	uint64_t		refused_full;	/* its queue, or the whole one */
+	uint64_t		refused_target;	/* by overload control */
+	uint64_t		refused_late;	/* waited too long */
+	uint64_t		refused_fetch;	/* fetches over the limit */
+	uint64_t		would_refuse;	/* by overload control, while
+						 * sandpaper is `observe` */
 	uint64_t		gone;		/* reset before they began */
 	uint64_t		shed;		/* too many slow readers */
 	int64_t			cpu_ns;		/* measured or estimated */
 	uint64_t		bytes;		/* sent to clients */
 	int64_t			wait_ns;	/* in the queue */
 };
+
+/* Count a refusal, and its cause.  Locked. */
+#define SPD_REFUSED(t, cause)					\
+	do {							\
+		SPD_COUNT(t, refused, 1);			\
+		SPD_COUNT(t, refused_##cause, 1);		\
+		spd_vsc->refused_##cause++;			\
+	} while (0)
 
 /* Add n to a counter of the tenant, and to that of its group.  Locked. */
 #define SPD_COUNT(t, field, n)					\
@@ -98,6 +117,8 @@ spd_name(const struct spd_tenant *t)
 struct spd_verdict {
 	const char		*what;
 	unsigned		value, limit;
+	int64_t			target;		/* ns.  Not 0: `what` is the
+						 * controller that refuses */
 	char			tenant[TEN_NAME_MAX + 1];
 };
 

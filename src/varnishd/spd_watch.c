@@ -223,7 +223,7 @@ spd_time_out(int64_t now)
 			if (n == NULL || now - n->arrival < limit)
 				break;
 			req = spd_req_of(n);
-			SPD_COUNT(spd_tenant_rel(n->tenant), refused, 1);
+			SPD_REFUSED(spd_tenant_rel(n->tenant), late);
 			spd_take_out(n, now);
 			spd_vsc->timed_out++;
 			SPD_REQUEST(n)->flags |= SPD_F_LATE;

@@ -6,7 +6,8 @@
  *
  * After each call:
  *  - up to `least` requests can wait, and without a target all;
- *  - each controller's numbers are within their bounds.
+ *  - each controller's numbers are within their bounds;
+ *  - pressure and quality are 0 to 1.
  */
 
 #include <math.h>
@@ -14,12 +15,14 @@
 #include "fuzz.h"
 
 #include "overload/overload.h"
+#include "overload/pressure.h"
 
 #define ROOM		1024U
 
 struct fuzz {
 	struct fuzz_in		in;
 	struct ovl		ovl;
+	struct ovl_pressure	pressure;
 	unsigned		controller;
 	struct ovl_queue	queue;
 	int64_t			came[ROOM];	/* of the waiting requests */
@@ -33,6 +36,8 @@ come(struct fuzz *f)
 	int admitted = OVL_Admit(f->controller, &f->ovl, q);
 
 	assert(admitted || (q->waiting >= q->least && q->target > 0));
+	if (!admitted)
+		OVL_Pressed(&f->pressure, q->now, OVL_REFUSED);
 	if (!admitted || q->waiting == ROOM)
 		return;
 	f->came[(f->first + q->waiting) % ROOM] = q->now;
@@ -49,6 +54,8 @@ release(struct fuzz *f)
 	q->waiting--;
 	OVL_Released(f->controller, &f->ovl, q,
 	    q->now - f->came[f->first % ROOM]);
+	OVL_Pressed(&f->pressure, q->now,
+	    (double)(q->now - f->came[f->first % ROOM]) / 1e9);
 	f->first++;
 }
 
@@ -65,6 +72,8 @@ judge(const struct fuzz *f)
 	const char *name = OVL_Name(f->controller);
 	const struct ovl *o = &f->ovl;
 
+	within(OVL_Pressure(&f->pressure, f->queue.now), 0, 1);
+	within(OVL_Quality(&f->pressure, f->queue.now), 0, 1);
 	if (o->controller != f->controller + 1)
 		return;
 	if (strncmp(name, "seda", 4) == 0) {

@@ -199,6 +199,25 @@ test_members_and_limits(void **state)
 }
 
 static void
+test_target(void **state)
+{
+	struct hostmap *m = *state;
+
+	OK(MAP_Tenant(m, "a", 1, 0));
+	OK(MAP_Group(m, "g", 1));
+	BAD(MAP_Target(m, "x", 1), "not declared");
+	BAD(MAP_Target(m, NULL, 1), "not declared");
+	BAD(MAP_Target(m, "a", .0009), "target is not allowed");
+	BAD(MAP_Target(m, "a", 10.1), "target is not allowed");
+	BAD(MAP_Target(m, "a", 0. / 0.), "target is not allowed");
+	assert_true(m->first->target == 0);
+	OK(MAP_Target(m, "a", .001));
+	assert_true(m->first->target == .001);
+	OK(MAP_Target(m, "g", 10));
+	assert_true(m->first->next->target == 10);
+}
+
+static void
 test_patterns(void **state)
 {
 	struct hostmap *m = *state;
@@ -331,6 +350,8 @@ main(void)
 		    begin, end),
 		cmocka_unit_test_setup_teardown(test_declare, begin, end),
 		cmocka_unit_test_setup_teardown(test_members_and_limits,
+		    begin, end),
+		cmocka_unit_test_setup_teardown(test_target,
 		    begin, end),
 		cmocka_unit_test_setup_teardown(test_patterns, begin, end),
 		cmocka_unit_test_setup_teardown(test_random, begin, end),

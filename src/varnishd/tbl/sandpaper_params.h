@@ -10,6 +10,7 @@
 
 #define ptyp_sandpaper_mode	unsigned
 #define ptyp_sandpaper_new_hosts unsigned
+#define ptyp_sandpaper_overload	unsigned
 #define ptyp_sandpaper_policy	unsigned
 #define ptyp_sandpaper_rate	uint64_t
 #define ptyp_sandpaper_status	unsigned
@@ -29,10 +30,9 @@ PARAM_SIMPLE(
 	/* descr */
 	"Selects how requests share this varnishd between "
 	"tenants.\n\toff\tStock Varnish: nothing is measured or "
-	"held.\n\tobserve\tMeasure and report. Requests are released in "
-	"order of arrival. Only the limits on queues, waiting time and "
-	"slow readers are enforced.\n\ton\tEnforce shares. Requests are "
-	"released in the order that sandpaper_policy selects."
+	"held.\n\tobserve\tMeasure and report. Only the limits on queues, "
+	"waiting time and slow readers are enforced.\n\ton\tEnforce "
+	"shares, as sandpaper_policy selects."
 )
 
 PARAM_SIMPLE(
@@ -106,8 +106,8 @@ PARAM_SIMPLE(
 	/* def */	"25",
 	/* units */	"percent",
 	/* descr */
-	"Sets the most memory of objects in transit, which do not enter "
-	"the cache: a part of the storages, or of the machine's memory if "
+	"Sets the most memory of objects in transit: a part of the "
+	"storages, or of the machine's memory if "
 	"that is less."
 )
 
@@ -119,7 +119,7 @@ PARAM_SIMPLE(
 	/* def */	"mr3-rs",
 	/* units */	NULL,
 	/* descr */
-	"Selects the order in which waiting requests are released.\n\nThe "
+	"Selects the order in which waiting requests are released. The "
 	"default, mr3-rs, shares cpu and net by weight. fifo is the order "
 	"of arrival."
 )
@@ -132,9 +132,8 @@ PARAM_SIMPLE(
 	/* def */	"0.004",
 	/* units */	"seconds",
 	/* descr */
-	"Sets the minimum length of a scheduling round of the policies "
-	"mr3-rs and mr3. The minimum applies only while no waiting tenant "
-	"is net-dominant."
+	"Sets the minimum length of a scheduling round of mr3-rs and mr3, "
+	"while no waiting tenant is net-dominant."
 )
 
 PARAM_SIMPLE(
@@ -172,8 +171,8 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets the highest rate that Sandpaper assumes for net, the link to "
 	"the clients, in bits/s. The suffixes k, M and G are powers of "
-	"1000. Allowed values are 0, and 10k to 10000G.\n\n0: no upper "
-	"bound, Sandpaper learns the rate.\n\nSet it if the interface is "
+	"1000. Allowed values are 0, and 10k to 10000G. 0: "
+	"Sandpaper learns the rate.\n\nSet it if the interface is "
 	"faster than the path behind it, or if clients come through a Unix "
 	"socket or a local TLS proxy."
 )
@@ -186,8 +185,8 @@ PARAM_SIMPLE(
 	/* def */	"1500",
 	/* units */	"bytes",
 	/* descr */
-	"Sets the size of the largest packet on net, the link to the "
-	"clients. The net cost of a response depends on it."
+	"Sets the size of the largest packet on net, for the net cost of a "
+	"response."
 )
 
 PARAM_SIMPLE(
@@ -199,7 +198,7 @@ PARAM_SIMPLE(
 	/* units */	"bytes",
 	/* descr */
 	"Sets how many bytes of each packet to a client are IP and TCP "
-	"headers. The net cost of a response depends on it."
+	"headers, for the net cost of a response."
 )
 
 PARAM_SIMPLE(
@@ -213,10 +212,8 @@ PARAM_SIMPLE(
 	"Selects how the cpu cost of a request is "
 	"measured.\n\tauto\tcycles if these count user and kernel code, "
 	"else thread-clock\n\tthread-clock\tCPU time of the "
-	"thread\n\tcycles\tfrom a performance "
-	"counter\n\tinstructions\tfrom a performance counter\n\nAny other "
-	"event of libpfm4 is allowed. If the kernel refuses it, Sandpaper "
-	"uses thread-clock."
+	"thread\n\tcycles\tor another event of libpfm4. If the kernel "
+	"refuses it, thread-clock"
 )
 
 PARAM_SIMPLE(
@@ -228,7 +225,7 @@ PARAM_SIMPLE(
 	/* units */	NULL,
 	/* descr */
 	"Sets the part of requests, chosen at random, whose cpu cost is "
-	"measured. The others are charged their tenant's estimate.\n\nIt "
+	"measured. The others are charged their tenant's estimate. It "
 	"applies only where a measurement takes a system call."
 )
 
@@ -241,7 +238,7 @@ PARAM_SIMPLE(
 	/* units */	NULL,
 	/* descr */
 	"Sets the weight of the newest measurement in a tenant's estimated "
-	"cost. The estimate is an exponentially weighted moving average."
+	"cost, an exponentially weighted moving average."
 )
 
 PARAM_SIMPLE(
@@ -253,8 +250,8 @@ PARAM_SIMPLE(
 	/* units */	"tenants",
 	/* descr */
 	"Sets how many tenants have a queue and an account of their own. "
-	"At this number a new tenant replaces an idle one. If none is "
-	"idle, it uses the queue of (other).\n\nRaise the value if "
+	"Above it a new tenant replaces an idle one, or uses the queue of "
+	"(other). Raise the value if "
 	"SANDPAPER.tenants_overflow grows."
 )
 
@@ -266,10 +263,10 @@ PARAM_SIMPLE(
 	/* def */	"group",
 	/* units */	NULL,
 	/* descr */
-	"Selects how Sandpaper treats a Host that no map "
+	"Selects what a Host is that no map "
 	"names.\n\tgroup\tThe Host begins in the group (new), which has "
-	"one small weight. It becomes a tenant by good answers (status 200 "
-	"to 399) in 10 of the last 60 seconds.\n\ttenant\tThe Host is a "
+	"one small weight. It becomes a tenant by good answers (200 to 399) "
+	"in 10 of the last 60 seconds.\n\ttenant\tThe Host is a "
 	"tenant at once. A client that invents Hosts gets one share for "
 	"each."
 )
@@ -283,8 +280,7 @@ PARAM_SIMPLE(
 	/* units */	NULL,
 	/* descr */
 	"Sets the weight of the group (new), which all new Hosts "
-	"share.\n\nThe default gives all new Hosts together a tenth of a "
-	"tenant's share. Raise the value if new sites are too slow."
+	"share. Raise the value if new sites are too slow."
 )
 
 PARAM_SIMPLE(
@@ -295,9 +291,8 @@ PARAM_SIMPLE(
 	/* def */	"1000",
 	/* units */	"requests",
 	/* descr */
-	"Sets how many requests of one tenant may wait. Above it, an "
-	"HTTP/1 request gets status 503 and Retry-After, an HTTP/2 stream "
-	"REFUSED_STREAM.\n\nsandpaper.tenant() in VCL sets it for one "
+	"Sets how many requests of one tenant may wait. Above it, requests "
+	"are refused. sandpaper.tenant() in VCL sets it for one "
 	"tenant."
 )
 
@@ -309,11 +304,10 @@ PARAM_SIMPLE(
 	/* def */	"20000",
 	/* units */	"requests",
 	/* descr */
-	"Sets how many requests of all tenants together may wait.\n\nAt "
-	"the limit, tenants with their part of the queue are refused: the "
-	"limit divided by the number of tenants that wait. One request of "
-	"each tenant may always wait.\n\nThe same number limits the "
-	"released requests of each tenant that are not done."
+	"Sets how many requests of all tenants together may wait. At the "
+	"limit, each may have an equal part, and at least one request. "
+	"The same number limits the released requests of each tenant that "
+	"are not done."
 )
 
 PARAM_SIMPLE(
@@ -326,7 +320,7 @@ PARAM_SIMPLE(
 	/* descr */
 	"Sets how many backend fetches of one tenant may run at the same "
 	"time. Above it, a fetch fails as if Varnish had no thread for "
-	"it.\n\n0: a quarter of thread_pool_max x thread_pools, and at "
+	"it. 0: a quarter of thread_pool_max x thread_pools, and at "
 	"least 8."
 )
 
@@ -338,10 +332,45 @@ PARAM_SIMPLE(
 	/* def */	"60",
 	/* units */	"seconds",
 	/* descr */
-	"Sets how long a request may wait for its release. After that, an "
-	"HTTP/1 request is answered with status 503 and a Retry-After "
-	"header. An HTTP/2 stream is reset with REFUSED_STREAM.\n\nZero "
-	"means no timeout."
+	"Sets how long a request may wait for its release. After that, it "
+	"is refused. 0: no timeout."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_target,
+	/* type */	double,
+	/* min */	"0",
+	/* max */	"10",
+	/* def */	"0",
+	/* units */	"seconds",
+	/* descr */
+	"Sets how long a request may wait. One that would wait for longer "
+	"is refused when it comes. 0: no target. sandpaper.target() in "
+	"VCL sets it for one tenant."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_standing,
+	/* type */	double,
+	/* min */	"0",
+	/* max */	"10",
+	/* def */	"0.02",
+	/* units */	"seconds",
+	/* descr */
+	"Sets the target of a queue that has not been empty for 0.1 s, for "
+	"the controller time. 0: sandpaper_target."
+)
+
+PARAM_SIMPLE(
+	/* name */	sandpaper_overload,
+	/* type */	sandpaper_overload,
+	/* min */	NULL,
+	/* max */	NULL,
+	/* def */	"time",
+	/* units */	NULL,
+	/* descr */
+	"Selects what refuses requests of tenants with a target. limit "
+	"refuses none."
 )
 
 PARAM_SIMPLE(
@@ -352,7 +381,7 @@ PARAM_SIMPLE(
 	/* def */	"503",
 	/* units */	NULL,
 	/* descr */
-	"Sets the status of an HTTP/1 request that is refused: 503 or 429."
+	"Sets the status of a refusal: 503 or 429."
 )
 
 PARAM_SIMPLE(
@@ -363,8 +392,7 @@ PARAM_SIMPLE(
 	/* def */	"30",
 	/* units */	"seconds",
 	/* descr */
-	"Sets the largest Retry-After of a refusal. It is drawn from 1 to "
-	"this value, so that clients come back at different times."
+	"Sets the largest Retry-After of a refusal, drawn at random."
 )
 
 /*lint -restore */
