@@ -124,6 +124,7 @@ struct thread {
 struct request {
 	struct req	req;			/* first */
 	struct http_conn htc;
+	struct http	http;			/* without headers */
 	int		parsed, sleeps, answered;
 	unsigned	what;			/* its byte */
 	char		ws[256];
@@ -675,6 +676,12 @@ new_request(struct sess *sp)
 	INIT_OBJ(&r->req, REQ_MAGIC);
 	r->req.sp = sp;
 	r->req.transport = &h1;
+	r->req.doclose = SC_NULL;
+	r->req.http = &r->http;
+	INIT_OBJ(&r->http, HTTP_MAGIC);
+	r->http.ws = r->req.ws;
+	r->http.nhd = HTTP_HDR_FIRST;
+	r->http.protover = 11;
 	r->req.htc = &r->htc;
 	INIT_OBJ(&r->htc, HTTP_CONN_MAGIC);
 	WS_Init(r->req.ws, "req", r->ws, sizeof r->ws);
@@ -1045,12 +1052,30 @@ h1_run(struct request *r)
 	return (0);
 }
 
+/* Prepare for the next request of the connection.  Returns 0 if it closes. */
+static int
+h1_next(struct request *r)
+{
+	struct http_conn *htc = r->req.htc;
+	size_t left;
+
+	if (r->req.doclose != SC_NULL) {
+		h1_end(&r->req);
+		return (0);
+	}
+	r->parsed = 0;
+	r->req.sp->t_idle = __wrap_VTIM_real();
+	left = (size_t)(htc->rxbuf_e - htc->rxbuf_b) - 2;
+	memmove(htc->rxbuf_b, htc->rxbuf_b + 2, left);
+	htc->rxbuf_e = htc->rxbuf_b + left;
+	return (1);
+}
+
 static void
 h1_session(struct worker *wrk, struct req *req)
 {
 	struct request *r = (void *)req;
 	struct sess *sp = req->sp;
-	size_t left;
 
 	while (1) {
 		req->task->func = h1_task;
@@ -1086,25 +1111,18 @@ h1_session(struct worker *wrk, struct req *req)
 				return;
 			case SPD_GATE_REFUSED:
 				SPD_Done(wrk, req);
-				h1_end(req);
-				return;
+				if (!h1_next(r))
+					return;
+				continue;
 			default:
 				break;
 			}
 		}
-		if (SPD_Begin(wrk, req)) {
-			SPD_Done(wrk, req);
-			h1_end(req);
-			return;
-		}
-		if (h1_run(r))
+		if (!SPD_Begin(wrk, req) && h1_run(r))
 			return;
 		SPD_Done(wrk, req);
-		r->parsed = 0;
-		sp->t_idle = __wrap_VTIM_real();
-		left = (size_t)(req->htc->rxbuf_e - req->htc->rxbuf_b) - 2;
-		memmove(req->htc->rxbuf_b, req->htc->rxbuf_b + 2, left);
-		req->htc->rxbuf_e = req->htc->rxbuf_b + left;
+		if (!h1_next(r))
+			return;
 	}
 }
 
@@ -1593,6 +1611,10 @@ setup(void)
 	params.sandpaper_tenants_max = 100;
 	params.sandpaper_queue_total = 1000;
 	params.sandpaper_queue_timeout = 2;
+	params.sandpaper_overload = (unsigned)OVL_ByName("time");
+	params.sandpaper_target = .05;
+	params.sandpaper_standing = .02;
+	params.sandpaper_retry_after = 30;
 	params.sandpaper_new_hosts = SPD_NEW_TENANT;
 	params.wthread_max = WORKERS;
 	params.wthread_min = WORKERS;
@@ -1608,6 +1630,7 @@ setup(void)
 			VTAILQ_INIT(&pools[i].queues[q]);
 		SPD_Pool(&pools[i], 1);
 	}
+	HTTP_Init();
 	SPD_Init();
 	for (i = 0; i < THREADS; i++)
 		begin_thread(&threads[i]);
