@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# A tenant with a target. When its queue is too slow, it first gets stale objects
+# from the cache. Only what this does not save is refused.
+# doc/overload.md explains it.
+
+vcl 4.1;
+
+import sandpaper;
+import std;
+
+backend shop { .host = "127.0.0.1"; .port = "8081"; }
+
+sub vcl_init {
+	sandpaper.tenant("shop");
+	sandpaper.host("shop", "shop.example");
+	# No request of the shop waits for longer than half a second.
+	sandpaper.target("shop", 0.5s);
+}
+
+sub vcl_recv {
+	# Clients cannot say this.
+	unset req.http.X-Stale;
+	# An object is fresh, or at most 1 s too old.
+	set req.grace = 1s;
+	# The quality is 1 as long as the queue is fast. If it is 0.2, four of
+	# five requests may get an object that is an hour too old.
+	if (std.random(0, 1) > sandpaper.quality()) {
+		set req.grace = 1h;
+		set req.http.X-Stale = "1";
+	}
+}
+
+sub vcl_backend_fetch {
+	# Varnish fetches a new copy of a stale object in the background. That
+	# is work, too: let it wait for better times.
+	if (bereq.is_bgfetch && bereq.http.X-Stale) {
+		return (abandon);
+	}
+	unset bereq.http.X-Stale;
+}
+
+sub vcl_backend_response {
+	# Keep objects for an hour after they are too old.
+	set beresp.grace = 1h;
+}
