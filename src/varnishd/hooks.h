@@ -49,6 +49,10 @@ enum spd_gate SPD_Gate(struct worker *, struct req *);
 /* The same for an HTTP/2 stream.  0: a worker will run it.  Else: refuse it.
  * Before a refusal the session's thread may sleep, to slow its client. */
 int SPD_Stream(struct worker *, struct req *, enum task_prio);
+/* Write the answer of a stream that is refused, an HPACK block of at most
+ * SPD_REFUSAL bytes, and return its length.  0: reset the stream instead. */
+#define SPD_REFUSAL 80
+size_t SPD_Refusal(struct req *, char *);
 /* A stream is reset.  1: it waited, and the caller owns it again.  0: a worker
  * has it.  The session's lock is held. */
 int SPD_Cancel(struct req *);

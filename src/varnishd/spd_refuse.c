@@ -47,6 +47,24 @@ spd_retry_after(void)
 	return (1 + (unsigned)(spd_draw(spd_self()) * most));
 }
 
+/* Return the status line of a refusal, and log it.  protocol: for the log. */
+static const char *
+spd_status(struct req *req, const char *protocol)
+{
+	static const char * const lines[] = {
+		"503 Service Unavailable",
+		"429 Too Many Requests"
+	};
+	const char *line = lines[cache_param->sandpaper_status];
+	char status[4];
+
+	bprintf(status, "%.3s", line);
+	VSLbs(req->vsl, SLT_RespProtocol, TOSTRAND(protocol));
+	VSLbs(req->vsl, SLT_RespStatus, TOSTRAND(status));
+	VSLbs(req->vsl, SLT_RespReason, TOSTRAND(line + 4));
+	return (line);
+}
+
 /*
  * Answer a refused HTTP/1 request.  The write must not block: if the socket has
  * no room for the answer, the connection closes.
@@ -54,22 +72,15 @@ spd_retry_after(void)
 void
 spd_refuse(struct req *req)
 {
-	static const char * const reasons[] = {
-		"503 Service Unavailable",
-		"429 Too Many Requests"
-	};
-	const char *reason = reasons[cache_param->sandpaper_status];
-	char answer[SPD_ANSWER], status[4];
+	char answer[SPD_ANSWER];
+	const char *status;
 	ssize_t l, sent;
 
 	req->doclose = req->htc->body_status == BS_NONE ?
 	    SPD_DOCLOSE(req->http) : SC_OVERLOAD;
-	bprintf(status, "%.3s", reason);
-	VSLbs(req->vsl, SLT_RespProtocol, TOSTRAND("HTTP/1.1"));
-	VSLbs(req->vsl, SLT_RespStatus, TOSTRAND(status));
-	VSLbs(req->vsl, SLT_RespReason, TOSTRAND(reason + 4));
+	status = spd_status(req, "HTTP/1.1");
 	bprintf(answer, "HTTP/1.1 %s\r\nDate: %s\r\nRetry-After: %u\r\n"
-	    "Content-Length: 0\r\n%s\r\n", reason, spd_date(),
+	    "Content-Length: 0\r\n%s\r\n", status, spd_date(),
 	    spd_retry_after(),
 	    req->doclose != SC_NULL ? "Connection: close\r\n" : "");
 	l = (ssize_t)strlen(answer);
@@ -79,4 +90,47 @@ spd_refuse(struct req *req)
 		req->acct.resp_hdrbytes += (uint64_t)sent;
 	if (sent != l)
 		req->doclose = SC_OVERLOAD;
+}
+
+/*--------------------------------------------------------------------
+ * HTTP/2
+ */
+
+/* Names of RFC 7541, Appendix A, in a literal without indexing (6.2.2) */
+#define HPACK_STATUS		"\x08"
+#define HPACK_DATE		"\x0f\x12"
+#define HPACK_RETRY_AFTER	"\x0f\x26"
+#define HPACK_CONTENT_LENGTH	"\x0f\x0d"
+
+/* Write a header, and return the end.  value: below 127 bytes. */
+static char *
+spd_hpack(char *p, const char *name, const char *value, size_t l)
+{
+
+	p = stpcpy(p, name);
+	*p++ = (char)l;
+	memcpy(p, value, l);
+	return (p + l);
+}
+
+/*
+ * Write the answer of a refused stream to b, SPD_REFUSAL bytes, as an HPACK
+ * block, and log it.  Returns its length.  0: Sandpaper is off, and there was
+ * no thread for the stream.
+ */
+size_t
+SPD_Refusal(struct req *req, char *b)
+{
+	char after[12], *p = b;
+	const char *date = spd_date();
+
+	if (spd_set.mode == SPD_OFF)
+		return (0);
+	bprintf(after, "%u", spd_retry_after());
+	p = spd_hpack(p, HPACK_STATUS, spd_status(req, "HTTP/2.0"), 3);
+	p = spd_hpack(p, HPACK_DATE, date, strlen(date));
+	p = spd_hpack(p, HPACK_RETRY_AFTER, after, strlen(after));
+	p = spd_hpack(p, HPACK_CONTENT_LENGTH, "0", 1);
+	req->acct.resp_hdrbytes += (uint64_t)(p - b);
+	return ((size_t)(p - b));
 }
