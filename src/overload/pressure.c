@@ -3,7 +3,8 @@
  *
  * See pressure.h.
  *
- * A window has 100 requests or lasts 1 s.  If more than a tenth of its requests
+ * A window has 100 requests and lasts 0.1 s, or lasts 1 s.  Within 0.1 s the
+ * queue shows what the last change did.  If more than a tenth of its requests
  * have a part above SLOW, the quality is halved.  If nine tenths have a part
  * below FAST, it rises by STEP.  So the 90th percentile decides.
  */
@@ -35,6 +36,15 @@ lost(const struct ovl_pressure *p, int64_t now)
 	return (fmax(0, (double)p->lost - STEP * floor(idle)));
 }
 
+/* Does a window of this age, ns, end? */
+static int
+ends(const struct ovl_pressure *p, int64_t age)
+{
+
+	return (age >= PRESSURE_SECOND || (age >= PRESSURE_SECOND / 10 &&
+	    p->n >= PRESSURE_WINDOW));
+}
+
 void
 OVL_Pressed(struct ovl_pressure *p, int64_t now, double part)
 {
@@ -49,7 +59,7 @@ OVL_Pressed(struct ovl_pressure *p, int64_t now, double part)
 	p->n++;
 	p->slow += part > SLOW;
 	p->fast += part < FAST;
-	if (p->n < PRESSURE_WINDOW && now - p->began < PRESSURE_SECOND)
+	if (!ends(p, now - p->began))
 		return;
 	if (p->slow * 10 > p->n)
 		p->lost = (float)(1 - (1 - (double)p->lost) / 2);

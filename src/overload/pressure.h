@@ -26,10 +26,10 @@ struct ovl_pressure {			/* all 0: nothing was seen */
 	int64_t			began;		/* the window, ns */
 	float			mean;		/* of the parts */
 	float			lost;		/* 1 - quality */
-	uint16_t		n, slow, fast;	/* requests of the window */
+	uint32_t		n, slow, fast;	/* requests of the window */
 };
 
-#define PRESSURE_WINDOW		100U		/* requests, or: */
+#define PRESSURE_WINDOW		100U		/* requests */
 #define PRESSURE_SECOND		INT64_C(1000000000)	/* ns */
 
 /* A request waited for this part of the target, or was refused. */

@@ -80,55 +80,76 @@ test_pressure_fades(void **state)
 	near(OVL_Pressure(&p, now - SECOND), 1);	/* a clock may go back */
 }
 
+/* A window has 100 requests: from its first to its last one are 99 ms. */
+static int64_t
+window(struct ovl_pressure *p, int64_t now, unsigned slow, unsigned at_target,
+    unsigned fast)
+{
+
+	now = requests(p, now, fast, 0);
+	now = requests(p, now, at_target, .8);
+	return (requests(p, now, slow, 1.11) + MS);
+}
+
 static void
 test_quality_is_halved_and_rises(void **state)
 {
 	struct ovl_pressure p = { 0 };
-	int64_t now;
+	int64_t now = SECOND;
+	unsigned u;
 
 	(void)state;
-	/* A tenth of 100 is not enough, and is too much to rise */
-	now = requests(&p, SECOND, 90, 0);
-	now = requests(&p, now, 10, 1.11);
+	/* A tenth of 101 is too much to rise, and too little to be halved */
+	now = window(&p, now, 10, 1, 90);
 	near(OVL_Quality(&p, now), 1);
-	now = requests(&p, now, 89, 0);
-	now = requests(&p, now, 10, 1.11);
-	near(OVL_Quality(&p, now), 1);
-	now = requests(&p, now, 1, 1.11);
+	now = window(&p, now, 11, 0, 90);
 	near(OVL_Quality(&p, now), .5);
-	now = requests(&p, now, 100, OVL_REFUSED);
+	now = window(&p, now, 101, 0, 0);
 	near(OVL_Quality(&p, now), .25);
-	/* At the target it stays, below it rises */
-	now = requests(&p, now, 100, 1);
+	now = window(&p, now, 0, 11, 90);
 	near(OVL_Quality(&p, now), .25);
-	now = requests(&p, now, 11, .8);
-	now = requests(&p, now, 89, .79);
-	near(OVL_Quality(&p, now), .25);
-	now = requests(&p, now, 10, .8);
-	now = requests(&p, now, 90, .79);
+	now = window(&p, now, 0, 10, 91);
 	near(OVL_Quality(&p, now), .26);
-	now = requests(&p, now, 100 * 80, .1);
+	for (u = 0; u < 80; u++)
+		now = window(&p, now, 0, 0, 101);
 	near(OVL_Quality(&p, now), 1);
 }
 
 static void
-test_quality_rises_in_a_second(void **state)
+test_window(void **state)
 {
 	struct ovl_pressure p = { 0 };
 	int64_t now;
 
 	(void)state;
-	now = requests(&p, SECOND, 100, OVL_REFUSED) - MS;
+	/* 100 requests in less than 100 ms are no window yet */
+	now = requests(&p, SECOND, 100, OVL_REFUSED);
+	near(OVL_Quality(&p, now), 1);
+	now = requests(&p, now, 1, OVL_REFUSED);
 	near(OVL_Quality(&p, now), .5);
-	/* Without requests, too */
+	/* Fewer than 100 are one after a second */
+	now = requests(&p, now, 10, OVL_REFUSED) - 10 * MS;
+	OVL_Pressed(&p, now + SECOND - 1, OVL_REFUSED);
+	near(OVL_Quality(&p, now + SECOND - 1), .5);
+	OVL_Pressed(&p, now + SECOND, OVL_REFUSED);
+	near(OVL_Quality(&p, now + SECOND), .25);
+}
+
+static void
+test_quality_rises_without_requests(void **state)
+{
+	struct ovl_pressure p = { 0 };
+	int64_t now;
+
+	(void)state;
+	now = requests(&p, SECOND, 101, OVL_REFUSED) - MS;
+	near(OVL_Quality(&p, now), .5);
 	near(OVL_Quality(&p, now + SECOND - 1), .5);
 	near(OVL_Quality(&p, now + 7 * SECOND), .57);
 	near(OVL_Quality(&p, now + 70 * SECOND), 1);
-	/* Two requests are a window, if the second one is 1 s later */
-	OVL_Pressed(&p, now + MS, 0);
-	near(OVL_Quality(&p, now + MS), .5);
-	OVL_Pressed(&p, now + MS + SECOND, 0);
-	near(OVL_Quality(&p, now + MS + SECOND), .52);
+	/* The first request after that keeps it */
+	OVL_Pressed(&p, now + 7 * SECOND, 0);
+	near(OVL_Quality(&p, now + 7 * SECOND), .57);
 }
 
 int
@@ -139,7 +160,8 @@ main(void)
 		cmocka_unit_test(test_pressure_is_a_mean),
 		cmocka_unit_test(test_pressure_fades),
 		cmocka_unit_test(test_quality_is_halved_and_rises),
-		cmocka_unit_test(test_quality_rises_in_a_second),
+		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_quality_rises_without_requests),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));
