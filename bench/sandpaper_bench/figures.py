@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from . import cachefigures
+from . import cachefigures, overloadfigures
 from .abuses import ABUSES, NEW_KEPT, NEW_TIMES
 from .claims import (
     FAIR,
@@ -387,6 +387,8 @@ TABLES: dict[str, Callable[..., str]] = {
     "cache": cachefigures.policies, "cache-goals": cachefigures.goals,
     "cache-tenants": cachefigures.tenants, "cache-live": cachefigures.live,
     "cache-paper": cachefigures.paper,
+    "overload-sim": partial(overloadfigures.tournament, figure="of_best"),
+    "overload-sim-p99": partial(overloadfigures.tournament, figure="p99_ms"),
 }
 SINGLE: dict[str, Callable[..., str]] = {
     "one-tenant": one_tenant, "abuses-missed": abuses_missed,

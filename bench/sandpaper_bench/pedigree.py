@@ -22,8 +22,8 @@ MOVES = (
     "bench/wrk-scripts", "bench/sandpaper_bench",
     *(f":(exclude)bench/sandpaper_bench/{name}" for name in (
         "cachefigures.py", "claims.py", "demo*.py", "figures.py",
-        "journal.py", "markdown.py", "paper.py", "pedigree.py",
-        "plots.py", "record.py", "report.*",
+        "journal.py", "markdown.py", "overloadfigures.py", "paper.py",
+        "pedigree.py", "plots.py", "record.py", "report.*",
         "sections.*", "table.py")),
 )
 DIRTY = "-dirty"
