@@ -70,7 +70,7 @@ reset_readable(struct conn *c, uint64_t now)
 	if (in_window(g, now))
 		g->done++;
 	conn_close(c, 1);
-	c->state = IDLE;
+	conn_is_idle(c);
 }
 
 const struct mode mode_reset = {

@@ -57,6 +57,34 @@ conn_watch(struct conn *c, uint32_t events)
 		control(c, EPOLL_CTL_MOD, events);
 }
 
+/* The connection has no request.  What an open loop asks next, it can take. */
+void
+conn_is_idle(struct conn *c)
+{
+
+	c->state = IDLE;
+	if (c->listed)
+		return;
+	c->listed = 1;
+	c->next_idle = c->group->idle;
+	c->group->idle = c;
+}
+
+/* Return an idle connection, or NULL.  It is on the list no more. */
+struct conn *
+conn_spare(struct group *g)
+{
+	struct conn *c;
+
+	while ((c = g->idle) != NULL) {
+		g->idle = c->next_idle;
+		c->listed = 0;
+		if (c->state == IDLE)
+			return (c);
+	}
+	return (NULL);
+}
+
 void
 conn_park(struct conn *c, uint64_t due)
 {
@@ -123,6 +151,8 @@ conn_connect(struct conn *c, uint64_t now)
 	}
 	set_options(c);
 	c->state = CONNECTING;
+	if (in_window(c->group, now))
+		c->group->connects++;
 	if (connect(c->fd, (const void *)to, sizeof *to) != 0 &&
 	    errno != EINPROGRESS) {
 		conn_fail(c, errno, now);
@@ -151,7 +181,7 @@ conn_up(struct conn *c, uint64_t now)
 		conn_fail(c, err, now);
 		return;
 	}
-	c->state = IDLE;
+	conn_is_idle(c);
 	if (c->group->mode->events != 0)
 		conn_watch(c, c->group->mode->events);
 	c->group->mode->connected(c, now);
@@ -219,7 +249,7 @@ void
 conn_idle(struct conn *c, uint64_t now)
 {
 
-	c->state = IDLE;
+	conn_is_idle(c);
 	if (c->group->mode->idle != NULL)
 		c->group->mode->idle(c, now);
 }
@@ -295,20 +325,55 @@ conn_read(struct conn *c, size_t head, size_t body, uint64_t now)
 	return (c->state == BODY);
 }
 
+/* The proxy refused.  The client asks again, or gives up. */
+static void
+conn_refused(struct conn *c, uint64_t now)
+{
+	struct group *g = c->group;
+	struct asking a = { .due = now, .tries = c->tries + 1 };
+
+	if (in_window(g, now))
+		g->refused++;
+	if (c->tries < g->retries) {
+		if (g->regard)
+			a.due += c->http1.retry_after * NS;
+		later_add(&g->again, a);
+	} else if (in_window(g, now))
+		g->given_up++;
+}
+
+/* An answer is complete.  With a target, only latencies of 200 count. */
+static void
+conn_answered(struct conn *c, uint64_t now)
+{
+	struct group *g = c->group;
+	int status = c->http1.status;
+	uint64_t took = now - c->asked;
+
+	count_answers(c, 1, now);
+	if (in_window(g, now))
+		g->bytes += c->got;
+	if ((g->target <= 0 || status == 200) && answer_counts(c, now))
+		latencies_add(&g->lat, took);
+	if (status == 200 && (double)took <= g->target * (double)NS)
+		count_good(c, now);
+	if (status == 503 || status == 429)
+		conn_refused(c, now);
+}
+
 /* Read at most so many bytes of body; count the answer if it is complete. */
 void
 conn_answer(struct conn *c, size_t body, uint64_t now)
 {
-	struct group *g = c->group;
 
 	if (!conn_read(c, HEAD_MAX, body, now) || !c->http1.ended)
 		return;
-	count_answers(c, 1, now);
-	if (in_window(g, now))
-		g->bytes += c->got;
-	if (answer_counts(c, now))
-		latencies_add(&g->lat, now - c->asked);
-	conn_idle(c, now);
+	conn_answered(c, now);
+	if (c->http1.closes && !c->group->fresh) {
+		conn_close(c, 0);
+		conn_park(c, now + TICK);
+	} else
+		conn_idle(c, now);
 }
 
 /* Read what has come of an answer. */
@@ -372,7 +437,7 @@ conn_tick(struct conn *c, uint64_t now)
 	if (c->due > now)
 		return;
 	g->retrying--;
-	c->state = IDLE;
+	conn_is_idle(c);
 	if (!g->fresh && !is_spent(g) && !is_over(g, now))
 		conn_connect(c, now);
 }

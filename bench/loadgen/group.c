@@ -33,8 +33,8 @@ start_conn(struct group *g, struct conn *c, uint64_t now)
 	c->head = malloc(HEAD_MAX);
 	assert(c->head != NULL);
 	if (g->fresh)
-		return;
-	if (g->from > 0)
+		conn_is_idle(c);
+	else if (g->from > 0)
 		conn_park(c, run_time(g->from));
 	else
 		conn_connect(c, now);
@@ -47,7 +47,10 @@ group_start(struct group *g, uint64_t now)
 
 	g->conns = calloc(g->nconn, sizeof *g->conns);
 	g->slices = calloc(win.nslices, sizeof *g->slices);
-	assert(g->conns != NULL && g->slices != NULL);
+	g->due_slices = calloc(win.nslices, sizeof *g->due_slices);
+	g->good_slices = calloc(win.nslices, sizeof *g->good_slices);
+	assert(g->conns != NULL && g->slices != NULL &&
+	    g->due_slices != NULL && g->good_slices != NULL);
 	g->resting = g->till > 0 && g->from > 0;
 	g->next_arrival = UINT64_MAX;
 	if (g->mode->arrival != NULL)
@@ -60,30 +63,27 @@ group_start(struct group *g, uint64_t now)
 		start_conn(g, c, now);
 }
 
-static struct conn *
-idle_conn(const struct group *g)
+static int
+may_ask(const struct group *g, uint64_t now)
 {
-	struct conn *c;
 
-	FOR_CONNS(c, g)
-		if (c->state == IDLE)
-			return (c);
-	return (NULL);
+	return (!is_spent(g) && !is_over(g, now));
 }
 
 /* Do what is due, and return when the next request arrives. */
 uint64_t
 group_arrivals(struct group *g, uint64_t now)
 {
+	uint64_t again;
 
-	while (g->next_arrival <= now) {
-		if (is_spent(g) || is_over(g, now))
-			g->next_arrival = UINT64_MAX;
-		else
-			g->next_arrival += g->mode->arrival(g, idle_conn(g),
-			    now);
-	}
-	return (g->next_arrival);
+	while (g->next_arrival <= now && may_ask(g, now))
+		g->next_arrival += g->mode->arrival(g, conn_spare(g), now);
+	while (later_first(&g->again) <= now && may_ask(g, now))
+		open_again(g, conn_spare(g), now);
+	if (!may_ask(g, now))
+		return (UINT64_MAX);
+	again = later_first(&g->again);
+	return (again < g->next_arrival ? again : g->next_arrival);
 }
 
 /* The group loads again. */

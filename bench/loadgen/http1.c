@@ -13,28 +13,52 @@
 
 #include "http1.h"
 
+#define SECONDS_MAX	86400	/* of a Retry-After */
+
+/* Note what a header says, if it matters.  Returns whether the body's length
+ * is known by it: 1, 0, or -1 if it is wrong. */
+static int
+header(struct http1 *h, const char *p)
+{
+	long long n;
+
+	if (!strncasecmp(p, "content-length:", 15)) {
+		n = strtoll(p + 15, NULL, 10);
+		h->left = (uint64_t)n;
+		h->ended = n == 0;
+		return (n >= 0 ? 1 : -1);
+	}
+	if (!strncasecmp(p, "transfer-encoding: chunked\r", 27)) {
+		h->chunked = 1;
+		return (1);
+	}
+	if (!strncasecmp(p, "connection: close\r", 18))
+		h->closes = 1;
+	else if (!strncasecmp(p, "retry-after:", 12)) {
+		n = strtoll(p + 12, NULL, 10);	/* 0 if it is a date */
+		h->retry_after = n < 0 ? 0 :
+		    (unsigned)(n < SECONDS_MAX ? n : SECONDS_MAX);
+	}
+	return (0);
+}
+
 int
 HTTP1_Head(struct http1 *h, const char *head)
 {
 	const char *p, *e;
-	long long length;
+	int i, found = -1;
 
 	memset(h, 0, sizeof *h);
 	if (sscanf(head, "HTTP/1.%*d %d", &h->status) != 1)
 		return (-1);
 	for (p = head; (e = strstr(p, "\r\n")) != NULL; p = e + 2) {
-		if (!strncasecmp(p, "content-length:", 15)) {
-			length = strtoll(p + 15, NULL, 10);
-			h->left = (uint64_t)length;
-			h->ended = length == 0;
-			return (length >= 0 ? 0 : -1);
-		}
-		if (!strncasecmp(p, "transfer-encoding: chunked\r", 27)) {
-			h->chunked = 1;
-			return (0);
-		}
+		i = header(h, p);
+		if (i < 0)
+			return (-1);
+		if (i > 0)
+			found = 0;
 	}
-	return (-1);
+	return (found);
 }
 
 static unsigned

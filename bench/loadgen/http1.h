@@ -9,6 +9,8 @@
 
 struct http1 {
 	int		status;		/* 0: no HTTP/1 */
+	int		closes;		/* the connection, after this answer */
+	unsigned	retry_after;	/* s; 0: the answer names no seconds */
 	int		chunked, last_chunk;
 	int		ended;		/* the answer is complete */
 	uint64_t	left;		/* bytes of the body, or of a chunk */

@@ -18,6 +18,7 @@
 
 #define SET_MAX		(REQUEST_MAX / 2)	/* bytes of a set of headers */
 #define LONG		1e9			/* s */
+#define KEY_TEXT_MAX	2048
 
 /* A value is wrong: say so in a line, and end. */
 void
@@ -180,6 +181,36 @@ set_headers(const struct key *k, struct group *g, const char *path)
 		wrong("headers '%s': the file has no headers", path);
 }
 
+/* T:RATE/T:RATE.. */
+static void
+set_steps(const struct key *k, struct group *g, const char *text)
+{
+	char copy[KEY_TEXT_MAX], *item, *colon, *save = NULL;
+	struct step *s;
+
+	if (strlen(text) >= sizeof copy)
+		wrong("%s '%s' is too long: use at most %zu characters",
+		    k->name, text, sizeof copy - 1);
+	strcpy(copy, text);
+	for (item = strtok_r(copy, "/", &save); item != NULL;
+	    item = strtok_r(NULL, "/", &save)) {
+		if (g->nsteps == STEPS_MAX)
+			wrong("%s '%s' has too many steps: use at most %d",
+			    k->name, text, STEPS_MAX);
+		colon = strchr(item, ':');
+		if (colon == NULL)
+			wrong("%s '%s' is not valid: use SECOND:RATE",
+			    k->name, item);
+		*colon = '\0';
+		s = &g->steps[g->nsteps++];
+		s->at = number("second", item, 0, LONG);
+		s->rate = number("rate", colon + 1, 0, 1e9);
+		if (s > g->steps && s->at <= s[-1].at)
+			wrong("%s '%s' is not valid: use a later second for "
+			    "each step", k->name, text);
+	}
+}
+
 #define FIELD(f)	offsetof(struct group, f), sizeof ((struct group *)0)->f
 #define OTHER		0, 0, 0, 0
 
@@ -225,6 +256,14 @@ static const struct key keys[] = {
 	    "open: seconds until a request without a connection gives up" },
 	{ "fresh", set_whole, FIELD(fresh), 0, 1,
 	    "1: open, with a connection a request" },
+	{ "steps", set_steps, OTHER,
+	    "open: SECOND:RATE/SECOND:RATE.., the rate from then on" },
+	{ "target", set_real, FIELD(target), 0, LONG,
+	    "seconds: an answer 200 is good within them; 0: none is" },
+	{ "retries", set_whole, FIELD(retries), 0, UINT32_MAX,
+	    "open: how often a refused client asks again (503, 429)" },
+	{ "regard", set_whole, FIELD(regard), 0, 1,
+	    "1: it asks after the seconds of Retry-After; 0: at once" },
 	{ "to", set_to, OTHER, "ADDR:PORT (default that of the command)" },
 	{ 0 }
 };
@@ -277,7 +316,7 @@ check_group(const struct group *g)
 
 	if (g->host[0] == '\0')
 		wrong("group '%s' needs host=NAME", g->name);
-	if (g->rate <= 0 && (g->mode->flags & NEEDS_RATE))
+	if (g->rate <= 0 && g->nsteps == 0 && (g->mode->flags & NEEDS_RATE))
 		wrong("group '%s' needs a rate above 0", g->name);
 	if ((g->mode->flags & IS_H2) && (strlen(g->host) > H2_TEXT_MAX -
 	    HOST_PREFIX || strlen(g->path) > H2_TEXT_MAX))
@@ -286,6 +325,9 @@ check_group(const struct group *g)
 		    g->mode->name, H2_TEXT_MAX - HOST_PREFIX, H2_TEXT_MAX);
 	if (g->fresh && g->mode != &mode_open)
 		wrong("group '%s': fresh works only with mode=open", g->name);
+	if ((g->nsteps > 0 || g->retries > 0) && g->mode != &mode_open)
+		wrong("group '%s': steps and retries work only with mode=open",
+		    g->name);
 	if (g->till > 0 && (g->till <= g->from || g->on > 0 || g->phase >= 0))
 		wrong("group '%s': from %g till %g is not allowed: use a later "
 		    "till, without on or phase", g->name, g->from, g->till);

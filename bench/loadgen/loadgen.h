@@ -7,6 +7,7 @@
  *
  *	clock.c		time and random numbers
  *	latency.c	a group's latencies
+ *	later.c		requests that are due later
  *	http1.c h2.c	the two protocols, without input and output
  *	window.c	which answers count, and when a group loads
  *	request.c	what a request says
@@ -39,6 +40,7 @@
 #define BODY_CHUNK	(1 << 20)
 #define SLICE		(NS / 10)	/* one entry of "slices" */
 #define LATE_MAX	(1 << 20)
+#define STEPS_MAX	64
 
 struct conn;
 struct group;
@@ -59,6 +61,21 @@ void latencies_add(struct latencies *, uint64_t ns);
 void latencies_copy(struct latencies *, const struct latencies *, size_t from);
 void latencies_sort(struct latencies *);
 double latencies_quantile(const struct latencies *, double q);	/* s */
+
+/* later.c */
+struct asking {			/* a request of an open loop */
+	uint64_t	due;		/* ns */
+	unsigned	tries;		/* how often it was refused */
+};
+
+struct later {
+	struct asking	*heap;		/* by when it is due */
+	size_t		n, room;
+};
+
+void later_add(struct later *, struct asking);
+struct asking later_take(struct later *);
+uint64_t later_first(const struct later *);	/* ns */
 
 /* What a mode does with a connection.  A function that its events never need
  * may be NULL. */
@@ -96,11 +113,15 @@ struct conn {
 	uint32_t	events;		/* that are watched */
 	uint64_t	asked;		/* ns: sent, or due (open loop) */
 	uint64_t	due;		/* ns: next timed step */
+	unsigned	tries;		/* how often it was refused */
 	uint64_t	got;		/* bytes of this answer */
 	uint64_t	count;		/* answers inside the window */
 	struct http1	http1;
 	char		*head;
 	unsigned	head_len;
+
+	struct conn	*next_idle;	/* conn_is_idle() has it */
+	int		listed;
 
 	unsigned	dripped;	/* bytes; abuse.c */
 
@@ -110,13 +131,22 @@ struct conn {
 	unsigned	owed;		/* answers */
 };
 
+/* The rate of an open loop, from a second of the run on */
+struct step {
+	double		at, rate;
+};
+
 struct group {
 	/* What the command line says: see keys.c */
 	char		name[64], host[256], path[512];
 	const struct mode *mode;
 	unsigned	nconn;
 	double		rate;		/* requests or bytes, by mode */
+	struct step	steps[STEPS_MAX];
+	unsigned	nsteps;
 	double		patience;	/* s */
+	double		target;		/* s */
+	unsigned	retries, regard;
 	unsigned	limit;		/* requests in all, 0: no limit */
 	unsigned	random_host, unique, hosts, fresh, every;
 	unsigned	streams, window, mark;
@@ -127,18 +157,24 @@ struct group {
 	unsigned	nheaders;
 
 	struct conn	*conns;
+	struct conn	*idle;		/* a stack; some are not any more */
 	int		resting;
 	unsigned	retrying;	/* parked until a reconnect is due */
 	uint64_t	next_arrival;
-	uint64_t	*late;		/* a ring: due, not sent (open loop) */
+	struct asking	*late;		/* a ring: due, not sent (open loop) */
 	uint64_t	late_head, late_tail;
+	struct later	again;		/* refused, and to be asked again */
 
 	/* What is counted: in the window, except extra, and as the name says */
 	uint64_t	done, bytes, errors, not_ok, waiting, extra;
 	uint64_t	sent_in_all, answered_in_all, sent_before;
+	uint64_t	due, behind;	/* arrivals, and ns that they were late
+					 * in the load generator, in all */
+	uint64_t	connects;
+	uint64_t	good, refused, retried, given_up;
 	char		first_error[80];
 	struct latencies lat;
-	uint64_t	*slices;
+	uint64_t	*slices, *due_slices, *good_slices;
 };
 
 /* window.c */
@@ -164,6 +200,8 @@ int is_over(const struct group *, uint64_t now);
 int is_spent(const struct group *);
 int loads(const struct group *);
 void count_answers(struct conn *, unsigned n, uint64_t now);
+void count_good(struct conn *, uint64_t now);
+void count_due(struct group *, uint64_t due, uint64_t now);
 double counted_seconds(const struct group *);
 
 /* request.c */
@@ -174,6 +212,8 @@ size_t request_get(const struct conn *, char *, size_t);
 void conn_init(void);
 void conn_watch(struct conn *, uint32_t events);
 void conn_close(struct conn *, int reset);
+void conn_is_idle(struct conn *);
+struct conn *conn_spare(struct group *);
 void conn_park(struct conn *, uint64_t due);
 void conn_fail(struct conn *, int err, uint64_t now);
 void conn_connect(struct conn *, uint64_t now);
@@ -198,6 +238,7 @@ extern const struct mode mode_stall, mode_slow, mode_reset, mode_drip,
     mode_post, mode_connect;
 extern const struct mode * const modes[];	/* ends with NULL */
 
+void open_again(struct group *, struct conn *idle, uint64_t now);
 void open_impatient(struct group *, uint64_t now);
 
 /* group.c */

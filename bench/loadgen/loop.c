@@ -8,7 +8,8 @@
  *	open	requests at `rate` in all, whatever the answers do
  *
  * An open request that finds no idle connection waits in a ring.  Its time is
- * when it was due, not when it was sent.
+ * when it was due, not when it was sent.  A request that was refused is due
+ * again when its client asks again.
  */
 
 #include <sys/epoll.h>
@@ -52,14 +53,15 @@ const struct mode mode_paced = {
 
 /* Ask for what was due, on a connection of its own if it is to have one. */
 static void
-open_ask(struct conn *c, uint64_t due, uint64_t now)
+open_ask(struct conn *c, struct asking a, uint64_t now)
 {
 
+	c->tries = a.tries;
 	if (!c->group->fresh) {
-		conn_ask(c, due, now);
+		conn_ask(c, a.due, now);
 		return;
 	}
-	c->asked = due;
+	c->asked = a.due;
 	conn_connect(c, now);
 }
 
@@ -84,17 +86,74 @@ open_connected(struct conn *c, uint64_t now)
 		open_idle(c, now);
 }
 
-static uint64_t
-open_arrival(struct group *g, struct conn *idle, uint64_t now)
+/* A request is due.  Without an idle connection it waits for one. */
+static void
+open_due(struct group *g, struct conn *idle, struct asking a, uint64_t now)
 {
 
 	if (idle != NULL && (idle->fd >= 0 || g->fresh))
-		open_ask(idle, g->next_arrival, now);
+		open_ask(idle, a, now);
 	else if (g->late_tail - g->late_head < LATE_MAX)
-		g->late[g->late_tail++ % LATE_MAX] = g->next_arrival;
+		g->late[g->late_tail++ % LATE_MAX] = a;
 	else
 		g->errors++;
-	return (exponential(g->rate));
+}
+
+/* Return the rate at this time, and until when it is so. */
+static double
+rate_at(const struct group *g, uint64_t t, uint64_t *until)
+{
+	double rate = g->rate;
+	unsigned i;
+
+	*until = UINT64_MAX;
+	for (i = 0; i < g->nsteps; i++) {
+		if (run_time(g->steps[i].at) > t) {
+			*until = run_time(g->steps[i].at);
+			break;
+		}
+		rate = g->steps[i].rate;
+	}
+	return (rate);
+}
+
+/* Return the ns from an arrival to the next.  Arrivals have no memory: where
+ * the rate changes, the wait begins anew. */
+static uint64_t
+open_gap(const struct group *g, uint64_t from)
+{
+	uint64_t t = from, gap, until;
+	double rate;
+
+	for (;;) {
+		rate = rate_at(g, t, &until);
+		if (rate <= 0 && until == UINT64_MAX)
+			return (UINT64_MAX - from);
+		gap = rate > 0 ? exponential(rate) : UINT64_MAX;
+		if (gap < until - t)
+			return (t + gap - from);
+		t = until;
+	}
+}
+
+static uint64_t
+open_arrival(struct group *g, struct conn *idle, uint64_t now)
+{
+	struct asking a = { .due = g->next_arrival };
+
+	count_due(g, a.due, now);
+	open_due(g, idle, a, now);
+	return (open_gap(g, a.due));
+}
+
+/* A client that was refused asks again. */
+void
+open_again(struct group *g, struct conn *idle, uint64_t now)
+{
+
+	if (in_window(g, now))
+		g->retried++;
+	open_due(g, idle, later_take(&g->again), now);
 }
 
 /* Users who have waited too long for a connection give up. */
@@ -104,11 +163,12 @@ open_impatient(struct group *g, uint64_t now)
 	uint64_t patience = (uint64_t)(g->patience * (double)NS);
 
 	while (g->late_head < g->late_tail &&
-	    now - g->late[g->late_head % LATE_MAX] > patience) {
+	    now - g->late[g->late_head % LATE_MAX].due > patience) {
 		g->late_head++;
 		if (in_window(g, now)) {
 			g->errors++;
-			latencies_add(&g->lat, patience);
+			if (g->target <= 0)
+				latencies_add(&g->lat, patience);
 		}
 	}
 }

@@ -4,7 +4,8 @@
  * What is printed: a JSON object at the end, and one for each interval.
  *
  * A request that still waits has waited at least this long.  Its age is a
- * latency, too: a proxy that does not answer must not look fast.
+ * latency, too: a proxy that does not answer must not look fast.  With a target
+ * it is none: what was not answered in time is not good.
  */
 
 #include <stdio.h>
@@ -17,17 +18,19 @@ static uint64_t
 add_waiting(const struct group *g, struct latencies *lat, uint64_t until)
 {
 	const struct conn *c;
-	uint64_t l, n = 0;
+	uint64_t l, n = 0, late = g->late_tail - g->late_head;
+	int ages = g->target <= 0;
 
 	FOR_CONNS(c, g)
 		/* The last events may be younger than `until`. */
 		if (conn_is_waiting(c) && c->asked < until) {
-			latencies_add(lat, until - c->asked);
+			if (ages)
+				latencies_add(lat, until - c->asked);
 			n++;
 		}
-	for (l = g->late_head; l < g->late_tail; l++, n++)
-		latencies_add(lat, until - g->late[l % LATE_MAX]);
-	return (n);
+	for (l = g->late_head; ages && l < g->late_tail; l++)
+		latencies_add(lat, until - g->late[l % LATE_MAX].due);
+	return (n + late);
 }
 
 /* What a group had counted when the last interval ended */
@@ -108,11 +111,21 @@ report_waiting(void)
 }
 
 static void
+print_slices(const char *name, const uint64_t *slices)
+{
+	unsigned i;
+
+	printf(", \"%s\": [", name);
+	for (i = 0; i < win.nslices; i++)
+		printf("%s%ju", i ? ", " : "", (uintmax_t)slices[i]);
+	printf("]");
+}
+
+static void
 print_group(const struct group *g, double seconds)
 {
 	const struct conn *c;
 	uint64_t lo = UINT64_MAX, hi = 0;
-	unsigned i;
 
 	FOR_CONNS(c, g) {
 		lo = c->count < lo ? c->count : lo;
@@ -135,13 +148,19 @@ print_group(const struct group *g, double seconds)
 	printf("\"conn_min\": %ju, \"conn_max\": %ju, \"conn_mean\": %.3f, ",
 	    (uintmax_t)lo, (uintmax_t)hi, (double)g->done / g->nconn);
 	printf("\"p50_s\": %.6f, \"p90_s\": %.6f, \"p99_s\": %.6f, "
-	    "\"max_s\": %.6f, ", latencies_quantile(&g->lat, .5),
+	    "\"max_s\": %.6f", latencies_quantile(&g->lat, .5),
 	    latencies_quantile(&g->lat, .9), latencies_quantile(&g->lat, .99),
 	    latencies_quantile(&g->lat, 1.));
-	printf("\"slices\": [");
-	for (i = 0; i < win.nslices; i++)
-		printf("%s%ju", i ? ", " : "", (uintmax_t)g->slices[i]);
-	printf("]}");
+	printf(", \"due\": %ju, \"behind_s\": %.6f, \"connects\": %ju",
+	    (uintmax_t)g->due, g->due > 0 ? (double)g->behind / (double)NS /
+	    (double)g->due : 0., (uintmax_t)g->connects);
+	printf(", \"good\": %ju, \"refused\": %ju, \"retried\": %ju, "
+	    "\"given_up\": %ju", (uintmax_t)g->good, (uintmax_t)g->refused,
+	    (uintmax_t)g->retried, (uintmax_t)g->given_up);
+	print_slices("slices", g->slices);
+	print_slices("due_slices", g->due_slices);
+	print_slices("good_slices", g->good_slices);
+	printf("}");
 }
 
 void

@@ -120,6 +120,30 @@ count_answers(struct conn *c, unsigned n, uint64_t now)
 	g->slices[(now - win.begin) / SLICE] += n;
 }
 
+/* An answer was good: it came within the target. */
+void
+count_good(struct conn *c, uint64_t now)
+{
+	struct group *g = c->group;
+
+	if (!in_window(g, now))
+		return;
+	g->good++;
+	g->good_slices[(now - win.begin) / SLICE]++;
+}
+
+/* A request is due.  That it is so only now makes the load generator late. */
+void
+count_due(struct group *g, uint64_t due, uint64_t now)
+{
+
+	if (!in_window(g, due))
+		return;
+	g->due++;
+	g->behind += now - due;
+	g->due_slices[(due - win.begin) / SLICE]++;
+}
+
 /* Return the seconds of the window that count for this group. */
 double
 counted_seconds(const struct group *g)

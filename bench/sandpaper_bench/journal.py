@@ -43,7 +43,7 @@ def encode(value: Any, slices: bool = True) -> Any:
         kind = type(value)
         return {"is": f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}",
                 **{f.name: encode(getattr(value, f.name), slices)
-                   if slices or f.name != "slices" else []
+                   if slices or not f.name.endswith("slices") else []
                    for f in fields(value)}}
     if isinstance(value, dict):
         return {"is": "dict",

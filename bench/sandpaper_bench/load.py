@@ -64,6 +64,10 @@ class Group:
     to: str = ""
     patience: float = 0
     fresh: int = 0
+    steps: str = ""  # SECOND:RATE/SECOND:RATE.., seconds of the run
+    target: float = 0
+    retries: int = 0
+    regard: int = 0
     headers: str = ""  # a file
 
     def spec(self) -> str:
@@ -106,6 +110,15 @@ class GroupResult:
     unanswered: int = 0
     extra: int = 0
     first_error: str = ""
+    due: int = 0  # of an open loop: what came, without what was asked again
+    behind_s: float = 0.0  # mean lateness of the load generator
+    connects: int = 0
+    good: int = 0  # 200 within the target
+    refused: int = 0  # 503 and 429
+    retried: int = 0
+    given_up: int = 0  # refused for the last time
+    due_slices: list[int] = field(default_factory=list)
+    good_slices: list[int] = field(default_factory=list)
 
     @property
     def failures(self) -> int:
@@ -409,7 +422,10 @@ class Load:
                     "name": g.name, "connections": g.conns, "waiting": 0,
                     "conn_min": 0, "conn_max": 0, "conn_mean": 0.0,
                     "sent": 0, "sent_in_all": 0, "slices": [],
-                    "unanswered": 0, "extra": 0, "first_error": ""})
+                    "unanswered": 0, "extra": 0, "first_error": "",
+                    "due": 0, "behind_s": 0.0, "connects": 0, "good": 0,
+                    "refused": 0, "retried": 0, "given_up": 0,
+                    "due_slices": [], "good_slices": []})
         finally:
             for process in running:
                 self._reaper.end(process)

@@ -87,7 +87,8 @@ class CommandLine(unittest.TestCase):
     def test_help_has_every_key(self) -> None:
         done = said_by("--help")
         keys = re.findall(r"^  ([a-z_]+) +\S", done.stdout, re.MULTILINE)
-        spec = Group("a", "b", to="127.0.0.1:1", headers="c").spec()
+        spec = Group("a", "b", to="127.0.0.1:1", headers="c",
+                     steps="0:1").spec()
         self.assertEqual(sorted(keys), sorted(
             item.partition("=")[0] for item in spec.split(",")))
 
