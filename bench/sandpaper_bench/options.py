@@ -114,6 +114,13 @@ def of_some(p: Parser) -> None:
                    metavar="NAME,..",
                    help="policies of the experiment policies (default "
                    "%(default)s)")
+    p.add_argument("--controllers", metavar="NAME,..",
+                   default="limit,codel,seda,seda-scaled,gradient,credits,time",
+                   help="values of sandpaper_overload that overload compares; "
+                   "none: sets no parameter of overload (default %(default)s)")
+    p.add_argument("--cases", default="loads,neighbours,changes,retries",
+                   metavar="NAME,..",
+                   help="cases of overload (default %(default)s)")
     p.add_argument("--victim", default="k0", metavar="A",
                    help="the customer that an abuse hurts (default "
                    "%(default)s)")

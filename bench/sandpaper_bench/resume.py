@@ -18,7 +18,8 @@ from .varnish import Variant
 
 # What changes no window: where results go, and which turns there are
 NOT_OF_WINDOWS = ("anew", "command", "experiment", "json", "record", "pairs",
-                  "customers", "tenants", "slots", "clients", "policies")
+                  "customers", "tenants", "slots", "clients", "policies",
+                  "controllers", "cases")
 
 
 def folder_of(folder: Path | None) -> Path | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
-from sandpaper_bench import fetch, policies, table1, utilization
+from sandpaper_bench import fetch, overload, policies, table1, utilization
 from sandpaper_bench.abuse import AbuseTurn, abuse_result
 from sandpaper_bench.abuses import ABUSES
 from sandpaper_bench.alone import AloneTurn, alone_result
@@ -166,6 +166,18 @@ def parts_turn(p99: float, cpu: float | None, n: int) -> PartsTurn:
                      Beside(1e-3, p99 + n * 1e-4, 0, cpu, 5000))
 
 
+def overload_turn(good: float) -> overload.OverloadTurn:
+    """Return a turn in which so much of the capacity was good."""
+    saw = overload.Offer(5.0, good, 0.8, 0.0, 0.8, 0.01, 0.02, 3.0, 12.0,
+                         1e-5, 0.1, 0)
+    return overload.OverloadTurn(1000.0, 1000.0, {
+        "load 5": saw,
+        "step": overload.Changed(saw, [good], [1.0], [0.2, 0.1],
+                                 [0.1, 0.0]),
+        "beside open": overload.Beside(0.98, 0.0, 0.02, 0.04, 0.05,
+                                       saw)})
+
+
 def line(kept: int, phases: int) -> Line:
     """Return a time line; what counts is its second phase."""
     static = ([100] * 20 + [kept] * 20 + [100] * 40)[:20 * phases]
@@ -234,6 +246,10 @@ def machines(rig: Rig) -> dict[str, list[Report]]:
         "policies": [
             policies.result(rig, name, [policies_turn() for _ in TURNS])
             for name in ("mr3-rs", "2dfqe")],
+        "overload": [
+            overload.result(1, case, v, [overload_turn(good) for _ in TURNS])
+            for case in ("load 5", "step", "beside open")
+            for v, good in (("stock", 0.01), ("time", 0.9))],
         "fetch": [
             fetch.result(rig, miss, seconds, v, [
                 look(share * fetch.LAMBDA * miss * seconds, n)

@@ -35,7 +35,8 @@ from sandpaper_bench.variants import SWITCHES
 from sandpaper_bench.varnish import STOCK
 
 VOID = {"meta", "link", "br", "img"}
-SILENT = {"table1", "utilization", "fetch", "policies", "of-tomorrow"}
+SILENT = {"table1", "utilization", "fetch", "policies", "overload",
+          "of-tomorrow"}
 
 
 class Page(HTMLParser):
@@ -239,6 +240,8 @@ ROWS = {
     "scale": "200 2000 1000 982 0.982 0.98..0.98 40.0 41.0 5",
     "policies": "2dfqe 90.0 10.0 20.0 20.00..20.00 40 0.200 0.100 0.700 0",
     "parts": "k0 sandpaper 250 5.0 6.0 8.1 1.36 1.33..1.38 5000 0",
+    "overload": "beside open time 0.900 0.90..0.90 0.800 10.0 20.0 3 12 0.980 "
+                "1.25 0.00 0.800",
     "blackhole": "blackhole k0 sandpaper 1001 960 0.959 0.96..0.96 1.0 20.0 "
                  "20.0 0.10 0 9 +0.0 1000 -",
     "soak": "sandpaper 3600 0 0 0 0 0 0 0 0.10 +0.0 30 to 31 memory",
