@@ -387,8 +387,14 @@ TABLES: dict[str, Callable[..., str]] = {
     "cache": cachefigures.policies, "cache-goals": cachefigures.goals,
     "cache-tenants": cachefigures.tenants, "cache-live": cachefigures.live,
     "cache-paper": cachefigures.paper,
-    "overload-sim": partial(overloadfigures.tournament, figure="of_best"),
-    "overload-sim-p99": partial(overloadfigures.tournament, figure="p99_ms"),
+    **{f"overload-{name}": partial(source, figure=figure, form=form)
+       for name, source, figure, form in (
+           ("sim", overloadfigures.simulated, "of_best", ".2f"),
+           ("sim-p99", overloadfigures.simulated, "p99_ms", ".0f"),
+           ("live", overloadfigures.live, "goodput", ".2f"),
+           ("live-p99", overloadfigures.live, "p99_s", "time"),
+           ("live-kept", overloadfigures.live, "kept", ".2f"),
+           ("live-times", overloadfigures.live, "times", ".2f"))},
 }
 SINGLE: dict[str, Callable[..., str]] = {
     "one-tenant": one_tenant, "abuses-missed": abuses_missed,

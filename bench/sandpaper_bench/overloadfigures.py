@@ -1,33 +1,53 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Figures of overload, in Markdown: of the simulator's tournament."""
+"""Figures of overload, in Markdown: of the simulator, and of real servers."""
 
 from __future__ import annotations
 
-from .markdown import Records, Row, not_yet, table
+from collections.abc import Sequence
 
-COMMAND = "bench/record-sim"
-OF_BEST = .95
+from .markdown import Record, Records, Row, not_yet, table
+
+SIMULATED = "bench/record-sim"
+LIVE = "bench/sandpaper-bench overload --record"
 
 
-def tournament(figures: Records, figure: str) -> str:
-    """Return a figure of all controllers, for each load."""
+def across(results: Sequence[Row], by: str, figure: str, form: str) -> str:
+    """Return a figure: a row for each case, a column for each variant."""
+    names = list(dict.fromkeys(r[by] for r in results))
+    rows: dict[str, Row] = {}
+    for r in results:
+        if r.get(figure) is not None:
+            rows.setdefault(r["case"], {"case": r["case"]})[
+                f"v{names.index(r[by])}"] = r[figure]
+    return table([("load", "{case}"), *(
+        (f"`{name}`", f"{{v{n}:{form}}}") for n, name in enumerate(names))],
+        rows.values())
+
+
+def made(figures: Records, record: Record, *more: str) -> str:
+    """Return how a record was made."""
+    return ", ".join([f"`{record['command']}`", record["date"],
+                      f"commit {figures.commit(record)}", *more]) + "."
+
+
+def simulated(figures: Records, figure: str, form: str) -> str:
+    """Return a figure of the simulator's tournament."""
     record = figures.records.get("overload-sim")
     if record is None:
-        return not_yet(COMMAND)
-    names = list(dict.fromkeys(r["controller"] for r in record["results"]))
-    rows: dict[str, Row] = {}
-    for r in record["results"]:
-        if figure in r:
-            rows.setdefault(r["case"], {"case": r["case"]})[
-                r["controller"].replace("-", "_")] = r[figure]
-    form = ".0f" if figure.endswith("_ms") else ".2f"
-    columns = [("load", "{case}"), *(
-        (f"`{name}`", f"{{{name.replace('-', '_')}:{form}}}")
-        for name in names)]
+        return not_yet(SIMULATED)
     found = record["parameters"]
-    return "\n\n".join([table(columns, rows.values()), (
-        f"`{record['command']}`, {record['date']}, commit "
-        f"{figures.commit(record)}, {found['seeds']} seeds, capacity "
-        f"{found['capacity_per_s']:,} requests/s, a refusal costs "
-        f"{found['refusal']:g} of a request, target {found['target_s']:g} s, "
-        f"standing limit {found['standing_s']:g} s.")])
+    return "\n\n".join([
+        across(record["results"], "controller", figure, form),
+        made(figures, record, f"{found['seeds']} seeds",
+             f"capacity {found['capacity_per_s']:,} requests/s",
+             f"a refusal costs {found['refusal']:g} of a request")])
+
+
+def live(figures: Records, figure: str, form: str) -> str:
+    """Return a figure of real servers."""
+    record = figures.records.get("overload")
+    if record is None:
+        return not_yet(LIVE)
+    return "\n\n".join([
+        across(record["results"], "variant", figure, form),
+        made(figures, record, f"{record['results'][0]['turns']} turns")])
