@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# A tenant with a target. When its queue is too slow, it first gets stale objects
-# from the cache. Only what this does not save is refused.
+# A tenant with a target. While its queue is slow, its clients get stale objects
+# from the cache. If that does not save enough work, requests are refused.
 # doc/overload.md explains it.
 
 vcl 4.1;
@@ -13,17 +13,18 @@ backend shop { .host = "127.0.0.1"; .port = "8081"; }
 sub vcl_init {
 	sandpaper.tenant("shop");
 	sandpaper.host("shop", "shop.example");
-	# No request of the shop waits for longer than half a second.
+	# A request that would wait for longer is refused.
 	sandpaper.target("shop", 0.5s);
 }
 
 sub vcl_recv {
-	# Clients cannot say this.
+	# Do not let clients set this header.
 	unset req.http.X-Stale;
-	# An object is fresh, or at most 1 s too old.
+	# At most 1 s past its TTL.
 	set req.grace = 1s;
 	# The last requests waited for 0.02 of the target, 10 ms: an object that is
-	# an hour too old is better than a refusal.
+	# up to an hour past its TTL is better than a refusal. Do not do this for
+	# pages with prices or stock.
 	if (sandpaper.pressure() > 0.02) {
 		set req.grace = 1h;
 		set req.http.X-Stale = "1";
@@ -40,6 +41,8 @@ sub vcl_backend_fetch {
 }
 
 sub vcl_backend_response {
-	# Keep objects for an hour after they are too old.
-	set beresp.grace = 1h;
+	# Keep good answers for an hour past their TTL.
+	if (beresp.status == 200) {
+		set beresp.grace = 1h;
+	}
 }

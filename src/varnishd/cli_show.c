@@ -17,7 +17,7 @@
 #include "vcli_serve.h"
 #include "vsb.h"
 
-#define SPD_LIST_ROWS	100		/* default of <n> */
+#define SPD_LIST_ROWS	50		/* default of <n> */
 
 /*--------------------------------------------------------------------
  * Copy the numbers

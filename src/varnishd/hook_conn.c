@@ -23,6 +23,17 @@
  * HTTP/1 wants to read a request
  */
 
+/* Let a connection with a complete request wait for its turn.  Returns 1. */
+static int
+spd_rx_later(struct spd_conn *c)
+{
+
+	spd_lock();
+	spd_ready_push(c);
+	spd_unlock();
+	return (1);
+}
+
 /*
  * Read what the socket has, and park the connection if the request is not
  * complete.  Returns 1: the worker is done with the connection.  0: the request
@@ -49,14 +60,8 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 	c->complete = complete;
 	while (1) {
 		hs = complete(htc);
-		if (hs != HTC_S_MORE && hs != HTC_S_EMPTY) {
-			if (!refused)
-				return (0);
-			spd_lock();
-			spd_ready_push(c);
-			spd_unlock();
-			return (1);
-		}
+		if (hs != HTC_S_MORE && hs != HTC_S_EMPTY)
+			return (refused && spd_rx_later(c));
 		if (hs == HTC_S_EMPTY)
 			htc->rxbuf_e = htc->rxbuf_b;
 		room = vmin_t(ssize_t, WS_ReservationSize(htc->ws),

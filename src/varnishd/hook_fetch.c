@@ -5,9 +5,10 @@
  * limit of fetches.
  *
  * A fetch over the limit fails as if no thread were free.  So a dead origin
- * takes a bounded number of threads, and cache hits go on.  A fetch counts
- * from the test of the limit until it ends, also while it waits for a thread.
- * A tenant's record stays until its fetches end.
+ * takes a bounded number of threads, and cache hits go on.  Fetches in the
+ * background meet the limit first.  A fetch counts from the test of the limit
+ * until it ends, also while it waits for a thread.  A tenant's record stays
+ * until its fetches end.
  *
  * Its object belongs to that tenant; to (new), if the tenant is a new Host.
  *
@@ -62,6 +63,16 @@ spd_fetch_look(struct spd_fetch_look *l)
 		l->bytes = SPD_FETCHED(oc->boc);
 }
 
+/* Return how many fetches its tenant may have before this one.  Those in the
+ * background have half of the limit: their clients have an answer. */
+static unsigned
+spd_fetch_most(const struct busyobj *bo)
+{
+	unsigned limit = spd_fetch_limit();
+
+	return (bo->is_bgfetch ? limit / 2 + limit % 2 : limit);
+}
+
 /* Count a fetch.  Returns 0, and logs, if its tenant is at the limit. */
 static int
 spd_fetch_count(struct busyobj *bo)
@@ -75,7 +86,7 @@ spd_fetch_count(struct busyobj *bo)
 		liable = spd_new_liable(t);
 		full = spd_set.mode == SPD_ON && spd_limit_reached_new(&e, t,
 		    "fetches (see sandpaper_fetch_limit)", t->fetches,
-		    liable->fetches, spd_fetch_limit());
+		    liable->fetches, spd_fetch_most(bo));
 	}
 	if (full) {
 		SPD_REFUSED(t, fetch);

@@ -117,7 +117,8 @@ spd_log_limit(struct vsl_log *vsl, const struct spd_verdict *e)
 	if (e->target > 0) {
 		VSLb(vsl, SLT_Error, "Sandpaper: overload: controller %s "
 		    "refuses, since tenant %s has %u waiting requests and a "
-		    "target of %u ms (see sandpaper_target)", e->what,
+		    "target of %u ms (see sandpaper_target, "
+		    "sandpaper_standing)", e->what,
 		    e->tenant, e->value, (unsigned)(e->target / 1000000));
 		return;
 	}

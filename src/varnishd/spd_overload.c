@@ -51,7 +51,7 @@ spd_queue_of(const struct spd_tenant *t, int64_t now, struct ovl_queue *q)
 
 /*
  * A request comes that no limit holds back.  Return 1 if it must be refused,
- * and then fill *e for the log.
+ * and then count it and fill *e for the log.
  */
 int
 spd_overloaded(struct spd_tenant *t, int64_t now, struct spd_verdict *e)
@@ -67,6 +67,7 @@ spd_overloaded(struct spd_tenant *t, int64_t now, struct spd_verdict *e)
 		SPD_COUNT(t, would_refuse, 1);
 		return (0);
 	}
+	SPD_REFUSED(t, target);
 	t->cut = now;
 	e->what = OVL_Name(spd_set.overload);
 	e->value = q.waiting;

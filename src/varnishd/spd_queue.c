@@ -44,7 +44,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	char name[TEN_NAME_MAX + 1];
 	int64_t now, cpu;
 	size_t l;
-	int full, cut;
+	int full;
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	INIT_OBJ(n, REL_NODE_MAGIC);
@@ -69,12 +69,9 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		    "(see debug.sandpaper.fail)", 1, 1));
 		fail_next >>= 1;
 	}
-	cut = !full && spd_overloaded(t, now, e);
-	if (full || cut) {
-		if (full)
-			SPD_REFUSED(t, full);
-		else
-			SPD_REFUSED(t, target);
+	if (full)
+		SPD_REFUSED(t, full);
+	if (full || spd_overloaded(t, now, e)) {
 		spd_vsc->refused++;
 		if (wait != NULL)
 			*wait = spd_refusal_delay(t, now);

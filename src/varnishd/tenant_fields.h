@@ -41,23 +41,6 @@ TENANT_FIELD(NUMBER, requests, "requests", "requests", VSC, t->requests)
 TENANT_FIELD(NUMBER, refused, "refused", "refused", VSC, t->refused)
 TENANT_FIELD(NUMBER, gone, "gone", "gone", VSC, t->gone)
 TENANT_FIELD(NUMBER, shed, "shed", "shed", VSC, t->shed)
-TENANT_FIELD(TIME, target_ns, "target_s", "target, s", NO, spd_target(t))
-TENANT_FIELD(PART, pressure, "pressure", "pressure", NO,
-    OVL_Pressure(&t->pressure, now))
-TENANT_FIELD(PART, quality, "quality", "quality", NO,
-    OVL_Quality(&t->pressure, now))
-TENANT_FIELD(WORD, overload, "overload", "overload", NO,
-    spd_overload_word(t, now))
-TENANT_FIELD(NUMBER, refused_full, "refused_full", "refused, queue full", VSC,
-    t->refused_full)
-TENANT_FIELD(NUMBER, refused_target, "refused_target", "refused, target", VSC,
-    t->refused_target)
-TENANT_FIELD(NUMBER, refused_late, "refused_late", "refused, late", VSC,
-    t->refused_late)
-TENANT_FIELD(NUMBER, refused_fetch, "refused_fetch", "refused, fetches", VSC,
-    t->refused_fetch)
-TENANT_FIELD(NUMBER, would_refuse, "would_refuse", "would refuse", VSC,
-    t->would_refuse)
 TENANT_FIELD(TIME, cpu_ns, "cpu_s", "cpu, s", VSC, t->cpu_ns)
 TENANT_FIELD(NUMBER, bytes, "bytes", "bytes", VSC, t->bytes)
 TENANT_FIELD(NUMBER, hits, "hits", "hits", VSC, t->hits)
@@ -75,4 +58,21 @@ TENANT_FIELD(TIME, oldest_ns, "oldest_s", "oldest wait, s", NO,
 TENANT_FIELD(COST, account_ns, "account_s", "account, us", NO, st.account)
 TENANT_FIELD(WORD, waits_for, "waits_for", "waits for", NO,
     spd_waits_for(first, st.dominant, now))
+TENANT_FIELD(TIME, target_ns, "target_s", "target, s", NO, spd_target(t))
+TENANT_FIELD(PART, pressure, "pressure", "pressure", NO,
+    OVL_Pressure(&t->pressure, now))
+TENANT_FIELD(PART, quality, "quality", "quality", NO,
+    OVL_Quality(&t->pressure, now))
+TENANT_FIELD(WORD, overload, "overload", "overload", NO,
+    spd_overload_word(t, now))
+TENANT_FIELD(NUMBER, refused_full, "refused_full", "refused, queue full", VSC,
+    t->refused_full)
+TENANT_FIELD(NUMBER, refused_target, "refused_target", "refused, target", VSC,
+    t->refused_target)
+TENANT_FIELD(NUMBER, refused_late, "refused_late", "refused, late", VSC,
+    t->refused_late)
+TENANT_FIELD(NUMBER, refused_fetch, "refused_fetch", "refused, fetches", VSC,
+    t->refused_fetch)
+TENANT_FIELD(NUMBER, would_refuse, "would_refuse", "would refuse", VSC,
+    t->would_refuse)
 #undef TENANT_FIELD

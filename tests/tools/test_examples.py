@@ -74,7 +74,9 @@ OTHER = {  # allowed, and not the default
     "sandpaper_counter": ["thread-clock"],
     "sandpaper_new_hosts": ["tenant"],
     "sandpaper_nic_rate": ["1000000000"],
+    "sandpaper_overload": ["limit"],
     "sandpaper_policy": ["fifo"],
+    "sandpaper_status": ["429"],
 }
 
 

@@ -10,7 +10,7 @@ CLI_CMD(SANDPAPER_LIST,
 	"Show Sandpaper's state and the tenants with the most CPU time.",
 	"  First comes the state of Sandpaper, then at most <n> tenants, those"
 	" with the most CPU time first. <n> is a whole number from 1 to"
-	" 1000000, default 100. Any other value is an error. The command does"
+	" 1000000, default 50. Any other value is an error. The command does"
 	" not delay requests.\n\n"
 	"  In the text output, *cpu_us* and *net_us* are the estimated cost of"
 	" the tenant's next request in microseconds. *dom* is its dominant"
