@@ -306,7 +306,15 @@ QUESTION(INT, running, running, 1)
 QUESTION(REAL, share, share, 1)
 QUESTION(REAL, weight, weight, 1)
 QUESTION(REAL, pressure, pressure, 1)
-QUESTION(REAL, quality, quality, 1)
 QUESTION(DURATION, used_cpu, cpu_ns, 1e-9)
 QUESTION(BYTES, used_bytes, bytes, 1)
 QUESTION(BYTES, cached, cached_bytes, 1)
+
+/* Without a tenant nothing is to be degraded: 1. */
+VCL_REAL
+vmod_quality(VRT_CTX, VCL_STRING tenant)
+{
+	struct spd_fields f;
+
+	return (ask(ctx, tenant, &f) ? 1 : f.quality);
+}

@@ -53,6 +53,8 @@ OVL_Pressed(struct ovl_pressure *p, int64_t now, double part)
 	p->mean = (float)(old * (double)p->mean +
 	    (1 - old) * fmin(1, fmax(0, part)));
 	p->lost = (float)lost(p, now);
+	if (now - p->last >= PRESSURE_SECOND)	/* the window is too old */
+		p->n = p->slow = p->fast = 0;
 	p->last = now;
 	if (p->n == 0)
 		p->began = now;

@@ -110,12 +110,11 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 int
 SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 {
-	struct spd_conn *c;
-	int refused = spd_me.refused;
+	struct spd_conn *c, *refused = spd_me.refused;
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	spd_me.conn = NULL;
-	spd_me.refused = 0;
+	spd_me.refused = NULL;
 	c = NULL;
 	if (spd_set.mode != SPD_OFF)
 		c = spd_conn(req->sp);
@@ -126,7 +125,7 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 		return (0);
 	}
 	spd_self()->conn = c;
-	if (spd_rx(wrk, req, complete, c, refused))
+	if (spd_rx(wrk, req, complete, c, refused == c))
 		return (1);
 	spd_conn_leave(c);
 	return (0);

@@ -48,7 +48,7 @@ SPD_Gate(struct worker *wrk, struct req *req)
 	(void)Req_LogStart(wrk, req);
 	spd_log_limit(req->vsl, &e);
 	spd_refuse(req);
-	spd_me.refused = 1;
+	spd_me.refused = conn;
 	return (SPD_GATE_REFUSED);
 }
 
@@ -110,7 +110,7 @@ spd_abandon(struct spd_worker *me, struct req *req)
 }
 
 /*
- * Refuse a request that waited for sandpaper_queue_timeout.  The caller resets
+ * Refuse a request that waited for sandpaper_queue_timeout.  The caller answers
  * an HTTP/2 stream.  Returns 1.
  */
 static int

@@ -297,6 +297,7 @@ void spd_writer_ends(struct spd_tenant *);
 int64_t spd_target(const struct spd_tenant *);
 int spd_overloaded(struct spd_tenant *, int64_t now, struct spd_verdict *);
 const char *spd_overload_word(const struct spd_tenant *, int64_t now);
+void spd_overload_refused(struct spd_tenant *, int64_t now);
 void spd_overload_released(struct spd_tenant *, int64_t wait, int64_t now);
 
 /* spd_conn.c */

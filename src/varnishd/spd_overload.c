@@ -30,15 +30,21 @@ spd_target(const struct spd_tenant *t)
 	return (t->target > 0 ? t->target : spd_set.target);
 }
 
-/* Return 1, and describe the tenant's queue, if the tenant has a target. */
+/* Return 1, and describe the tenant's queue, if the tenant has a target.  If it
+ * has none any more, forget what was seen. */
 static int
-spd_queue_of(const struct spd_tenant *t, int64_t now, struct ovl_queue *q)
+spd_queue_of(struct spd_tenant *t, int64_t now, struct ovl_queue *q)
 {
 	unsigned part = 0;
 
 	q->target = spd_target(t);
-	if (q->target == 0)
+	if (q->target == 0) {
+		if (t->overload.controller != 0) {
+			t->overload.controller = 0;
+			memset(&t->pressure, 0, sizeof t->pressure);
+		}
 		return (0);
+	}
 	if (spd_set.mode == SPD_ON)
 		part = (unsigned)(REL_Share(spd_rel, t->rel) *
 		    spd_slots_open());
@@ -47,6 +53,15 @@ spd_queue_of(const struct spd_tenant *t, int64_t now, struct ovl_queue *q)
 	q->waiting = REL_TenantWaiting(t->rel);
 	q->least = vmax_t(unsigned, SPD_LEAST, part);
 	return (1);
+}
+
+/* A request of the tenant is refused, for any reason. */
+void
+spd_overload_refused(struct spd_tenant *t, int64_t now)
+{
+
+	if (spd_target(t) > 0)
+		OVL_Pressed(&t->pressure, now, OVL_REFUSED);
 }
 
 /*
@@ -62,11 +77,11 @@ spd_overloaded(struct spd_tenant *t, int64_t now, struct spd_verdict *e)
 	if (!spd_queue_of(t, now, &q) ||
 	    OVL_Admit(spd_set.overload, &t->overload, &q))
 		return (0);
-	OVL_Pressed(&t->pressure, now, OVL_REFUSED);
 	if (spd_set.mode != SPD_ON) {
 		SPD_COUNT(t, would_refuse, 1);
 		return (0);
 	}
+	spd_overload_refused(t, now);
 	SPD_REFUSED(t, target);
 	t->cut = now;
 	e->what = OVL_Name(spd_set.overload);

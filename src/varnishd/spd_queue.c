@@ -27,6 +27,17 @@ static unsigned steps;			/* releases while frozen */
 static uint64_t fail_next;		/* debug.sandpaper.fail: bit 0 is for
 					 * the next request */
 
+/* For tests: return 1 if this request is to be refused. */
+static int
+spd_must_fail(const struct spd_tenant *t, struct spd_verdict *e)
+{
+	int fail = fail_next & 1;
+
+	fail_next >>= 1;
+	return (fail && spd_limit_reached(e, t, "requests to refuse "
+	    "(see debug.sandpaper.fail)", 1, 1));
+}
+
 /*
  * Let a request wait in the releaser, or refuse it.  conn: its connection, or
  * NULL for an HTTP/2 stream; flags: SPD_F_*.  If it returns SPD_IN_FULL, *e
@@ -62,16 +73,17 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	t = spd_tenant_check(t, name, l);
 	spd_sum_laps(me);
 	spd_set_payer(me, t);
-	full = spd_admit_full(t, e);
-	if (fail_next) {
-		full = full || ((fail_next & 1) &&
-		    spd_limit_reached(e, t, "requests to refuse "
-		    "(see debug.sandpaper.fail)", 1, 1));
-		fail_next >>= 1;
+	full = spd_must_fail(t, e) || spd_admit_full(t, e);
+	if (conn != NULL) {
+		conn->tenant = t;
+		conn->generation = TEN_OfData(t)->generation;
 	}
-	if (full)
+	if (full) {
 		SPD_REFUSED(t, full);
+		spd_overload_refused(t, now);
+	}
 	if (full || spd_overloaded(t, now, e)) {
+		n->magic = 0;
 		spd_vsc->refused++;
 		if (wait != NULL)
 			*wait = spd_refusal_delay(t, now);
@@ -90,8 +102,6 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		spd_conn_to(conn, SPD_QUEUED);
 		conn->func = SPD_TASK(req)->func;
 		conn->priv = req;
-		conn->tenant = t;
-		conn->generation = TEN_OfData(t)->generation;
 	}
 	spd_unlock();
 	return (SPD_IN_QUEUED);

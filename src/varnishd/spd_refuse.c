@@ -82,7 +82,8 @@ spd_refuse(struct req *req)
 	bprintf(answer, "HTTP/1.1 %s\r\nDate: %s\r\nRetry-After: %u\r\n"
 	    "Content-Length: 0\r\n%s\r\n", status, spd_date(),
 	    spd_retry_after(),
-	    req->doclose != SC_NULL ? "Connection: close\r\n" : "");
+	    req->doclose != SC_NULL ? "Connection: close\r\n" :
+	    req->http->protover == 10 ? "Connection: keep-alive\r\n" : "");
 	l = (ssize_t)strlen(answer);
 	sent = send(req->sp->fd, answer, (size_t)l,
 	    MSG_DONTWAIT | MSG_NOSIGNAL);

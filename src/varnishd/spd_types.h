@@ -222,7 +222,8 @@ struct spd_worker {
 	unsigned		lent;		/* 1: it has lent its slot */
 	unsigned		parsing;	/* counted in `parsers` */
 	unsigned		parsed;		/* connections, in a row */
-	int			refused;	/* its last request was */
+	struct spd_conn		*refused;	/* whose request it refused just
+						 * now, or NULL */
 	unsigned		turns;		/* tasks since Pool_Sumstat() */
 	/* The node of the request that runs here, or NULL.  For a thread that
 	 * holds the lock: this request is running.  The thread that completes

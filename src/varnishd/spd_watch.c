@@ -224,6 +224,7 @@ spd_time_out(int64_t now)
 				break;
 			req = spd_req_of(n);
 			SPD_REFUSED(spd_tenant_rel(n->tenant), late);
+			spd_overload_refused(spd_tenant_rel(n->tenant), now);
 			spd_take_out(n, now);
 			spd_vsc->timed_out++;
 			SPD_REQUEST(n)->flags |= SPD_F_LATE;

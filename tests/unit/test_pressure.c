@@ -135,6 +135,21 @@ test_window(void **state)
 	near(OVL_Quality(&p, now + SECOND), .25);
 }
 
+/* What is older than a second does not count */
+static void
+test_old_window(void **state)
+{
+	struct ovl_pressure p = { 0 };
+	int64_t now;
+
+	(void)state;
+	now = requests(&p, SECOND, 10, OVL_REFUSED) - MS;
+	OVL_Pressed(&p, now + SECOND, 0);
+	near(OVL_Quality(&p, now + SECOND), 1);
+	OVL_Pressed(&p, now + 2 * SECOND - 1, 0);
+	near(OVL_Quality(&p, now + 2 * SECOND), 1);
+}
+
 static void
 test_quality_rises_without_requests(void **state)
 {
@@ -161,6 +176,7 @@ main(void)
 		cmocka_unit_test(test_pressure_fades),
 		cmocka_unit_test(test_quality_is_halved_and_rises),
 		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_old_window),
 		cmocka_unit_test(test_quality_rises_without_requests),
 	};
 
