@@ -9,6 +9,8 @@ from .markdown import Record, Records, Row, not_yet, table
 
 SIMULATED = "bench/record-sim"
 LIVE = "bench/sandpaper-bench overload --record"
+SHOWN = {"beside open": "neighbour, open loop",
+         "beside closed": "neighbour, closed loop"}
 
 
 def across(results: Sequence[Row], by: str, figure: str, form: str) -> str:
@@ -17,7 +19,8 @@ def across(results: Sequence[Row], by: str, figure: str, form: str) -> str:
     rows: dict[str, Row] = {}
     for r in results:
         if r.get(figure) is not None:
-            rows.setdefault(r["case"], {"case": r["case"]})[
+            rows.setdefault(r["case"], {
+                "case": SHOWN.get(r["case"], r["case"])})[
                 f"v{names.index(r[by])}"] = r[figure]
     return table([("load", "{case}"), *(
         (f"`{name}`", f"{{v{n}:{form}}}") for n, name in enumerate(names))],
