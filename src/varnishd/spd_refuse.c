@@ -51,7 +51,7 @@ spd_retry_after(void)
 static const char *
 spd_status(struct req *req, const char *protocol)
 {
-	static const char * const lines[] = {
+	static const char * const lines[] = {	/* as SPD_STATUS_NAMES */
 		"503 Service Unavailable",
 		"429 Too Many Requests"
 	};
@@ -132,6 +132,5 @@ SPD_Refusal(struct req *req, char *b)
 	p = spd_hpack(p, HPACK_DATE, date, strlen(date));
 	p = spd_hpack(p, HPACK_RETRY_AFTER, after, strlen(after));
 	p = spd_hpack(p, HPACK_CONTENT_LENGTH, "0", 1);
-	req->acct.resp_hdrbytes += (uint64_t)(p - b);
 	return ((size_t)(p - b));
 }
