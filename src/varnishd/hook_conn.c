@@ -23,14 +23,17 @@
  * HTTP/1 wants to read a request
  */
 
-/* Let a connection with a complete request wait for its turn.  Returns 1. */
+/*
+ * Let a connection with a complete request wait for its turn: it becomes READY
+ * when the worker has the lock next, as if bytes had come while it was parked.
+ * Returns 1.
+ */
 static int
-spd_rx_later(struct spd_conn *c)
+spd_rx_later(struct spd_worker *me, struct spd_conn *c)
 {
 
-	spd_lock();
-	spd_ready_push(c);
-	spd_unlock();
+	c->pending = 1;
+	me->parks = c;
 	return (1);
 }
 
@@ -61,7 +64,7 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 	while (1) {
 		hs = complete(htc);
 		if (hs != HTC_S_MORE && hs != HTC_S_EMPTY)
-			return (refused && spd_rx_later(c));
+			return (refused && spd_rx_later(me, c));
 		if (hs == HTC_S_EMPTY)
 			htc->rxbuf_e = htc->rxbuf_b;
 		room = vmin_t(ssize_t, WS_ReservationSize(htc->ws),

@@ -206,9 +206,6 @@ void spd_link_correct(const struct rel_node *, uint64_t wire, int64_t now);
 int spd_link_closed(int64_t now, int64_t *opens);
 void spd_link_stat(struct spd_link_stat *, int64_t now);
 
-/* spd_refuse.c */
-void spd_refuse(struct req *);
-
 /* spd_part.c */
 void spd_part_limit(void);
 void spd_part_parked(struct spd_conn *, int parked);	/* locked */
@@ -219,6 +216,9 @@ ssize_t spd_recv(struct spd_conn *, char *, size_t);
 int spd_part_keep(struct worker *, struct spd_conn *);
 int spd_part_grows(struct spd_conn *);
 void spd_part_again(struct worker *, struct spd_conn *);
+
+/* spd_refuse.c */
+void spd_refuse(struct req *);
 
 /* spd_cost.c */
 void spd_unowned(struct spd_worker *);
@@ -293,13 +293,6 @@ int64_t spd_refusal_delay(struct spd_tenant *, int64_t now);	/* locked */
 int spd_writer_begins(struct spd_tenant *);
 void spd_writer_ends(struct spd_tenant *);
 
-/* spd_overload.c: all locked */
-int64_t spd_target(const struct spd_tenant *);
-int spd_overloaded(struct spd_tenant *, int64_t now, struct spd_verdict *);
-const char *spd_overload_word(const struct spd_tenant *, int64_t now);
-void spd_overload_refused(struct spd_tenant *, int64_t now);
-void spd_overload_released(struct spd_tenant *, int64_t wait, int64_t now);
-
 /* spd_conn.c */
 void spd_conn_init(void);
 struct spd_conn *spd_conn_fd(int fd);
@@ -326,6 +319,13 @@ void spd_ready_push(struct spd_conn *);
 struct spd_conn *spd_ready_pop(int64_t now);
 int spd_parse_later(int64_t now);
 int spd_may_parse(void);
+
+/* spd_overload.c: all locked */
+int64_t spd_target(const struct spd_tenant *);
+int spd_overloaded(struct spd_tenant *, int64_t now, struct spd_verdict *);
+const char *spd_overload_word(const struct spd_tenant *, int64_t now);
+void spd_overload_refused(struct spd_tenant *, int64_t now);
+void spd_overload_released(struct spd_tenant *, int64_t wait, int64_t now);
 
 /* spd_queue.c */
 enum spd_in {

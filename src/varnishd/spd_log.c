@@ -117,9 +117,9 @@ spd_log_limit(struct vsl_log *vsl, const struct spd_verdict *e)
 	if (e->target > 0) {
 		VSLb(vsl, SLT_Error, "Sandpaper: overload: controller %s "
 		    "refuses, since tenant %s has %u waiting requests and a "
-		    "target of %u ms (see sandpaper_target, "
-		    "sandpaper_standing)", e->what,
-		    e->tenant, e->value, (unsigned)(e->target / 1000000));
+		    "target of %.6g s (see sandpaper_target, "
+		    "sandpaper_standing)", e->what, e->tenant, e->value,
+		    (double)e->target * 1e-9);
 		return;
 	}
 	VSLb(vsl, SLT_Error, "Sandpaper: limit reached: tenant %s has %u of at "

@@ -12,7 +12,6 @@
 
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +34,6 @@ spd_target(const struct spd_tenant *t)
 static int
 spd_queue_of(struct spd_tenant *t, int64_t now, struct ovl_queue *q)
 {
-	unsigned part = 0;
 
 	q->target = spd_target(t);
 	if (q->target == 0) {
@@ -45,13 +43,10 @@ spd_queue_of(struct spd_tenant *t, int64_t now, struct ovl_queue *q)
 		}
 		return (0);
 	}
-	if (spd_set.mode == SPD_ON)
-		part = (unsigned)(REL_Share(spd_rel, t->rel) *
-		    spd_slots_open());
 	q->now = now;
 	q->standing = spd_set.standing;
 	q->waiting = REL_TenantWaiting(t->rel);
-	q->least = vmax_t(unsigned, SPD_LEAST, part);
+	q->least = SPD_LEAST;
 	return (1);
 }
 
@@ -74,8 +69,12 @@ spd_overloaded(struct spd_tenant *t, int64_t now, struct spd_verdict *e)
 	struct ovl_queue q;
 
 	SPD_LOCKED();
-	if (!spd_queue_of(t, now, &q) ||
-	    OVL_Admit(spd_set.overload, &t->overload, &q))
+	if (!spd_queue_of(t, now, &q))
+		return (0);
+	if (spd_set.mode == SPD_ON)
+		q.least = vmax_t(unsigned, SPD_LEAST, (unsigned)
+		    (REL_Share(spd_rel, t->rel) * spd_slots_open()));
+	if (OVL_Admit(spd_set.overload, &t->overload, &q))
 		return (0);
 	if (spd_set.mode != SPD_ON) {
 		SPD_COUNT(t, would_refuse, 1);
@@ -84,11 +83,8 @@ spd_overloaded(struct spd_tenant *t, int64_t now, struct spd_verdict *e)
 	spd_overload_refused(t, now);
 	SPD_REFUSED(t, target);
 	t->cut = now;
-	e->what = OVL_Name(spd_set.overload);
-	e->value = q.waiting;
-	e->limit = 0;
+	(void)spd_limit_reached(e, t, OVL_Name(spd_set.overload), q.waiting, 0);
 	e->target = q.target;
-	bprintf(e->tenant, "%s", spd_name(t));
 	return (1);
 }
 

@@ -33,6 +33,8 @@ spd_must_fail(const struct spd_tenant *t, struct spd_verdict *e)
 {
 	int fail = fail_next & 1;
 
+	if (fail_next == 0)
+		return (0);
 	fail_next >>= 1;
 	return (fail && spd_limit_reached(e, t, "requests to refuse "
 	    "(see debug.sandpaper.fail)", 1, 1));
