@@ -1076,6 +1076,7 @@ h1_session(struct worker *wrk, struct req *req)
 {
 	struct request *r = (void *)req;
 	struct sess *sp = req->sp;
+	int refused = 0;
 
 	while (1) {
 		req->task->func = h1_task;
@@ -1084,6 +1085,9 @@ h1_session(struct worker *wrk, struct req *req)
 			(void)SPD_Resumed(sp);
 			if (SPD_Rx(wrk, req, complete))
 				return;
+			/* Behind a refusal others have their turn first */
+			assert(!refused || spd_set.mode == SPD_OFF ||
+			    complete(req->htc) != HTC_S_COMPLETE);
 			switch (receive(req)) {
 			case 0:
 				h1_end(req);
@@ -1110,9 +1114,11 @@ h1_session(struct worker *wrk, struct req *req)
 			case SPD_GATE_QUEUED:
 				return;
 			case SPD_GATE_REFUSED:
+				AN(spd_conn_fd(sp->fd)->tenant);
 				SPD_Done(wrk, req);
 				if (!h1_next(r))
 					return;
+				refused = 1;
 				continue;
 			default:
 				break;
@@ -1123,6 +1129,7 @@ h1_session(struct worker *wrk, struct req *req)
 		SPD_Done(wrk, req);
 		if (!h1_next(r))
 			return;
+		refused = 0;
 	}
 }
 

@@ -80,7 +80,8 @@ test_pressure_fades(void **state)
 	near(OVL_Pressure(&p, now - SECOND), 1);	/* a clock may go back */
 }
 
-/* A window has 100 requests: from its first to its last one are 99 ms. */
+/* Requests of a window, 1 ms apart: it ends with the 101st, 0.1 s after the
+ * first.  Return when the next window begins. */
 static int64_t
 window(struct ovl_pressure *p, int64_t now, unsigned slow, unsigned at_target,
     unsigned fast)
