@@ -51,6 +51,7 @@ def live(figures: Records, figure: str, form: str) -> str:
     record = figures.records.get("overload")
     if record is None:
         return not_yet(LIVE)
+    turns = record["results"][0]["turns"]
     return "\n\n".join([
         across(record["results"], "variant", figure, form),
-        made(figures, record, f"{record['results'][0]['turns']} turns")])
+        made(figures, record, "1 turn" if turns == 1 else f"{turns} turns")])

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The tables of overload, and the medians that bench/record-sim records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from common import load
+from sandpaper_bench import overloadfigures
+from sandpaper_bench.markdown import Records
+
+MEDIANS = load("../bench/record-sim").medians
+
+
+def row(case: str, controller: str, of_best: float, **more: float
+        ) -> dict[str, Any]:
+    return {"case": case, "controller": controller, "of_best": of_best,
+            "p99_ms": 1.0, "refused": 0.5, "seed": 1, **more}
+
+
+def test_medians_over_seeds() -> None:
+    found = MEDIANS([
+        row("2 x", "time", .9), row("2 x", "time", .1), row("2 x", "time", .8),
+        row("2 x", "limit", .2),
+        row("neighbour", "time", 1, neighbour_of_fair=.97)])
+    assert [(r["case"], r["controller"], r["of_best"]) for r in found] == [
+        ("2 x", "time", .8), ("2 x", "limit", .2), ("neighbour", "time", 1)]
+    assert "neighbour_of_fair" not in found[0]
+    assert found[2]["neighbour_of_fair"] == .97
+
+
+def figures(**records: Any) -> Records:
+    return Records(records, lambda commit: False)
+
+
+def test_a_table_of_the_simulator() -> None:
+    text = overloadfigures.simulated(figures(**{"overload-sim": {
+        "command": "record", "date": "2026-11-28", "commit": "abc",
+        "parameters": {"seeds": 3, "capacity_per_s": 1000, "refusal": .02},
+        "results": [row("2 x", "limit", .25), row("2 x", "time", 1)]}}),
+        "of_best", ".2f")
+    assert "| load | `limit` | `time` |" in text
+    assert "| 2 x | 0.25 | 1.00 |" in text
+    assert "commit abc, 3 seeds, capacity 1,000 requests/s" in text
+
+
+def test_a_table_of_servers() -> None:
+    def result(case: str, variant: str, kept: float | None) -> dict[str, Any]:
+        return {"case": case, "variant": variant, "kept": kept, "turns": 1}
+
+    text = overloadfigures.live(figures(overload={
+        "command": "bench", "date": "2026-11-28", "commit": "abc",
+        "results": [result("load 2", "time", None),
+                    result("beside open", "time", .96)]}), "kept", ".2f")
+    assert "load 2" not in text
+    assert "| neighbour, open loop | 0.96 |" in text
+    assert text.endswith("1 turn.")
+
+
+def test_without_a_record() -> None:
+    assert "bench/record-sim" in overloadfigures.simulated(
+        figures(), "of_best", ".2f")
+    assert "overload --record" in overloadfigures.live(
+        figures(), "kept", ".2f")
