@@ -90,7 +90,6 @@ spd_fetch_count(struct busyobj *bo)
 	}
 	if (full) {
 		SPD_REFUSED(t, fetch);
-		spd_vsc->refused++;
 	} else {
 		fetches++;
 		if (t != NULL)

@@ -86,7 +86,6 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	}
 	if (full || spd_overloaded(t, now, e)) {
 		n->magic = 0;
-		spd_vsc->refused++;
 		if (wait != NULL)
 			*wait = spd_refusal_delay(t, now);
 		spd_charge(t, cpu, 0, now);

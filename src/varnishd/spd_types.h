@@ -55,7 +55,6 @@ struct spd_tenant {
 	/* In a group's record: the sum over its members, see SPD_COUNT() */
 	uint64_t		requests;	/* done */
 	uint64_t		hits, hit_bytes, misses, miss_bytes;
-	uint64_t		refused;	/* the sum of the next four */
 	uint64_t		refused_full;	/* its queue, or the whole one */
 	uint64_t		refused_target;	/* by overload control */
 	uint64_t		refused_late;	/* waited too long */
@@ -69,11 +68,11 @@ struct spd_tenant {
 	int64_t			wait_ns;	/* in the queue */
 };
 
-/* Count a refusal, and its cause.  Locked. */
+/* Count a refusal, and its cause.  Late requests count as timed_out.  Locked. */
 #define SPD_REFUSED(t, cause)					\
 	do {							\
-		SPD_COUNT(t, refused, 1);			\
 		SPD_COUNT(t, refused_##cause, 1);		\
+		spd_vsc->refused++;				\
 		spd_vsc->refused_##cause++;			\
 	} while (0)
 

@@ -223,7 +223,7 @@ spd_time_out(int64_t now)
 			if (n == NULL || now - n->arrival < limit)
 				break;
 			req = spd_req_of(n);
-			SPD_REFUSED(spd_tenant_rel(n->tenant), late);
+			SPD_COUNT(spd_tenant_rel(n->tenant), refused_late, 1);
 			spd_overload_refused(spd_tenant_rel(n->tenant), now);
 			spd_take_out(n, now);
 			spd_vsc->timed_out++;

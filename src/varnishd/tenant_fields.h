@@ -38,7 +38,8 @@ TENANT_FIELD(COST, estimate_cpu_ns, "estimate_cpu_s", "estimated cpu, us",
 TENANT_FIELD(COST, estimate_net_ns, "estimate_net_s", "estimated net, us",
     VSC, st.estimate[REL_NET])
 TENANT_FIELD(NUMBER, requests, "requests", "requests", VSC, t->requests)
-TENANT_FIELD(NUMBER, refused, "refused", "refused", VSC, t->refused)
+TENANT_FIELD(NUMBER, refused, "refused", "refused", VSC,
+    t->refused_full + t->refused_target + t->refused_late + t->refused_fetch)
 TENANT_FIELD(NUMBER, gone, "gone", "gone", VSC, t->gone)
 TENANT_FIELD(NUMBER, shed, "shed", "shed", VSC, t->shed)
 TENANT_FIELD(TIME, cpu_ns, "cpu_s", "cpu, s", VSC, t->cpu_ns)
