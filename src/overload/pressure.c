@@ -3,10 +3,11 @@
  *
  * See pressure.h.
  *
- * A window has 100 requests and lasts 0.1 s, or lasts 1 s.  Within 0.1 s the
- * queue shows what the last change did.  If more than a tenth of its requests
- * have a part above SLOW, the quality is halved.  If nine tenths have a part
- * below FAST, it rises by STEP.  So the 90th percentile decides.
+ * A window ends after at least 0.1 s and 100 requests, or else after 1 s.  It is
+ * not shorter, since a change of the quality needs that long to show in the
+ * queue.  If more than a tenth of its requests are above SLOW, the quality is
+ * halved.  If at least nine tenths are below FAST, the quality rises by STEP.
+ * Otherwise it does not change.  So the 90th percentile decides.
  */
 
 #include <math.h>
@@ -17,23 +18,26 @@
 #define SLOW		1.1		/* parts of the target */
 #define FAST		.8
 #define STEP		.01
+#define REQUESTS	100U
+#define SECOND		INT64_C(1000000000)	/* ns */
 
-/* Return the weight of what is older than `now`. */
+/* Return the weight of the old mean: 1 at once, 1/2 after 1 s without a
+ * request. */
 static double
-faded(const struct ovl_pressure *p, int64_t now)
+old_weight(const struct ovl_pressure *p, int64_t now)
 {
 	double idle = fmax(0, (double)(now - p->last));
 
-	return (PRESSURE_SECOND / (PRESSURE_SECOND + idle));
+	return (SECOND / (SECOND + idle));
 }
 
-/* Return the quality's loss after the seconds without a request. */
+/* Return 1 - quality.  It falls by STEP in each second without a request. */
 static double
-lost(const struct ovl_pressure *p, int64_t now)
+lost_now(const struct ovl_pressure *p, int64_t now)
 {
-	double idle = fmax(0, (double)(now - p->last)) / PRESSURE_SECOND;
+	double idle = fmax(0, (double)(now - p->last)) / SECOND;
 
-	return (fmax(0, (double)p->lost - STEP * floor(idle)));
+	return (fmax(0, p->lost - STEP * floor(idle)));
 }
 
 /* Does a window of this age, ns, end? */
@@ -41,19 +45,17 @@ static int
 ends(const struct ovl_pressure *p, int64_t age)
 {
 
-	return (age >= PRESSURE_SECOND || (age >= PRESSURE_SECOND / 10 &&
-	    p->n >= PRESSURE_WINDOW));
+	return (age >= SECOND || (age >= SECOND / 10 && p->n >= REQUESTS));
 }
 
 void
 OVL_Pressed(struct ovl_pressure *p, int64_t now, double part)
 {
-	double old = (1 - NEW) * faded(p, now);
+	double old = (1 - NEW) * old_weight(p, now);
 
-	p->mean = (float)(old * (double)p->mean +
-	    (1 - old) * fmin(1, fmax(0, part)));
-	p->lost = (float)lost(p, now);
-	if (now - p->last >= PRESSURE_SECOND)	/* the window is too old */
+	p->mean = old * p->mean + (1 - old) * fmin(1, fmax(0, part));
+	p->lost = lost_now(p, now);
+	if (now - p->last >= SECOND)	/* what is older says nothing now */
 		p->n = p->slow = p->fast = 0;
 	p->last = now;
 	if (p->n == 0)
@@ -64,9 +66,9 @@ OVL_Pressed(struct ovl_pressure *p, int64_t now, double part)
 	if (!ends(p, now - p->began))
 		return;
 	if (p->slow * 10 > p->n)
-		p->lost = (float)(1 - (1 - (double)p->lost) / 2);
+		p->lost = 1 - (1 - p->lost) / 2;
 	else if (p->fast * 10 >= p->n * 9)
-		p->lost = (float)fmax(0, (double)p->lost - STEP);
+		p->lost = fmax(0, p->lost - STEP);
 	p->n = p->slow = p->fast = 0;
 }
 
@@ -74,12 +76,12 @@ double
 OVL_Pressure(const struct ovl_pressure *p, int64_t now)
 {
 
-	return ((double)p->mean * faded(p, now));
+	return (p->mean * old_weight(p, now));
 }
 
 double
 OVL_Quality(const struct ovl_pressure *p, int64_t now)
 {
 
-	return (1 - lost(p, now));
+	return (1 - lost_now(p, now));
 }

@@ -289,9 +289,9 @@ why_text(struct cli *cli, const struct spd_fields *r)
 	VCLI_Out(cli, "\nRequests of this tenant were refused in the last "
 	    "second. They come faster than\nits share (%.3f) can serve them, "
 	    "and would wait for longer than its target (%.3f s),\nor than "
-	    "sandpaper_standing. What helps: a higher weight, cheaper "
-	    "requests,\nor more answers from the cache.\n", r->share,
-	    (double)r->target_ns * 1e-9);
+	    "sandpaper_standing. What helps: cheaper requests, more answers "
+	    "from the\ncache, more cores, or a higher weight if the share is "
+	    "below 1.\n", r->share, (double)r->target_ns * 1e-9);
 }
 
 static void

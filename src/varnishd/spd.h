@@ -284,6 +284,9 @@ void spd_log_limit(struct vsl_log *, const struct spd_verdict *);
 /* spd_admit.c */
 unsigned spd_waiting_limit(const struct spd_tenant *);
 unsigned spd_fetch_limit(void);
+void spd_verdict(struct spd_verdict *, const struct spd_tenant *,
+    const char *what, unsigned value, unsigned limit,
+    int64_t target);				/* locked */
 int spd_limit_reached(struct spd_verdict *, const struct spd_tenant *,
     const char *what, unsigned value, unsigned limit);	/* locked */
 int spd_limit_reached_new(struct spd_verdict *, struct spd_tenant *,

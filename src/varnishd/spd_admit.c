@@ -23,6 +23,20 @@ SPD_STATIC unsigned writers;		/* workers with a slow reader; locked */
 #define SPD_REFUSE_EVERY 5000000	/* ns, between a tenant's refusals */
 #define SPD_REFUSE_MOST	250000000	/* ns, longest wait for a refusal */
 
+/* Fill *e for the log.  Caller holds spd_lock(). */
+void
+spd_verdict(struct spd_verdict *e, const struct spd_tenant *t,
+    const char *what, unsigned value, unsigned limit, int64_t target)
+{
+
+	SPD_LOCKED();
+	e->what = what;
+	e->value = value;
+	e->limit = limit;
+	e->target = target;
+	bprintf(e->tenant, "%s", spd_name(t));
+}
+
 /*
  * Return 1 if a value has reached its limit, and then fill *e for the log.
  * Caller holds spd_lock().
@@ -35,11 +49,7 @@ spd_limit_reached(struct spd_verdict *e, const struct spd_tenant *t,
 	SPD_LOCKED();
 	if (value < limit)
 		return (0);
-	e->what = what;
-	e->value = value;
-	e->limit = limit;
-	e->target = 0;
-	bprintf(e->tenant, "%s", spd_name(t));
+	spd_verdict(e, t, what, value, limit, 0);
 	return (1);
 }
 

@@ -1,11 +1,11 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Overload control in varnishd: a request that would wait for longer than its
- * tenant's target is refused when it comes.
+ * Overload control in varnishd: a request is refused when it comes, if its wait
+ * would be too long for its tenant's target.
  *
- * The controllers are in src/overload.  This file tells them of a tenant's
- * queue, and notes what VCL and the CLI want to know.  With sandpaper=observe
+ * The controllers are in src/overload.  This file describes a tenant's queue to
+ * them, and keeps the values that VCL and the CLI show.  With sandpaper=observe
  * nothing is refused, only counted.  All functions are called with spd_lock()
  * held.
  */
@@ -30,14 +30,15 @@ spd_target(const struct spd_tenant *t)
 }
 
 /* Return 1, and describe the tenant's queue, if the tenant has a target.  If it
- * has none any more, forget what was seen. */
+ * has none, forget what was seen. */
 static int
 spd_queue_of(struct spd_tenant *t, int64_t now, struct ovl_queue *q)
 {
 
+	memset(q, 0, sizeof *q);
 	q->target = spd_target(t);
 	if (q->target == 0) {
-		if (t->overload.controller != 0) {
+		if (t->pressure.last != 0) {
 			t->overload.controller = 0;
 			memset(&t->pressure, 0, sizeof t->pressure);
 		}
@@ -46,11 +47,23 @@ spd_queue_of(struct spd_tenant *t, int64_t now, struct ovl_queue *q)
 	q->now = now;
 	q->standing = spd_set.standing;
 	q->waiting = REL_TenantWaiting(t->rel);
-	q->least = SPD_LEAST;
 	return (1);
 }
 
-/* A request of the tenant is refused, for any reason. */
+/* Return how many requests of the tenant can always wait.  In the mode `on` it
+ * is the share of the open slots, if that is more.  In `observe` there are so
+ * many slots that each request could wait. */
+static unsigned
+spd_least(const struct spd_tenant *t)
+{
+	double part = 0;
+
+	if (spd_set.mode == SPD_ON)
+		part = REL_Share(spd_rel, t->rel) * spd_slots_open();
+	return (vmax_t(unsigned, SPD_LEAST, (unsigned)part));
+}
+
+/* Note a refusal, of any cause, for the tenant's pressure and quality. */
 void
 spd_overload_refused(struct spd_tenant *t, int64_t now)
 {
@@ -60,20 +73,18 @@ spd_overload_refused(struct spd_tenant *t, int64_t now)
 }
 
 /*
- * A request comes that no limit holds back.  Return 1 if it must be refused,
- * and then count it and fill *e for the log.
+ * A request comes, and the limits of spd_admit.c allow it.  Return 1 if the
+ * controller refuses it, and then count it and fill *e for the log.  In the mode
+ * `observe` only count it, and return 0.
  */
 int
 spd_overloaded(struct spd_tenant *t, int64_t now, struct spd_verdict *e)
 {
 	struct ovl_queue q;
 
-	SPD_LOCKED();
 	if (!spd_queue_of(t, now, &q))
 		return (0);
-	if (spd_set.mode == SPD_ON)
-		q.least = vmax_t(unsigned, SPD_LEAST, (unsigned)
-		    (REL_Share(spd_rel, t->rel) * spd_slots_open()));
+	q.least = spd_least(t);
 	if (OVL_Admit(spd_set.overload, &t->overload, &q))
 		return (0);
 	if (spd_set.mode != SPD_ON) {
@@ -83,26 +94,24 @@ spd_overloaded(struct spd_tenant *t, int64_t now, struct spd_verdict *e)
 	spd_overload_refused(t, now);
 	SPD_REFUSED(t, target);
 	t->cut = now;
-	(void)spd_limit_reached(e, t, OVL_Name(spd_set.overload), q.waiting, 0);
-	e->target = q.target;
+	spd_verdict(e, t, OVL_Name(spd_set.overload), q.waiting, 0, q.target);
 	return (1);
 }
 
-/* A request of the tenant that has waited for so long, ns, is released. */
+/* A request of the tenant is released after `wait` ns. */
 void
 spd_overload_released(struct spd_tenant *t, int64_t wait, int64_t now)
 {
 	struct ovl_queue q;
 
-	SPD_LOCKED();
 	if (!spd_queue_of(t, now, &q))
 		return;
 	OVL_Released(spd_set.overload, &t->overload, &q, wait);
 	OVL_Pressed(&t->pressure, now, (double)wait / (double)q.target);
 }
 
-/* Return whether requests of the tenant were refused lately, as a word.  NULL:
- * it has no target. */
+/* Return "refuses" if the controller refused a request in the last second, else
+ * "admits".  NULL: the tenant has no target. */
 const char *
 spd_overload_word(const struct spd_tenant *t, int64_t now)
 {

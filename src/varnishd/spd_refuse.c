@@ -1,12 +1,12 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The answer of a refusal: no VCL runs, and the connection stays open.
+ * The answer of a refusal: no VCL runs, and the connection usually stays open.
  *
- * A client that must connect again costs more than its refusal.  So the
- * connection closes only if the client wants that, or if the request has a
- * body, which nobody reads.  Retry-After is drawn, so that refused clients do
- * not all come back in the same second.
+ * A new connection costs more CPU time than a refusal.  So the connection closes
+ * only if the client wants that, if the request has a body, which nobody reads,
+ * or if the socket has no room for the answer.  Retry-After is random, so that
+ * refused clients do not all come back in the same second.
  */
 
 #include "config.h"
@@ -38,7 +38,7 @@ spd_date(void)
 	return (date);
 }
 
-/* Return after how many seconds the client may try again. */
+/* Return a random number of seconds, 1 to sandpaper_retry_after. */
 static unsigned
 spd_retry_after(void)
 {
@@ -47,11 +47,13 @@ spd_retry_after(void)
 	return (1 + (unsigned)(spd_draw(spd_self()) * most));
 }
 
-/* Return the status line of a refusal, and log it.  protocol: for the log. */
+/* Log protocol, status and reason.  Return status and reason: the first three
+ * characters are the status. */
 static const char *
 spd_status(struct req *req, const char *protocol)
 {
-	static const char * const lines[] = {	/* as SPD_STATUS_NAMES */
+	/* In the order of SPD_STATUS_NAMES */
+	static const char * const lines[] = {
 		"503 Service Unavailable",
 		"429 Too Many Requests"
 	};
@@ -72,18 +74,20 @@ spd_status(struct req *req, const char *protocol)
 void
 spd_refuse(struct req *req)
 {
+	const char *status, *connection = "";
 	char answer[SPD_ANSWER];
-	const char *status;
 	ssize_t l, sent;
 
 	req->doclose = req->htc->body_status == BS_NONE ?
 	    SPD_DOCLOSE(req->http) : SC_OVERLOAD;
+	if (req->doclose != SC_NULL)
+		connection = "Connection: close\r\n";
+	else if (req->http->protover == 10)
+		connection = "Connection: keep-alive\r\n";
 	status = spd_status(req, "HTTP/1.1");
 	bprintf(answer, "HTTP/1.1 %s\r\nDate: %s\r\nRetry-After: %u\r\n"
 	    "Content-Length: 0\r\n%s\r\n", status, spd_date(),
-	    spd_retry_after(),
-	    req->doclose != SC_NULL ? "Connection: close\r\n" :
-	    req->http->protover == 10 ? "Connection: keep-alive\r\n" : "");
+	    spd_retry_after(), connection);
 	l = (ssize_t)strlen(answer);
 	sent = send(req->sp->fd, answer, (size_t)l,
 	    MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -97,13 +101,14 @@ spd_refuse(struct req *req)
  * HTTP/2
  */
 
-/* Names of RFC 7541, Appendix A, in a literal without indexing (6.2.2) */
+/* Header names: indexes of the static table (RFC 7541, Appendix A), in the form
+ * of section 6.2.2 */
 #define HPACK_STATUS		"\x08"
 #define HPACK_DATE		"\x0f\x12"
 #define HPACK_RETRY_AFTER	"\x0f\x26"
 #define HPACK_CONTENT_LENGTH	"\x0f\x0d"
 
-/* Write a header, and return the end.  value: below 127 bytes. */
+/* Write a header, and return the end.  l: length of the value, below 127. */
 static char *
 spd_hpack(char *p, const char *name, const char *value, size_t l)
 {
@@ -116,19 +121,21 @@ spd_hpack(char *p, const char *name, const char *value, size_t l)
 
 /*
  * Write the answer of a refused stream to b, SPD_REFUSAL bytes, as an HPACK
- * block, and log it.  Returns its length.  0: Sandpaper is off, and there was
- * no thread for the stream.
+ * block, and log its status.  Returns its length.  Returns 0 if Sandpaper is
+ * off: there was no thread for the stream, and the caller resets it.
  */
 size_t
 SPD_Refusal(struct req *req, char *b)
 {
+	const char *date, *status;
 	char after[12], *p = b;
-	const char *date = spd_date();
 
 	if (spd_set.mode == SPD_OFF)
 		return (0);
+	status = spd_status(req, "HTTP/2.0");
+	date = spd_date();
 	bprintf(after, "%u", spd_retry_after());
-	p = spd_hpack(p, HPACK_STATUS, spd_status(req, "HTTP/2.0"), 3);
+	p = spd_hpack(p, HPACK_STATUS, status, 3);
 	p = spd_hpack(p, HPACK_DATE, date, strlen(date));
 	p = spd_hpack(p, HPACK_RETRY_AFTER, after, strlen(after));
 	p = spd_hpack(p, HPACK_CONTENT_LENGTH, "0", 1);
