@@ -49,6 +49,6 @@ SPD_Init(void)
 	spd_cli_show_init();
 	spd_cli_cache_init();
 	spd_cli_debug_init();
-	spd_keeper_init();
 	spd_tuner_init();
+	spd_keeper_init();
 }
