@@ -386,7 +386,7 @@ TABLES: dict[str, Callable[..., str]] = {
     "new-hosts": new_hosts, "real-sites": real_sites, "tests": tests,
     "cache": cachefigures.policies, "cache-goals": cachefigures.goals,
     "cache-tenants": cachefigures.tenants, "cache-live": cachefigures.live,
-    "cache-paper": cachefigures.paper,
+    "cache-paper": cachefigures.paper, "overload-seda": overloadfigures.seda,
     **{f"overload-{name}": partial(source, figure=figure, form=form)
        for name, source, figure, form in (
            ("sim", overloadfigures.simulated, "of_best", ".2f"),

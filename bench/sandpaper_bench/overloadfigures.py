@@ -46,6 +46,19 @@ def simulated(figures: Records, figure: str, form: str) -> str:
              f"a refusal costs {found['refusal']:g} of a request")])
 
 
+def seda(figures: Records) -> str:
+    """Return what the thesis of SEDA says, and if that is so here."""
+    record = figures.records.get("seda-sim")
+    if record is None:
+        return not_yet(f"{SIMULATED} seda")
+    rows = [{**r, "verdict": "agrees" if r["agrees"] else "differs"}
+            for r in record["results"]]
+    return "\n\n".join([
+        table([("figure", "{figure}"), ("thesis", "{paper}"),
+               ("here", "{found}"), ("", "{verdict}")], rows),
+        made(figures, record, f"seed {record['parameters']['seed']}")])
+
+
 def live(figures: Records, figure: str, form: str) -> str:
     """Return a figure of real servers."""
     record = figures.records.get("overload")

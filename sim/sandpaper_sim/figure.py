@@ -148,6 +148,17 @@ class Figure:
     plot: Callable[[Canvas, Found], None]
 
 
+def judged(claim: str, found: str, agrees: bool) -> Found:
+    """What a paper says, what is found here, and if they agree."""
+    return {"paper": claim, "found": found, "agrees": agrees}
+
+
+def verdicts(judgements: Iterable[Found]) -> list[str]:
+    """Return a line for each."""
+    return [f"{'agrees' if j['agrees'] else 'differs'}: {j['paper']}; "
+            f"here {j['found']}" for j in judgements]
+
+
 def where(rows: Iterable[Found], **fields: object) -> list[Found]:
     """Those that have these values."""
     return [r for r in rows

@@ -16,7 +16,7 @@ from _sandpaper_glue import ffi, lib
 
 from .releaser import Releaser
 from .server import MS, SECOND, Environment, Job, Proxy, Timer
-from .workload import Exponential, Ints, stream
+from .workload import Exponential, stream
 
 QUEUE_LIMIT = 1000              # requests, the default of sandpaper_queue_limit
 LEAST = 4                       # requests that can always wait

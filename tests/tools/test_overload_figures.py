@@ -9,7 +9,7 @@ from common import load
 from sandpaper_bench import overloadfigures
 from sandpaper_bench.markdown import Records
 
-MEDIANS = load("../bench/record-sim").medians
+RECORD = load("../bench/record-sim")
 
 
 def row(case: str, controller: str, of_best: float, **more: float
@@ -19,7 +19,7 @@ def row(case: str, controller: str, of_best: float, **more: float
 
 
 def test_medians_over_seeds() -> None:
-    found = MEDIANS([
+    found = RECORD.medians([
         row("2 x", "time", .9), row("2 x", "time", .1), row("2 x", "time", .8),
         row("2 x", "limit", .2),
         row("neighbour", "time", 1, neighbour_of_fair=.97)])
@@ -44,6 +44,18 @@ def test_a_table_of_the_simulator() -> None:
     assert "commit abc, 3 seeds, capacity 1,000 requests/s" in text
 
 
+def test_a_table_of_the_thesis() -> None:
+    rows = RECORD.judgements("52", {"paper": {"judgements": [
+        {"paper": "it falls", "found": "9 to 2", "agrees": True},
+        {"paper": "4 s", "found": "9 s", "agrees": False}]}})
+    text = overloadfigures.seda(figures(**{"seda-sim": {
+        "command": "record", "date": "2026-11-28", "commit": "abc",
+        "parameters": {"seed": 1}, "results": rows}}))
+    assert "| 52 | it falls | 9 to 2 | agrees |" in text
+    assert "| 52 | 4 s | 9 s | differs |" in text
+    assert text.endswith("commit abc, seed 1.")
+
+
 def test_a_table_of_servers() -> None:
     def result(case: str, variant: str, kept: float | None) -> dict[str, Any]:
         return {"case": case, "variant": variant, "kept": kept, "turns": 1}
@@ -60,5 +72,6 @@ def test_a_table_of_servers() -> None:
 def test_without_a_record() -> None:
     assert "bench/record-sim" in overloadfigures.simulated(
         figures(), "of_best", ".2f")
+    assert "bench/record-sim seda" in overloadfigures.seda(figures())
     assert "overload --record" in overloadfigures.live(
         figures(), "kept", ".2f")

@@ -12,6 +12,10 @@ from . import (
     sandpaper_fig5,
     sandpaper_fig10,
     sandpaper_fig11,
+    seda_degrade,
+    seda_load,
+    seda_spike,
+    seda_threads,
     speed,
     twodfq_fig5,
     twodfq_fig6,
@@ -21,7 +25,13 @@ from . import (
     unbounded,
 )
 
-FIGURES: dict[str, Figure] = {f.FIGURE.name: f.FIGURE for f in (
-    sandpaper_fig5, sandpaper_fig10, sandpaper_fig11, unbounded, appendix_b,
-    gaming, new_hosts, overload, twodfq_fig5, twodfq_fig6, twodfq_fig8,
-    twodfq_fig9_10, twodfq_fig11_13, speed)}
+ALL: list[Figure] = [
+    *(f.FIGURE for f in (
+        sandpaper_fig5, sandpaper_fig10, sandpaper_fig11, unbounded,
+        appendix_b, gaming, new_hosts, overload)),
+    *seda_threads.FIGURES, *seda_spike.FIGURES, *seda_load.FIGURES,
+    *seda_degrade.FIGURES,
+    *(f.FIGURE for f in (
+        twodfq_fig5, twodfq_fig6, twodfq_fig8, twodfq_fig9_10,
+        twodfq_fig11_13, speed))]
+FIGURES = {figure.name: figure for figure in ALL}
