@@ -166,7 +166,7 @@ def figure57(c: Context) -> Result:
                f"{refuses['p90_s']:.1f} s, {degrades['p90_s']:.1f} s without",
                refuses["p90_s"] < degrades["p90_s"]),
         judged("99 % of the requests are refused",
-               f"{refuses['refused']:.0%}", refuses["refused"] > 0.95)]
+               f"{refuses['refused']:.1%}", refuses["refused"] > 0.95)]
     return Result(parameters, found, {"judgements": judgements},
                   verdicts(judgements))
 
