@@ -167,6 +167,20 @@ vmod_target(VRT_CTX, VCL_STRING tenant, VCL_DURATION target)
 }
 
 VCL_VOID
+vmod_refusal(VRT_CTX, VCL_STRING tenant, VCL_INT status, VCL_STRING body,
+    VCL_STRING type)
+{
+	const char *err;
+
+	if (NOT_INIT(ctx) || VRT_handled(ctx))
+		return;
+	err = SPD_MapRefusal(SPD_MapOf(ctx->vcl), tenant, status, body, type);
+	if (err != NULL)
+		VRT_fail(ctx, "sandpaper.refusal(\"%s\", %jd): %s",
+		    shown(tenant), (intmax_t)status, err);
+}
+
+VCL_VOID
 vmod_host(VRT_CTX, VCL_STRING tenant, VCL_STRING pattern)
 {
 	const char *err;

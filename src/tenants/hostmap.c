@@ -49,6 +49,7 @@ MAP_Fini(struct hostmap *m)
 	check_map(m);
 	while ((t = m->first) != NULL) {
 		m->first = t->next;
+		PAGE_Unref(t->refusal);
 		free(t);
 	}
 	for (i = 0; i < m->nhost; i++)
@@ -347,6 +348,26 @@ MAP_Target(struct hostmap *m, const char *name, double target)
 	if (isnan(target) || target < 0.001 || target > 10)
 		return ("the target is not allowed: use 0.001s to 10s");
 	t->target = target;
+	return (NULL);
+}
+
+const char *
+MAP_Refusal(struct hostmap *m, const char *name, int64_t status,
+    const char *body, const char *type)
+{
+	struct map_tenant *t;
+	struct page *page;
+	const char *err;
+
+	check_map(m);
+	t = map_either(m, name);
+	if (t == NULL)
+		return (neither);
+	err = PAGE_New(&page, status, body, type);
+	if (err != NULL)
+		return (err);
+	PAGE_Unref(t->refusal);
+	t->refusal = page;
 	return (NULL);
 }
 

@@ -13,6 +13,7 @@
 
 #include <stddef.h>
 
+#include "page.h"
 #include "table.h"
 
 struct map_tenant {			/* a tenant, or a group */
@@ -26,6 +27,7 @@ struct map_tenant {			/* a tenant, or a group */
 								 * 0: none */
 	int			admit_all;	/* objects into the cache */
 	double			target;		/* s, longest wait; 0: not set */
+	struct page		*refusal;	/* NULL: not set */
 	int			is_group;
 	struct map_tenant	*group;		/* that it is in, or NULL */
 	void			*_Atomic user;	/* the caller's */
@@ -66,6 +68,10 @@ const char *MAP_Admission(struct hostmap *, const char *name, int all);
 /* target: s, 0.001 to 10.  A group's target is that of its members without one
  * of their own. */
 const char *MAP_Target(struct hostmap *, const char *name, double target);
+/* What refused requests get, see page.h.  A group's is that of its members
+ * without one of their own. */
+const char *MAP_Refusal(struct hostmap *, const char *name, int64_t status,
+    const char *body, const char *type);
 const char *MAP_Host(struct hostmap *, const char *name, const char *pattern);
 /* Hosts that match no pattern.  0: their tenant is (unknown); 1: each has its
  * own. */

@@ -118,6 +118,7 @@ spd_late(struct worker *wrk, struct req *req)
 {
 	struct rel_node *n = SPD_NODE(req);
 	char name[TEN_NAME_MAX + 1];
+	struct spd_tenant *t;
 	size_t l;
 
 	n->magic = 0;
@@ -128,6 +129,11 @@ spd_late(struct worker *wrk, struct req *req)
 	    "(see sandpaper_queue_timeout)", (int)l, name,
 	    (double)(METER_Now() - n->arrival) * 1e-9,
 	    cache_param->sandpaper_queue_timeout);
+	spd_lock();
+	t = spd_tenant_find(name, l);
+	if (t != NULL)
+		spd_refusal_of(spd_self(), t);
+	spd_unlock();
 	if (!(SPD_REQUEST(n)->flags & SPD_F_H2))
 		spd_refuse(req);
 	return (1);

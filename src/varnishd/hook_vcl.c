@@ -46,6 +46,15 @@ map_target(const struct map_tenant *mt)
 	    mt->target : mt->group->target) * 1e9));
 }
 
+/* Return what a tenant's refused requests get, or NULL. */
+static struct page *
+map_refusal(const struct map_tenant *mt)
+{
+
+	return (mt->refusal != NULL || mt->group == NULL ?
+	    mt->refusal : mt->group->refusal);
+}
+
 /* Return the tenant's record, made if needed.  NULL: no room.  Caller holds
  * spd_lock(). */
 static struct spd_tenant *
@@ -116,6 +125,8 @@ map_pin(const struct spd_map *m)
 		t->group = mt->group == NULL ? NULL : mt->group->user;
 		t->admit_all = mt->admit_all;
 		t->target = map_target(mt);
+		PAGE_Unref(t->refusal);
+		t->refusal = PAGE_Ref(map_refusal(mt));
 		OWN_Set(spd_owners(), t->owner, mt->weight,
 		    mt->memory_reservation, mt->memory_limit,
 		    t->group == NULL ? OWN_NONE : t->group->owner);
@@ -152,6 +163,8 @@ map_unpin(const struct spd_map *m)
 		t->group = NULL;
 		t->admit_all = 0;
 		t->target = 0;
+		PAGE_Unref(t->refusal);
+		t->refusal = NULL;
 		OWN_Set(spd_owners(), t->owner, 1, 0, 0, OWN_NONE);
 		spd_new_begin(t);
 		if (t->group == NULL)

@@ -58,6 +58,7 @@
 #include "releaser/releaser.h"
 #include "tenants/hostmap.h"
 #include "tenants/newhosts.h"
+#include "tenants/page.h"
 #include "tenants/table.h"
 
 #include "varnishd/sandpaper.h"
@@ -219,6 +220,7 @@ void spd_part_again(struct worker *, struct spd_conn *);
 
 /* spd_refuse.c */
 void spd_refuse(struct req *);
+void spd_refusal_of(struct spd_worker *, const struct spd_tenant *); /* locked */
 
 /* spd_cost.c */
 void spd_unowned(struct spd_worker *);

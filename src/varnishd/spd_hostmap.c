@@ -135,6 +135,15 @@ SPD_MapTarget(struct spd_map *m, const char *name, double target)
 }
 
 const char *
+SPD_MapRefusal(struct spd_map *m, const char *name, int64_t status,
+    const char *body, const char *type)
+{
+
+	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
+	return (MAP_Refusal(m->map, name, status, body, type));
+}
+
+const char *
 SPD_MapHost(struct spd_map *m, const char *name, const char *pattern)
 {
 

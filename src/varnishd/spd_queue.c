@@ -88,6 +88,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		n->magic = 0;
 		if (wait != NULL)
 			*wait = spd_refusal_delay(t, now);
+		spd_refusal_of(me, t);
 		spd_charge(t, cpu, 0, now);
 		spd_unlock();
 		return (SPD_IN_FULL);

@@ -6,7 +6,8 @@
  * A new connection costs more CPU time than a refusal.  So the connection closes
  * only if the client wants that, if the request has a body, which nobody reads,
  * or if the socket has no room for the answer.  Retry-After is random, so that
- * refused clients do not all come back in the same second.
+ * refused clients do not all come back in the same second.  The tenant can have
+ * a status and a page of its own.
  */
 
 #include "config.h"
@@ -16,12 +17,24 @@
 #include <string.h>
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "spd.h"
 
 #include "vtim.h"
 
-#define SPD_ANSWER	512		/* bytes */
+#define SPD_ANSWER	512		/* bytes, of the head */
+
+/* Take a reference to what this tenant's refused requests get, for the answer
+ * that the worker sends next.  Caller holds spd_lock(). */
+void
+spd_refusal_of(struct spd_worker *me, const struct spd_tenant *t)
+{
+
+	SPD_LOCKED();
+	PAGE_Unref(me->page);
+	me->page = PAGE_Ref(t->refusal);
+}
 
 /* Return the time for a Date header, formatted once a second. */
 static const char *
@@ -48,9 +61,9 @@ spd_retry_after(void)
 }
 
 /* Log protocol, status and reason.  Return status and reason: the first three
- * characters are the status. */
+ * characters are the status.  page: the tenant's, or NULL. */
 static const char *
-spd_status(struct req *req, const char *protocol)
+spd_status(struct req *req, const char *protocol, const struct page *page)
 {
 	/* In the order of SPD_STATUS_NAMES */
 	static const char * const lines[] = {
@@ -60,11 +73,24 @@ spd_status(struct req *req, const char *protocol)
 	const char *line = lines[cache_param->sandpaper_status];
 	char status[4];
 
+	if (page != NULL && page->status != 0)
+		line = lines[page->status == 429];
 	bprintf(status, "%.3s", line);
 	VSLbs(req->vsl, SLT_RespProtocol, TOSTRAND(protocol));
 	VSLbs(req->vsl, SLT_RespStatus, TOSTRAND(status));
 	VSLbs(req->vsl, SLT_RespReason, TOSTRAND(line + 4));
 	return (line);
+}
+
+/* Account for the bytes of an answer.  sent: as sendmsg() says. */
+static void
+spd_count_sent(struct req *req, ssize_t sent, ssize_t head)
+{
+
+	if (sent <= 0)
+		return;
+	req->acct.resp_hdrbytes += (uint64_t)vmin_t(ssize_t, sent, head);
+	req->acct.resp_bodybytes += (uint64_t)vmax_t(ssize_t, 0, sent - head);
 }
 
 /*
@@ -74,8 +100,12 @@ spd_status(struct req *req, const char *protocol)
 void
 spd_refuse(struct req *req)
 {
+	struct spd_worker *me = spd_self();
+	struct page *page = me->page;
 	const char *status, *connection = "";
-	char answer[SPD_ANSWER];
+	char head[SPD_ANSWER];
+	struct iovec iov[2] = { { .iov_base = head } };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 1 };
 	ssize_t l, sent;
 
 	req->doclose = req->htc->body_status == BS_NONE ?
@@ -84,17 +114,23 @@ spd_refuse(struct req *req)
 		connection = "Connection: close\r\n";
 	else if (req->http->protover == 10)
 		connection = "Connection: keep-alive\r\n";
-	status = spd_status(req, "HTTP/1.1");
-	bprintf(answer, "HTTP/1.1 %s\r\nDate: %s\r\nRetry-After: %u\r\n"
-	    "Content-Length: 0\r\n%s\r\n", status, spd_date(),
-	    spd_retry_after(), connection);
-	l = (ssize_t)strlen(answer);
-	sent = send(req->sp->fd, answer, (size_t)l,
-	    MSG_DONTWAIT | MSG_NOSIGNAL);
-	if (sent > 0)
-		req->acct.resp_hdrbytes += (uint64_t)sent;
+	status = spd_status(req, "HTTP/1.1", page);
+	bprintf(head, "HTTP/1.1 %s\r\nDate: %s\r\nRetry-After: %u\r\n"
+	    "%s%s\r\n", status, spd_date(), spd_retry_after(),
+	    page == NULL ? "Content-Length: 0\r\n" : page->head, connection);
+	iov[0].iov_len = strlen(head);
+	if (page != NULL && strcmp(req->http->hd[HTTP_HDR_METHOD].b, "HEAD")) {
+		iov[1].iov_base = TRUST_ME(page->body);
+		iov[1].iov_len = page->body_len;
+		msg.msg_iovlen = 2;
+	}
+	l = (ssize_t)(iov[0].iov_len + iov[1].iov_len);
+	sent = sendmsg(req->sp->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	spd_count_sent(req, sent, (ssize_t)iov[0].iov_len);
 	if (sent != l)
 		req->doclose = SC_OVERLOAD;
+	PAGE_Unref(page);
+	me->page = NULL;
 }
 
 /*--------------------------------------------------------------------
@@ -121,18 +157,22 @@ spd_hpack(char *p, const char *name, const char *value, size_t l)
 
 /*
  * Write the answer of a refused stream to b, SPD_REFUSAL bytes, as an HPACK
- * block, and log its status.  Returns its length.  Returns 0 if Sandpaper is
- * off: there was no thread for the stream, and the caller resets it.
+ * block, and log its status.  It has no body: the client may allow none yet.
+ * Returns its length.  Returns 0 if Sandpaper is off: there was no thread for
+ * the stream, and the caller resets it.
  */
 size_t
 SPD_Refusal(struct req *req, char *b)
 {
+	struct spd_worker *me = spd_self();
 	const char *date, *status;
 	char after[12], *p = b;
 
 	if (spd_set.mode == SPD_OFF)
 		return (0);
-	status = spd_status(req, "HTTP/2.0");
+	status = spd_status(req, "HTTP/2.0", me->page);
+	PAGE_Unref(me->page);
+	me->page = NULL;
 	date = spd_date();
 	bprintf(after, "%u", spd_retry_after());
 	p = spd_hpack(p, HPACK_STATUS, status, 3);

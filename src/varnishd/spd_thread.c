@@ -72,6 +72,7 @@ spd_thread_ends(void *priv)
 	CAST_OBJ_NOTNULL(me, priv, SPD_WORKER_MAGIC);
 	assert(me->slot < 0);
 	METER_Close(me->meter);
+	PAGE_Unref(me->page);
 	FINI_OBJ(me);
 }
 

@@ -51,6 +51,8 @@ struct spd_tenant {
 	uint32_t		owner;		/* of objects in the cache, see
 						 * memory/owners.h */
 	int			admit_all;	/* of these objects */
+	struct page		*refusal;	/* what its refused requests
+						 * get, or NULL */
 
 	/* In a group's record: the sum over its members, see SPD_COUNT() */
 	uint64_t		requests;	/* done */
@@ -223,6 +225,8 @@ struct spd_worker {
 	unsigned		parsed;		/* connections, in a row */
 	struct spd_conn		*refused;	/* whose request it refused just
 						 * now, or NULL */
+	struct page		*page;		/* of a request that it refuses,
+						 * or NULL */
 	unsigned		turns;		/* tasks since Pool_Sumstat() */
 	/* The node of the request that runs here, or NULL.  For a thread that
 	 * holds the lock: this request is running.  The thread that completes

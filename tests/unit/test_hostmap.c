@@ -199,6 +199,63 @@ test_members_and_limits(void **state)
 }
 
 static void
+test_refusal(void **state)
+{
+	struct hostmap *m = *state;
+	const char *html = "text/html";
+	char body[PAGE_BODY_MAX + 2], type[PAGE_TYPE_MAX + 2];
+	struct page *p;
+
+	OK(MAP_Group(m, "g", 1));
+	OK(MAP_Tenant(m, "a", 1, 0));
+	BAD(MAP_Refusal(m, "b", 0, "", html), "is not declared");
+	BAD(MAP_Refusal(m, NULL, 0, "", html), "is not declared");
+	BAD(MAP_Refusal(m, "a", 200, "", html), "status is not allowed");
+	BAD(MAP_Refusal(m, "a", -1, "", html), "status is not allowed");
+	BAD(MAP_Refusal(m, "a", 0, "", ""), "type is empty");
+	BAD(MAP_Refusal(m, "a", 0, "", NULL), "type is empty");
+	BAD(MAP_Refusal(m, "a", 0, "", "a\r\nb: c"), "not allowed");
+	memset(type, 'x', sizeof type);
+	type[PAGE_TYPE_MAX + 1] = '\0';
+	BAD(MAP_Refusal(m, "a", 0, "", type), "type is too long");
+	memset(body, 'x', sizeof body);
+	body[PAGE_BODY_MAX + 1] = '\0';
+	BAD(MAP_Refusal(m, "a", 0, body, html), "body is too long");
+	assert_null(m->first->refusal);
+	body[PAGE_BODY_MAX] = type[PAGE_TYPE_MAX] = '\0';
+	OK(MAP_Refusal(m, "g", 0, NULL, type));
+	OK(MAP_Refusal(m, "a", 503, "old", html));
+	OK(MAP_Refusal(m, "a", 429, body, html));
+	p = m->first->next->refusal;
+	assert_int_equal(p->status, 429);
+	assert_int_equal(p->body_len, PAGE_BODY_MAX);
+	assert_memory_equal(p->body, body, PAGE_BODY_MAX);
+	assert_string_equal(p->head, "Content-Type: text/html\r\n"
+	    "Content-Length: 16384\r\n");
+	assert_int_equal(m->first->refusal->body_len, 0);
+}
+
+/* Who has a reference can use the page after the map is gone. */
+static void
+test_page_outlives_its_map(void **state)
+{
+	struct hostmap *m = *state;
+	struct page *p;
+
+	OK(MAP_Tenant(m, "a", 1, 0));
+	OK(MAP_Refusal(m, "a", 503, "page", "text/plain"));
+	p = PAGE_Ref(m->first->refusal);
+	assert_int_equal(p->refs, 2);
+	MAP_Fini(m);
+	assert_int_equal(p->refs, 1);
+	assert_memory_equal(p->body, "page", 4);
+	PAGE_Unref(p);
+	PAGE_Unref(NULL);
+	assert_null(PAGE_Ref(NULL));
+	MAP_Init(m);
+}
+
+static void
 test_target(void **state)
 {
 	struct hostmap *m = *state;
@@ -350,6 +407,9 @@ main(void)
 		    begin, end),
 		cmocka_unit_test_setup_teardown(test_declare, begin, end),
 		cmocka_unit_test_setup_teardown(test_members_and_limits,
+		    begin, end),
+		cmocka_unit_test_setup_teardown(test_refusal, begin, end),
+		cmocka_unit_test_setup_teardown(test_page_outlives_its_map,
 		    begin, end),
 		cmocka_unit_test_setup_teardown(test_target,
 		    begin, end),
