@@ -50,7 +50,7 @@ void REL_TenantStat(const struct rel *, const struct rel_tenant *,
 int REL_Synchronised(const struct rel *);
 struct ovl { ...; };
 struct ovl_queue {
-    int64_t now, target, standing;
+    int64_t now, target, standing, age;
     unsigned waiting, least;
 };
 unsigned OVL_Controllers(void);

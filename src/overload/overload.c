@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * The table of controllers, and what they have in common: without a target, and
- * below `least`, a request is admitted.
+ * below `least`, a request is admitted.  A late one is refused.
  */
 
 #include <assert.h>
@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "controller.h"
+
+#define LATE	2		/* a request of target / LATE is late */
 
 static const struct ovl_controller * const table[] = {
 	&ovl_limit,
@@ -84,13 +86,24 @@ begin(unsigned n, struct ovl *o, struct ovl_queue *q)
 }
 
 int
+OVL_Late(unsigned n, int64_t target, int64_t age)
+{
+
+	return (target > 0 && age > target / LATE &&
+	    controller_of(n) != &ovl_limit);
+}
+
+int
 OVL_Admit(unsigned n, struct ovl *o, const struct ovl_queue *q)
 {
 	struct ovl_queue mine = *q;
 
+	if (!begin(n, o, &mine))
+		return (1);
+	if (OVL_Late(n, q->target, q->age))
+		return (0);
 	/* The controller comes first: some count what they admit */
-	return (!begin(n, o, &mine) || table[n]->admit(o, &mine) ||
-	    q->waiting < q->least);
+	return (table[n]->admit(o, &mine) || q->waiting < q->least);
 }
 
 void

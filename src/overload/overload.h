@@ -14,6 +14,10 @@
  * A tenant's queue has room for `least` requests whatever the controller says.
  * So a controller that is wrong cannot take the tenant's share from it.
  *
+ * A request that has waited to be parsed for half of the target is late: with
+ * any controller but `limit` it is refused.  Else, when requests come faster
+ * than they can be refused, all answers would be late.
+ *
  * All times are ns.  No clock, lock or allocation.  The caller serialises.
  */
 
@@ -31,6 +35,8 @@ struct ovl_queue {			/* of the tenant, now */
 	int64_t			standing;	/* the same, when the queue has
 						 * not been empty for long; 0:
 						 * the target */
+	int64_t			age;		/* since the request came: how
+						 * long it waited to be parsed */
 	unsigned		waiting;	/* requests, without this one */
 	unsigned		least;		/* so many can always wait */
 };
@@ -101,6 +107,9 @@ const char *OVL_Summary(unsigned controller);
  * first call of another controller begins with an empty state.
  */
 int OVL_Admit(unsigned controller, struct ovl *, const struct ovl_queue *);
+
+/* Return 1 if a request that has waited for `age` to be parsed is late. */
+int OVL_Late(unsigned controller, int64_t target, int64_t age);
 
 /* A request that has waited for so long is released; `waiting` others wait. */
 void OVL_Released(unsigned controller, struct ovl *, const struct ovl_queue *,

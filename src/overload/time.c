@@ -8,7 +8,7 @@
  * The time from release to release is a mean of the last 25 to 50 ms in which
  * requests waited.  A release that is overdue counts, too.
  *
- * A burst may wait for 0.6 of the target.  The rest is for the time that it
+ * A burst may wait for 0.6 of the target, from when it came to the machine.  The rest is for the time that it
  * runs, and for the error of the mean.  A queue that has not been empty for
  * 100 ms is no burst, but more load than the tenant's share.  Its requests may
  * only wait for the standing limit (B. Maurer, "Fail at Scale", ACM Queue 2015,
@@ -57,7 +57,7 @@ static int
 time_admit(struct ovl *o, const struct ovl_queue *q)
 {
 	struct ovl_time *t = &o->time;
-	double most = BURST_PART * (double)q->target;
+	double most = BURST_PART * (double)q->target - (double)q->age;
 
 	if (q->waiting == 0) {
 		t->empty = q->now;

@@ -139,7 +139,7 @@ cli_busy(struct cli *cli, const char * const *av, void *priv)
 static void v_matchproto_(cli_func_t)
 cli_fail(struct cli *cli, const char * const *av, void *priv)
 {
-	uint64_t u = 1, fail_next = 0;
+	uint64_t u = 1, fail_next = 0, late_next = 0;
 	const char *p;
 
 	(void)cli;
@@ -147,10 +147,12 @@ cli_fail(struct cli *cli, const char * const *av, void *priv)
 	for (p = av[2]; *p != '\0'; p++) {
 		if (*p == 'F' || *p == 'f')
 			fail_next |= u;
+		if (*p == 'L' || *p == 'l')
+			late_next |= u;
 		u <<= 1;
 	}
 	spd_lock();
-	spd_fail(fail_next);
+	spd_fail(fail_next, late_next);
 	spd_unlock();
 }
 

@@ -219,7 +219,7 @@ spd_accept(struct worker *wrk, task_func_t *make, const void *arg, size_t len)
 		if (!spd_park(c, spd_conn_linger(sp), 0)) {
 			/* Bytes came, or the epoll set refused the socket */
 			spd_lock();
-			spd_ready_push(c);
+			spd_ready_push(c, METER_Now());
 			spd_unlock();
 			lead = 1;
 		}
@@ -304,7 +304,7 @@ SPD_Ready(struct sess *sp, struct pool_task *tp)
 	 * waiter's sockets are not in blocking mode. */
 	c->blocking = c->partial = c->expired = 0;
 	c->t_first = 0.;
-	spd_ready_push(c);
+	spd_ready_push(c, METER_Now());
 	spd_unlock();
 	spd_summon();
 	return (1);

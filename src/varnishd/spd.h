@@ -276,6 +276,7 @@ size_t spd_tenant_name(const struct req *, char *name);
 struct spd_tenant *spd_tenant_find(const char *, size_t);
 struct spd_tenant *spd_tenant_check(struct spd_tenant *, const char *,
     size_t);					/* locked */
+int64_t spd_target(const struct spd_tenant *);	/* locked */
 
 /* spd_log.c */
 void spd_timestamp(struct req *, const char *event, vtim_real now);
@@ -320,14 +321,14 @@ double spd_left(const struct sess *, double timeout);
 void spd_ready_init(void);
 unsigned spd_nready(void);
 int spd_many_idle(void);
-void spd_ready_push(struct spd_conn *);
+void spd_ready_push(struct spd_conn *, int64_t now);
 struct spd_conn *spd_ready_pop(int64_t now);
 int spd_parse_later(int64_t now);
 int spd_may_parse(void);
 
 /* spd_overload.c: all locked */
-int64_t spd_target(const struct spd_tenant *);
-int spd_overloaded(struct spd_tenant *, int64_t now, struct spd_verdict *);
+int spd_overloaded(struct spd_tenant *, int64_t age, int64_t now,
+    struct spd_verdict *);
 const char *spd_overload_word(const struct spd_tenant *, int64_t now);
 void spd_overload_refused(struct spd_tenant *, int64_t now);
 void spd_overload_released(struct spd_tenant *, int64_t wait, int64_t now);
@@ -345,7 +346,7 @@ int spd_enough_run(int64_t now);		/* locked */
 void spd_freeze(int on);			/* locked */
 void spd_step(unsigned);			/* locked */
 int spd_frozen(void);				/* locked */
-void spd_fail(uint64_t next);			/* locked */
+void spd_fail(uint64_t fail, uint64_t late);	/* locked */
 
 /* spd_fields.c */
 void spd_fields(struct spd_tenant *, int why, int64_t now,

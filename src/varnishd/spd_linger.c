@@ -29,7 +29,7 @@ spd_wake_conn(struct spd_conn *c)
 
 	spd_lock();
 	c->drained = 0;
-	spd_ready_push(c);
+	spd_ready_push(c, METER_Now());
 	spd_unlock();
 	spd_summon();
 }
@@ -168,7 +168,7 @@ spd_expire(struct worker *wrk, int64_t now)
 				continue;
 			}
 			c->expired = spd_set.mode != SPD_OFF;
-			spd_ready_push(c);
+			spd_ready_push(c, now);
 			partial = 1;
 		}
 		spd_unlock();

@@ -20,15 +20,6 @@
 #define SPD_LEAST	4		/* requests that can always wait */
 #define SPD_LATELY	1000000000	/* ns */
 
-/* Return the tenant's target, ns.  0: it has none. */
-int64_t
-spd_target(const struct spd_tenant *t)
-{
-
-	SPD_LOCKED();
-	return (t->target > 0 ? t->target : spd_set.target);
-}
-
 /* Return 1, and describe the tenant's queue, if the tenant has a target.  If it
  * has none, forget what was seen. */
 static int
@@ -73,18 +64,21 @@ spd_overload_refused(struct spd_tenant *t, int64_t now)
 }
 
 /*
- * A request comes, and the limits of spd_admit.c allow it.  Return 1 if the
- * controller refuses it, and then count it and fill *e for the log.  In the mode
+ * A request is parsed `age` ns after it came, and the limits of spd_admit.c
+ * allow it.  Return 1 if the controller refuses it, and then count it and fill
+ * *e for the log.  In the mode
  * `observe` only count it, and return 0.
  */
 int
-spd_overloaded(struct spd_tenant *t, int64_t now, struct spd_verdict *e)
+spd_overloaded(struct spd_tenant *t, int64_t age, int64_t now,
+    struct spd_verdict *e)
 {
 	struct ovl_queue q;
 
 	if (!spd_queue_of(t, now, &q))
 		return (0);
 	q.least = spd_least(t);
+	q.age = age;
 	if (OVL_Admit(spd_set.overload, &t->overload, &q))
 		return (0);
 	if (spd_set.mode != SPD_ON) {

@@ -30,7 +30,7 @@ SPD_STATIC int leader;			/* a worker sleeps in epoll_wait();
 
 /* Handle the events of one connection.  Caller holds spd_lock(). */
 static void
-spd_event(struct spd_conn *c, uint32_t events)
+spd_event(struct spd_conn *c, uint32_t events, int64_t now)
 {
 	struct req *req;
 	struct rel_node *n;
@@ -45,7 +45,7 @@ spd_event(struct spd_conn *c, uint32_t events)
 	case SPD_PARKED:
 		spd_unpark_locked(c);
 		c->drained = 0;
-		spd_ready_push(c);
+		spd_ready_push(c, now);
 		break;
 	case SPD_QUEUED:
 		c->pending = 1;
@@ -57,9 +57,9 @@ spd_event(struct spd_conn *c, uint32_t events)
 		if (!REL_IsBacklogged(n))
 			break;
 		SPD_COUNT(spd_tenant_rel(n->tenant), gone, 1);
-		spd_take_out(n, METER_Now());
+		spd_take_out(n, now);
 		SPD_REQUEST(n)->flags |= SPD_F_RESET;
-		spd_ready_push(c);
+		spd_ready_push(c, now);
 		break;
 	default:
 		c->pending = 1;
@@ -73,9 +73,11 @@ spd_harvest_some(int timeout_ms)
 {
 	struct epoll_event ev[SPD_EVENTS];
 	struct spd_conn *c;
+	int64_t now;
 	int i, n;
 
 	n = epoll_wait(spd_epoll(), ev, SPD_EVENTS, timeout_ms);
+	now = METER_Now();
 	spd_lock();
 	spd_vsc->harvests++;
 	for (i = 0; i < n; i++) {
@@ -87,7 +89,7 @@ spd_harvest_some(int timeout_ms)
 		AN(c);
 		/* Else the event is of an earlier use of the descriptor */
 		if (c->serial == ev[i].data.u64 >> 32)
-			spd_event(c, ev[i].events);
+			spd_event(c, ev[i].events, now);
 	}
 	spd_unlock();
 	return (n);

@@ -24,18 +24,23 @@
 /* For tests; locked */
 static int frozen;			/* debug.sandpaper.freeze */
 static unsigned steps;			/* releases while frozen */
-static uint64_t fail_next;		/* debug.sandpaper.fail: bit 0 is for
+static uint64_t fail_next, late_next;	/* debug.sandpaper.fail: bit 0 is for
 					 * the next request */
 
-/* For tests: return 1 if this request is to be refused. */
+/* For tests: return 1 if this request is to be refused.  If it is to be late,
+ * it came long ago. */
 static int
-spd_must_fail(const struct spd_tenant *t, struct spd_verdict *e)
+spd_must_fail(struct spd_worker *me, const struct spd_tenant *t,
+    struct spd_verdict *e)
 {
 	int fail = fail_next & 1;
 
-	if (fail_next == 0)
+	if ((fail_next | late_next) == 0)
 		return (0);
+	if (late_next & 1)
+		me->came = 1;
 	fail_next >>= 1;
+	late_next >>= 1;
 	return (fail && spd_limit_reached(e, t, "requests to refuse "
 	    "(see debug.sandpaper.fail)", 1, 1));
 }
@@ -55,7 +60,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	struct rel_node *n = SPD_NODE(req);
 	struct spd_tenant *t;
 	char name[TEN_NAME_MAX + 1];
-	int64_t now, cpu;
+	int64_t now, cpu, age;
 	size_t l;
 	int full;
 
@@ -75,7 +80,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	t = spd_tenant_check(t, name, l);
 	spd_sum_laps(me);
 	spd_set_payer(me, t);
-	full = spd_must_fail(t, e) || spd_admit_full(t, e);
+	full = spd_must_fail(me, t, e) || spd_admit_full(t, e);
 	if (conn != NULL) {
 		conn->tenant = t;
 		conn->generation = TEN_OfData(t)->generation;
@@ -84,7 +89,9 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		SPD_REFUSED(t, full);
 		spd_overload_refused(t, now);
 	}
-	if (full || spd_overloaded(t, now, e)) {
+	age = conn == NULL || me->came == 0 ? 0 : now - me->came;
+	me->came = 0;
+	if (full || spd_overloaded(t, age, now, e)) {
 		n->magic = 0;
 		if (wait != NULL)
 			*wait = spd_refusal_delay(t, now);
@@ -228,11 +235,12 @@ spd_frozen(void)
 	return (frozen);
 }
 
-/* Refuse the next requests: bit 0 is for the first one. */
+/* Refuse the next requests, or make them late: bit 0 is for the first one. */
 void
-spd_fail(uint64_t next)
+spd_fail(uint64_t fail, uint64_t late)
 {
 
 	SPD_LOCKED();
-	fail_next = next;
+	fail_next = fail;
+	late_next = late;
 }

@@ -4,7 +4,7 @@
  * READY connections: they have bytes, and wait for a worker that parses them.
  *
  * A connection belongs to the tenant of its last request.  Tenants have turns,
- * and a turn is one connection: the first one of the tenant's list.  So a
+ * and a turn is one connection, mostly the first one of the tenant's list.  So a
  * tenant with very many connections does not take over all parsing.  All
  * lists and counters are under spd_lock().
  */
@@ -62,7 +62,7 @@ spd_of_nobody(const struct spd_tenant *t)
  * holds spd_lock().
  */
 void
-spd_ready_push(struct spd_conn *c)
+spd_ready_push(struct spd_conn *c, int64_t now)
 {
 	struct spd_tenant *t = c->tenant;
 
@@ -72,6 +72,7 @@ spd_ready_push(struct spd_conn *c)
 		c->tenant = NULL;
 	}
 	spd_conn_to(c, SPD_READY);
+	c->came = now;
 	if (VTAILQ_EMPTY(&t->ready))
 		VTAILQ_INSERT_TAIL(&tenants_ready, t, readylist);
 	VTAILQ_INSERT_TAIL(&t->ready, c, list);
@@ -102,6 +103,23 @@ spd_may_parse(void)
 }
 
 /*
+ * Return the tenant's connection to parse next: the first one, or in every
+ * other turn the newest one, while the first one is late.  A late request is
+ * refused.  So if connections come faster than they can be parsed, some
+ * requests still get an answer in time.
+ */
+static struct spd_conn *
+spd_ready_next(struct spd_tenant *t, int64_t now)
+{
+	struct spd_conn *c = VTAILQ_FIRST(&t->ready);
+
+	AN(c);
+	t->newest = !t->newest && spd_set.mode == SPD_ON &&
+	    OVL_Late(spd_set.overload, spd_target(t), now - c->came);
+	return (t->newest ? VTAILQ_LAST(&t->ready, spd_conns) : c);
+}
+
+/*
  * Return the next connection to parse, which the caller then owns, or NULL.
  * Those without a tenant lose their turn while their CPU time is used up.
  * Caller holds spd_lock().
@@ -124,8 +142,7 @@ spd_ready_pop(int64_t now)
 	}
 	if (t == NULL)
 		return (NULL);
-	c = VTAILQ_FIRST(&t->ready);
-	AN(c);
+	c = spd_ready_next(t, now);
 	assert(c->state == SPD_READY);
 	VTAILQ_REMOVE(&t->ready, c, list);
 	VTAILQ_REMOVE(&tenants_ready, t, readylist);

@@ -120,7 +120,7 @@ spd_end_turn(struct spd_worker *me, int64_t now)
 	}
 	me->parks = NULL;
 	if (c != NULL && !spd_park_locked(c, now + me->parks_for, 0))
-		spd_ready_push(c);
+		spd_ready_push(c, now);
 }
 
 /*
@@ -137,6 +137,7 @@ spd_parsed(void)
 	if (me->magic != SPD_WORKER_MAGIC || (!me->parsing && me->slot < 0))
 		return;
 	AZ(me->parks);
+	me->came = 0;
 	spd_lock();
 	spd_end_turn(me, 0);
 	if (me->slot >= 0 && me->node == NULL) {
@@ -214,6 +215,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	int slot;
 
 	SPD_LOCKED();
+	me->came = 0;
 	task = spd_stranded();
 	if (task != NULL) {
 		if (me->slot >= 0)
@@ -234,6 +236,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		parsers++;
 		me->parsing = 1;
 		me->parsed++;
+		me->came = c->came;
 		spd_turn_to(me, c->tenant, now);
 		SPD_TASK(wrk)->func = c->func;
 		SPD_TASK(wrk)->priv = c->priv;

@@ -173,3 +173,12 @@ spd_tenants_init(void)
 	spd_tenants = TEN_New(cache_param->sandpaper_tenants_max, &o, seed);
 	AN(spd_tenants);
 }
+
+/* Return the tenant's target, ns.  0: it has none.  Caller holds spd_lock(). */
+int64_t
+spd_target(const struct spd_tenant *t)
+{
+
+	SPD_LOCKED();
+	return (t->target > 0 ? t->target : spd_set.target);
+}

@@ -35,7 +35,7 @@ struct spd_tenant {
 							 * debug.sandpaper.cost
 							 */
 
-	VTAILQ_HEAD(, spd_conn)	ready;		/* connections to parse */
+	VTAILQ_HEAD(spd_conns, spd_conn) ready;	/* connections to parse */
 	VTAILQ_ENTRY(spd_tenant) readylist;	/* in the list of spd_ready.c */
 	/* In the record of (new): those of all members.  Each counts there
 	 * until it ends, even if the tenant leaves (new) before. */
@@ -46,6 +46,8 @@ struct spd_tenant {
 	struct ovl_pressure	pressure;	/* of its queue */
 	int64_t			cut;		/* ns, last refusal by overload
 						 * control; 0: none */
+	int			newest;		/* its last turn to parse took
+						 * the newest connection */
 	int64_t			next_refusal;	/* ns, when the next stream may
 						 * be refused */
 	uint32_t		owner;		/* of objects in the cache, see
@@ -148,6 +150,7 @@ struct spd_conn {
 	struct spd_tenant	*tenant;	/* of its last request */
 	uint32_t		generation;	/* of that tenant's record */
 	int64_t			deadline;	/* ns, METER_Now() */
+	int64_t			came;		/* ns, READY since then */
 	vtim_real		t_first;	/* s, when the first part of a
 						 * request came; 0: no part */
 	int			fd;
@@ -223,6 +226,8 @@ struct spd_worker {
 	unsigned		lent;		/* 1: it has lent its slot */
 	unsigned		parsing;	/* counted in `parsers` */
 	unsigned		parsed;		/* connections, in a row */
+	int64_t			came;		/* ns, when the request that it
+						 * parses came; 0: just now */
 	struct spd_conn		*refused;	/* whose request it refused just
 						 * now, or NULL */
 	struct page		*page;		/* of a request that it refuses,

@@ -231,7 +231,7 @@ spd_time_out(int64_t now)
 			if (SPD_REQUEST(n)->flags & SPD_F_H2)
 				streams[nstreams++] = req;
 			else
-				spd_ready_push(spd_conn(req->sp));
+				spd_ready_push(spd_conn(req->sp), now);
 		}
 		spd_unlock();
 		for (u = 0; u < nstreams; u++)

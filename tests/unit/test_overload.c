@@ -104,6 +104,27 @@ test_least_can_always_wait(void **state)
 	}
 }
 
+/* What was parsed too late gets no answer in time, also with an empty queue. */
+static void
+test_late_requests_are_refused(void **state)
+{
+	struct ovl_queue q = queue(SECOND, 0);
+	struct ovl o;
+	unsigned c;
+
+	(void)state;
+	for (c = 0; c < OVL_Controllers(); c++) {
+		memset(&o, 0, sizeof o);
+		q.age = TARGET / 2;
+		assert_int_equal(OVL_Admit(c, &o, &q), 1);
+		q.age++;
+		assert_int_equal(OVL_Admit(c, &o, &q), c == named("limit"));
+		q.target = 0;
+		assert_int_equal(OVL_Admit(c, &o, &q), 1);
+		q.target = TARGET;
+	}
+}
+
 static void
 test_without_a_target_all_are_admitted(void **state)
 {
@@ -452,6 +473,24 @@ test_time_lets_a_burst_wait_for_longer(void **state)
 	assert_int_equal(admit(c, &o, now, 200), 1);
 }
 
+/* 0.6 of the target, less the 0.1 s that the request has waited already */
+static void
+test_time_counts_the_wait_before_parsing(void **state)
+{
+	unsigned c = named("time");
+	struct ovl o = { .controller = 0 };
+	int64_t now = each_ms(c, &o, SECOND, 90);
+	struct ovl_queue q = queue(now, 198);
+
+	(void)state;
+	q.age = 100 * MS;
+	assert_int_equal(OVL_Admit(c, &o, &q), 1);
+	q.waiting = 202;
+	assert_int_equal(OVL_Admit(c, &o, &q), 0);
+	q.age = 0;
+	assert_int_equal(OVL_Admit(c, &o, &q), 1);
+}
+
 static void
 test_time_sees_an_empty_queue_at_a_release(void **state)
 {
@@ -582,6 +621,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_least_can_always_wait),
+		cmocka_unit_test(test_late_requests_are_refused),
 		cmocka_unit_test(test_without_a_target_all_are_admitted),
 		cmocka_unit_test(test_another_controller_begins_anew),
 		cmocka_unit_test(test_percentile),
@@ -597,6 +637,7 @@ main(void)
 		cmocka_unit_test(test_credits),
 		cmocka_unit_test(
 		    test_time_lets_a_burst_wait_for_longer),
+		cmocka_unit_test(test_time_counts_the_wait_before_parsing),
 		cmocka_unit_test(
 		    test_time_sees_an_empty_queue_at_a_release),
 		cmocka_unit_test(

@@ -165,9 +165,10 @@ CLI_CMD(DEBUG_SANDPAPER_BUSY,
 
 CLI_CMD(DEBUG_SANDPAPER_FAIL,
 	"debug.sandpaper.fail",
-	"debug.sandpaper.fail FS...",
+	"debug.sandpaper.fail FSL...",
 	"Refuse some of the next requests.",
-	"  Each letter is for one request: F refuses it, S lets it pass. At"
-	" most 64 letters are used.",
+	"  Each letter is for one request: F refuses it, S lets it pass. L lets"
+	" it seem to have waited for very long until its parsing. At most 64"
+	" letters are used.",
 	1, 1
 )
