@@ -3,8 +3,8 @@
 
 M. Welsh, "An Architecture for Highly Concurrent, Well-Conditioned Internet
 Services", 2002. A stage is a queue before threads; the threads of all stages
-share the cores. A controller before a stage admits at a rate that follows the
-response times. Here its 90th percentile comes from sorted samples, and it knows
+share the cores. A controller in front of a stage admits at a rate that follows
+the response times. Here its 90th percentile comes from sorted samples, and it knows
 classes of requests. varnishd's controller `seda` (src/overload/seda.c) has a
 histogram, and no classes.
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""SEDA's controller before its e-mail service, by the number of users: Figures
-53 and 54.
+"""SEDA's controller in front of its e-mail service, by the number of users:
+Figures 53 and 54.
 
 What requests cost is a choice, see sandpaper_sim/seda.py."""
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""SEDA's controller before its e-mail service, over time: Figures 52, 55, 58
-and 59.
+"""SEDA's controller in front of its e-mail service, over time: Figures 52, 55,
+58 and 59.
 
 The thesis gives the targets, the number of users and when they come. What
 requests cost is a choice (see sandpaper_sim/seda.py), so seconds are not those
