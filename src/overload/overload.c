@@ -11,7 +11,9 @@
 
 #include "controller.h"
 
-#define LATE	2		/* a request of target / LATE is late */
+/* A request of this age is late: half of the target, but not what a busy machine
+ * needs to look at all connections */
+#define LATE(target)	((target) / 2 > 20 * OVL_MS ? (target) / 2 : 20 * OVL_MS)
 
 static const struct ovl_controller * const table[] = {
 	&ovl_limit,
@@ -89,7 +91,7 @@ int
 OVL_Late(unsigned n, int64_t target, int64_t age)
 {
 
-	return (target > 0 && age > target / LATE &&
+	return (target > 0 && age > LATE(target) &&
 	    controller_of(n) != &ovl_limit);
 }
 

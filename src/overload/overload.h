@@ -14,8 +14,8 @@
  * A tenant's queue has room for `least` requests whatever the controller says.
  * So a controller that is wrong cannot take the tenant's share from it.
  *
- * A request that has waited to be parsed for half of the target is late: with
- * any controller but `limit` it is refused.  Else, when requests come faster
+ * A request that has waited to be parsed for half of the target, and for more
+ * than 20 ms, is late: with any controller but `limit` it is refused.  Else, when requests come faster
  * than they can be refused, all answers would be late.
  *
  * All times are ns.  No clock, lock or allocation.  The caller serialises.

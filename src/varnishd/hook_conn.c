@@ -73,7 +73,7 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 		if (room <= 0 || c->expired || c->hup) {
 			/* HTC_RxStuff() may still wait, by the wall clock */
 			if (c->expired)
-				spd_parsed();
+				spd_parsed(c);
 			c->expired = 0;
 			return (0);
 		}
@@ -91,7 +91,7 @@ spd_rx(struct worker *wrk, struct req *req, htc_complete_f *complete,
 			c->t_first = VTIM_real();
 		without = spd_many_idle() && spd_without_req(wrk, c);
 		if (!without && !spd_arm(c)) {
-			spd_parsed();
+			spd_parsed(c);
 			return (0);
 		}
 		if (hs == HTC_S_EMPTY) {
@@ -124,7 +124,7 @@ SPD_Rx(struct worker *wrk, struct req *req, htc_complete_f *complete)
 	else if (spd_me.magic == SPD_WORKER_MAGIC && METER_Cheap(spd_me.meter))
 		METER_Drop(spd_me.meter);	/* no tenant pays */
 	if (c == NULL) {
-		spd_parsed();
+		spd_parsed(NULL);
 		return (0);
 	}
 	spd_self()->conn = c;

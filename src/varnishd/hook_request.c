@@ -36,7 +36,7 @@ SPD_Gate(struct worker *wrk, struct req *req)
 
 	conn = spd_set.mode == SPD_OFF ? NULL : spd_conn(req->sp);
 	if (conn == NULL) {
-		spd_parsed();
+		spd_parsed(NULL);
 		return (SPD_GATE_OPEN);
 	}
 	if (conn->armed && req->htc->body_status != BS_NONE)
@@ -118,6 +118,7 @@ spd_late(struct worker *wrk, struct req *req)
 {
 	struct rel_node *n = SPD_NODE(req);
 	char name[TEN_NAME_MAX + 1];
+	int h2 = (SPD_REQUEST(n)->flags & SPD_F_H2) != 0;
 	struct spd_tenant *t;
 	size_t l;
 
@@ -132,9 +133,12 @@ spd_late(struct worker *wrk, struct req *req)
 	spd_lock();
 	t = spd_tenant_find(name, l);
 	if (t != NULL)
-		spd_refusal_of(spd_self(), t);
+		spd_charge_refusal(spd_self(), t, h2 ? NULL : req, 0,
+		    METER_Now());
+	else
+		spd_refusal_of(spd_self(), NULL);
 	spd_unlock();
-	if (!(SPD_REQUEST(n)->flags & SPD_F_H2))
+	if (!h2)
 		spd_refuse(req);
 	return (1);
 }

@@ -97,10 +97,14 @@ map_pin(const struct spd_map *m)
 	struct map_tenant *mt;
 	struct spd_tenant *t;
 	unsigned step = 0, without = 0;
+	int64_t least = 0;
 
-	if (m == NULL)
-		return (0);
 	spd_lock();
+	if (m == NULL) {
+		spd_set_least_target(0);
+		spd_unlock();
+		return (0);
+	}
 	for (mt = m->map->first; mt != NULL; mt = mt->next) {
 		spd_pause(step++);
 		mt->user = t = map_room(mt, without);
@@ -125,6 +129,8 @@ map_pin(const struct spd_map *m)
 		t->group = mt->group == NULL ? NULL : mt->group->user;
 		t->admit_all = mt->admit_all;
 		t->target = map_target(mt);
+		if (t->target > 0 && (least == 0 || t->target < least))
+			least = t->target;
 		PAGE_Unref(t->refusal);
 		t->refusal = PAGE_Ref(map_refusal(mt));
 		OWN_Set(spd_owners(), t->owner, mt->weight,
@@ -133,6 +139,7 @@ map_pin(const struct spd_map *m)
 		REL_SetGroup(spd_rel, t->rel, t->group == NULL ? NULL :
 		    t->group->rel, METER_Now());
 	}
+	spd_set_least_target(least);
 	spd_unlock();
 	return (without);
 }

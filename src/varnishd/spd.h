@@ -221,6 +221,7 @@ void spd_part_again(struct worker *, struct spd_conn *);
 /* spd_refuse.c */
 void spd_refuse(struct req *);
 void spd_refusal_of(struct spd_worker *, const struct spd_tenant *); /* locked */
+size_t spd_page_bytes(const struct spd_worker *, const struct req *);
 
 /* spd_cost.c */
 void spd_unowned(struct spd_worker *);
@@ -277,6 +278,8 @@ struct spd_tenant *spd_tenant_find(const char *, size_t);
 struct spd_tenant *spd_tenant_check(struct spd_tenant *, const char *,
     size_t);					/* locked */
 int64_t spd_target(const struct spd_tenant *);	/* locked */
+void spd_set_least_target(int64_t);		/* locked */
+int64_t spd_least_target(void);			/* locked */
 
 /* spd_log.c */
 void spd_timestamp(struct req *, const char *event, vtim_real now);
@@ -342,6 +345,8 @@ enum spd_in spd_enqueue(struct worker *, struct req *, struct spd_conn *,
     unsigned flags, struct spd_verdict *, int64_t *wait);
 struct req *spd_release(int64_t now, int slot, int64_t *when);	/* locked */
 void spd_take_out(struct rel_node *, int64_t now);	/* locked */
+void spd_charge_refusal(struct spd_worker *, struct spd_tenant *,
+    const struct req *, int64_t cpu, int64_t now);	/* locked */
 int spd_enough_run(int64_t now);		/* locked */
 void spd_freeze(int on);			/* locked */
 void spd_step(unsigned);			/* locked */
@@ -390,7 +395,7 @@ void spd_wake_leader(void);
 /* spd_run.c */
 void spd_dispatch(void);
 void spd_begin(struct spd_worker *, struct req *, int64_t now);	/* locked */
-void spd_parsed(void);
+void spd_parsed(struct spd_conn *);
 void spd_find_work(struct worker *);
 
 /* spd_lend.c */

@@ -34,6 +34,7 @@ spd_verdict(struct spd_verdict *e, const struct spd_tenant *t,
 	e->value = value;
 	e->limit = limit;
 	e->target = target;
+	e->age = 0;
 	bprintf(e->tenant, "%s", spd_name(t));
 }
 

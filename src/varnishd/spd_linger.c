@@ -168,7 +168,8 @@ spd_expire(struct worker *wrk, int64_t now)
 				continue;
 			}
 			c->expired = spd_set.mode != SPD_OFF;
-			spd_ready_push(c, now);
+			/* Not `now`: that may be without end */
+			spd_ready_push(c, METER_Now());
 			partial = 1;
 		}
 		spd_unlock();

@@ -114,6 +114,13 @@ void
 spd_log_limit(struct vsl_log *vsl, const struct spd_verdict *e)
 {
 
+	if (e->age > 0) {
+		VSLb(vsl, SLT_Error, "Sandpaper: overload: a request of tenant "
+		    "%s was parsed %.3f s after it came, too late for its "
+		    "target of %.6g s (see sandpaper_target)", e->tenant,
+		    (double)e->age * 1e-9, (double)e->target * 1e-9);
+		return;
+	}
 	if (e->target > 0) {
 		VSLb(vsl, SLT_Error, "Sandpaper: overload: controller %s "
 		    "refuses, since tenant %s has %u waiting requests and a "

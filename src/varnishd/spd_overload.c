@@ -89,6 +89,8 @@ spd_overloaded(struct spd_tenant *t, int64_t age, int64_t now,
 	SPD_REFUSED(t, target);
 	t->cut = now;
 	spd_verdict(e, t, OVL_Name(spd_set.overload), q.waiting, 0, q.target);
+	if (OVL_Late(spd_set.overload, q.target, age))
+		e->age = age;
 	return (1);
 }
 

@@ -30,19 +30,57 @@ static uint64_t fail_next, late_next;	/* debug.sandpaper.fail: bit 0 is for
 /* For tests: return 1 if this request is to be refused.  If it is to be late,
  * it came long ago. */
 static int
-spd_must_fail(struct spd_worker *me, const struct spd_tenant *t,
+spd_must_fail(struct spd_conn *conn, const struct spd_tenant *t,
     struct spd_verdict *e)
 {
 	int fail = fail_next & 1;
 
 	if ((fail_next | late_next) == 0)
 		return (0);
-	if (late_next & 1)
-		me->came = 1;
+	if ((late_next & 1) && conn != NULL)
+		conn->came = 1;
 	fail_next >>= 1;
 	late_next >>= 1;
 	return (fail && spd_limit_reached(e, t, "requests to refuse "
 	    "(see debug.sandpaper.fail)", 1, 1));
+}
+
+/* Return how long a request has waited to be parsed, ns.  A stream of HTTP/2
+ * has not: its session reads it. */
+static int64_t
+spd_age(struct spd_conn *conn, int64_t now)
+{
+	int64_t came;
+
+	if (conn == NULL || conn->came == 0)
+		return (0);
+	came = conn->came;
+	conn->came = 0;		/* the next one in its buffer comes now */
+	return (vmax_t(int64_t, 0, now - came));
+}
+
+/*
+ * Charge a tenant for a refusal that took `cpu` ns, and for the page that it
+ * sends.  req: NULL for an HTTP/2 stream, which gets no page.  Caller holds
+ * spd_lock().
+ */
+void
+spd_charge_refusal(struct spd_worker *me, struct spd_tenant *t,
+    const struct req *req, int64_t cpu, int64_t now)
+{
+	size_t bytes;
+	int64_t wire = 0;
+
+	SPD_LOCKED();
+	spd_refusal_of(me, t);
+	bytes = req == NULL ? 0 : spd_page_bytes(me, req);
+	if (bytes > 0) {
+		wire = (int64_t)COST_Wire(bytes, cache_param->sandpaper_mtu,
+		    cache_param->sandpaper_header);
+		SPD_COUNT(t, bytes, bytes);
+		(void)spd_link_release(wire, now);
+	}
+	spd_charge(t, cpu, spd_net(wire), now);
 }
 
 /*
@@ -80,7 +118,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	t = spd_tenant_check(t, name, l);
 	spd_sum_laps(me);
 	spd_set_payer(me, t);
-	full = spd_must_fail(me, t, e) || spd_admit_full(t, e);
+	full = spd_must_fail(conn, t, e) || spd_admit_full(t, e);
 	if (conn != NULL) {
 		conn->tenant = t;
 		conn->generation = TEN_OfData(t)->generation;
@@ -89,14 +127,12 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		SPD_REFUSED(t, full);
 		spd_overload_refused(t, now);
 	}
-	age = conn == NULL || me->came == 0 ? 0 : now - me->came;
-	me->came = 0;
+	age = spd_age(conn, now);
 	if (full || spd_overloaded(t, age, now, e)) {
 		n->magic = 0;
 		if (wait != NULL)
 			*wait = spd_refusal_delay(t, now);
-		spd_refusal_of(me, t);
-		spd_charge(t, cpu, 0, now);
+		spd_charge_refusal(me, t, conn == NULL ? NULL : req, cpu, now);
 		spd_unlock();
 		return (SPD_IN_FULL);
 	}

@@ -106,16 +106,19 @@ spd_may_parse(void)
  * Return the tenant's connection to parse next: the first one, or in every
  * other turn the newest one, while the first one is late.  A late request is
  * refused.  So if connections come faster than they can be parsed, some
- * requests still get an answer in time.
+ * requests still get an answer in time.  Connections without a tenant have the
+ * least target of all.
  */
 static struct spd_conn *
 spd_ready_next(struct spd_tenant *t, int64_t now)
 {
 	struct spd_conn *c = VTAILQ_FIRST(&t->ready);
+	int64_t target;
 
 	AN(c);
+	target = spd_of_nobody(t) ? spd_least_target() : spd_target(t);
 	t->newest = !t->newest && spd_set.mode == SPD_ON &&
-	    OVL_Late(spd_set.overload, spd_target(t), now - c->came);
+	    OVL_Late(spd_set.overload, target, now - c->came);
 	return (t->newest ? VTAILQ_LAST(&t->ready, spd_conns) : c);
 }
 

@@ -25,15 +25,40 @@
 
 #define SPD_ANSWER	512		/* bytes, of the head */
 
-/* Take a reference to what this tenant's refused requests get, for the answer
- * that the worker sends next.  Caller holds spd_lock(). */
+/*
+ * Take a reference to what this tenant's refused requests get, for the answer
+ * that the worker sends next.  t NULL: it has nothing of its own.  Caller holds
+ * spd_lock().
+ */
 void
 spd_refusal_of(struct spd_worker *me, const struct spd_tenant *t)
 {
 
 	SPD_LOCKED();
 	PAGE_Unref(me->page);
-	me->page = PAGE_Ref(t->refusal);
+	me->page = t == NULL ? NULL : PAGE_Ref(t->refusal);
+}
+
+/* Return 1 if the head of an HTTP/1 answer may be that of the page.  If the
+ * connection closes with an unread body, the kernel may drop what was not sent
+ * yet: then there is no page. */
+static int
+spd_has_page(const struct req *req, const struct page *page)
+{
+
+	return (page != NULL && page->body_len > 0 &&
+	    req->htc->body_status == BS_NONE);
+}
+
+/* Return how many bytes of its page the worker will send for this HTTP/1
+ * request. */
+size_t
+spd_page_bytes(const struct spd_worker *me, const struct req *req)
+{
+
+	return (spd_has_page(req, me->page) &&
+	    strcmp(req->http->hd[HTTP_HDR_METHOD].b, "HEAD") ?
+	    me->page->body_len : 0);
 }
 
 /* Return the time for a Date header, formatted once a second. */
@@ -117,11 +142,12 @@ spd_refuse(struct req *req)
 	status = spd_status(req, "HTTP/1.1", page);
 	bprintf(head, "HTTP/1.1 %s\r\nDate: %s\r\nRetry-After: %u\r\n"
 	    "%s%s\r\n", status, spd_date(), spd_retry_after(),
-	    page == NULL ? "Content-Length: 0\r\n" : page->head, connection);
+	    spd_has_page(req, page) ? page->head : "Content-Length: 0\r\n",
+	    connection);
 	iov[0].iov_len = strlen(head);
-	if (page != NULL && strcmp(req->http->hd[HTTP_HDR_METHOD].b, "HEAD")) {
+	iov[1].iov_len = spd_page_bytes(me, req);
+	if (iov[1].iov_len > 0) {
 		iov[1].iov_base = TRUST_ME(page->body);
-		iov[1].iov_len = page->body_len;
 		msg.msg_iovlen = 2;
 	}
 	l = (ssize_t)(iov[0].iov_len + iov[1].iov_len);
@@ -169,7 +195,7 @@ SPD_Refusal(struct req *req, char *b)
 	char after[12], *p = b;
 
 	if (spd_set.mode == SPD_OFF)
-		return (0);
+		return (0);	/* spd_refusal_of() ends the reference */
 	status = spd_status(req, "HTTP/2.0", me->page);
 	PAGE_Unref(me->page);
 	me->page = NULL;

@@ -126,18 +126,20 @@ spd_end_turn(struct spd_worker *me, int64_t now)
 /*
  * End this worker's turn of parsing without parking.  The worker goes on with
  * the connection: it waits for the rest as stock does, or runs the request
- * without the gate.  So the slot of its last request goes back, too.
+ * without the gate.  So the slot of its last request goes back, too.  c: the
+ * connection, or NULL: it has no record.
  */
 void
-spd_parsed(void)
+spd_parsed(struct spd_conn *c)
 {
 	struct spd_worker *me = &spd_me;
 	int waiting = 0, ready;
 
+	if (c != NULL)
+		c->came = 0;	/* what comes later is not late */
 	if (me->magic != SPD_WORKER_MAGIC || (!me->parsing && me->slot < 0))
 		return;
 	AZ(me->parks);
-	me->came = 0;
 	spd_lock();
 	spd_end_turn(me, 0);
 	if (me->slot >= 0 && me->node == NULL) {
@@ -215,7 +217,6 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	int slot;
 
 	SPD_LOCKED();
-	me->came = 0;
 	task = spd_stranded();
 	if (task != NULL) {
 		if (me->slot >= 0)
@@ -236,7 +237,6 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		parsers++;
 		me->parsing = 1;
 		me->parsed++;
-		me->came = c->came;
 		spd_turn_to(me, c->tenant, now);
 		SPD_TASK(wrk)->func = c->func;
 		SPD_TASK(wrk)->priv = c->priv;

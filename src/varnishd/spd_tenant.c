@@ -174,6 +174,13 @@ spd_tenants_init(void)
 	AN(spd_tenants);
 }
 
+/*--------------------------------------------------------------------
+ * Targets
+ */
+
+static int64_t least_of_map;		/* ns, the least one of the map's
+					 * tenants; 0: none; locked */
+
 /* Return the tenant's target, ns.  0: it has none.  Caller holds spd_lock(). */
 int64_t
 spd_target(const struct spd_tenant *t)
@@ -181,4 +188,26 @@ spd_target(const struct spd_tenant *t)
 
 	SPD_LOCKED();
 	return (t->target > 0 ? t->target : spd_set.target);
+}
+
+/* Set the least target of the map's tenants, ns.  0: none has one.  Caller holds
+ * spd_lock(). */
+void
+spd_set_least_target(int64_t target)
+{
+
+	SPD_LOCKED();
+	least_of_map = target;
+}
+
+/* Return the least target of all tenants, ns.  0: none has one.  Caller holds
+ * spd_lock(). */
+int64_t
+spd_least_target(void)
+{
+
+	SPD_LOCKED();
+	if (least_of_map == 0 || spd_set.target == 0)
+		return (vmax_t(int64_t, least_of_map, spd_set.target));
+	return (vmin_t(int64_t, least_of_map, spd_set.target));
 }

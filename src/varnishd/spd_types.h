@@ -122,6 +122,8 @@ struct spd_verdict {
 	unsigned		value, limit;
 	int64_t			target;		/* ns.  Not 0: `what` is the
 						 * controller that refuses */
+	int64_t			age;		/* ns.  Not 0: it refuses since
+						 * the request is late */
 	char			tenant[TEN_NAME_MAX + 1];
 };
 
@@ -150,7 +152,8 @@ struct spd_conn {
 	struct spd_tenant	*tenant;	/* of its last request */
 	uint32_t		generation;	/* of that tenant's record */
 	int64_t			deadline;	/* ns, METER_Now() */
-	int64_t			came;		/* ns, READY since then */
+	int64_t			came;		/* ns, when its request came;
+						 * 0: just now, or unknown */
 	vtim_real		t_first;	/* s, when the first part of a
 						 * request came; 0: no part */
 	int			fd;
@@ -226,8 +229,6 @@ struct spd_worker {
 	unsigned		lent;		/* 1: it has lent its slot */
 	unsigned		parsing;	/* counted in `parsers` */
 	unsigned		parsed;		/* connections, in a row */
-	int64_t			came;		/* ns, when the request that it
-						 * parses came; 0: just now */
 	struct spd_conn		*refused;	/* whose request it refused just
 						 * now, or NULL */
 	struct page		*page;		/* of a request that it refuses,

@@ -109,16 +109,21 @@ def test_late_requests_do_not_make_new_ones_late(
     # change the order by as much as the test allows.
     held.unlink()
     varnishd.start("sandpaper_new_hosts=tenant", "sandpaper_cores=1",
-                   preload="held", HELD_RECV=held)
+                   *LINGERS, preload="held", HELD_RECV=held)
     clients = [varnishd.ask("a.example") for _ in range(200)]
     answered(clients)
     varnishd.cli("param.set sandpaper_target 0.001")
     varnishd.cli("param.set sandpaper_cores 2")
     varnishd.await_counter("SANDPAPER.slots", 20, 20)
+    # A worker that still reads from a connection would be held, too
+    varnishd.await_counter("SANDPAPER.lingering", len(clients))
     held.touch()
     for client in clients:
         client.sendall(http.get("a.example"))
+    sent = time.monotonic()
     varnishd.await_counter("SANDPAPER.ready", 190)
+    # Late is what waited for more than 20 ms
+    until(lambda: time.monotonic() > sent + 0.02, "time stands still")
     held.unlink()
     assert {status(client) for client in clients} <= {200, 503}
     begun = [line.split()[4] for line in varnishd.log("-i", "ReqStart")]

@@ -168,7 +168,7 @@ CLI_CMD(DEBUG_SANDPAPER_FAIL,
 	"debug.sandpaper.fail FSL...",
 	"Refuse some of the next requests.",
 	"  Each letter is for one request: F refuses it, S lets it pass. L lets"
-	" it seem to have waited for very long until its parsing. At most 64"
-	" letters are used.",
+	" it seem to have waited for very long until its parsing, if it is no"
+	" HTTP/2 stream. At most 64 letters are used.",
 	1, 1
 )
