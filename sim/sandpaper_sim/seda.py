@@ -4,9 +4,9 @@
 M. Welsh, "An Architecture for Highly Concurrent, Well-Conditioned Internet
 Services", 2002. A stage is a queue before threads; the threads of all stages
 share the cores. A controller in front of a stage admits at a rate that follows
-the response times. Here its 90th percentile comes from sorted samples, and it knows
-classes of requests. varnishd's controller `seda` (src/overload/seda.c) has a
-histogram, and no classes.
+the response times. Here its 90th percentile comes from sorted samples, and it
+knows classes of requests. varnishd's controller `seda` (src/overload/seda.c)
+has a histogram, and no classes.
 
 The thesis does not print what requests of Arashi, its e-mail service, cost.
 The costs here are a choice: 16 users use nearly all of four cores, as in
@@ -187,6 +187,7 @@ class Service:
     def _computed(self, job: Job) -> None:
         assert isinstance(job, Request)
         now, stage = self.env.now, job.stage
+        # No figure of this service needs what Cores keeps of the past
         self._cores.spells.clear()
         self._cores.clock = self._cores.clock[-1:]
         stage.idle += 1
@@ -223,7 +224,7 @@ class Arashi(Service):
             self._users += 1
             user = User(self, generator(self.seed, "seda", "user",
                                         self._users), end, group)
-            self.at(begin, user.login)
+            self.at(begin, user.ask)
 
 
 class User:
@@ -233,15 +234,11 @@ class User:
                  group: int) -> None:
         self._service, self._rng = service, rng
         self._end, self._group = end, group
-        self._page = self._kind = "login"   # the page before
-        self._timer = Timer(service.env, lambda _: self._ask())
+        self._page = self._kind = "login"   # the last page, and the next
+        self._timer = Timer(service.env, lambda _: self.ask())
 
-    def login(self) -> None:
-        """Begin at the first page."""
-        self._page = self._kind = "login"
-        self._ask()
-
-    def _ask(self) -> None:
+    def ask(self) -> None:
+        """Ask for the next page."""
         s, kind, now = self._service, self._kind, self._service.env.now
         if now >= self._end:
             return

@@ -11,9 +11,10 @@
 
 #include "controller.h"
 
-/* A request of this age is late: half of the target, but not what a busy machine
- * needs to look at all connections */
-#define LATE(target)	((target) / 2 > 20 * OVL_MS ? (target) / 2 : 20 * OVL_MS)
+/* A request is late after half of its target.  It is not late before LATE_LEAST:
+ * a busy machine can need that long to look at all connections */
+#define LATE_PART	2
+#define LATE_LEAST	(20 * OVL_MS)
 
 static const struct ovl_controller * const table[] = {
 	&ovl_limit,
@@ -91,7 +92,7 @@ int
 OVL_Late(unsigned n, int64_t target, int64_t age)
 {
 
-	return (target > 0 && age > LATE(target) &&
+	return (target > 0 && age > target / LATE_PART && age > LATE_LEAST &&
 	    controller_of(n) != &ovl_limit);
 }
 

@@ -15,8 +15,9 @@
  * So a controller that is wrong cannot take the tenant's share from it.
  *
  * A request that has waited to be parsed for half of the target, and for more
- * than 20 ms, is late: with any controller but `limit` it is refused.  Else, when requests come faster
- * than they can be refused, all answers would be late.
+ * than 20 ms, is late.  All controllers but `limit` refuse it.  Without this
+ * rule all answers would be late when requests come faster than they can be
+ * refused.
  *
  * All times are ns.  No clock, lock or allocation.  The caller serialises.
  */

@@ -8,11 +8,11 @@
  * The time from release to release is a mean of the last 25 to 50 ms in which
  * requests waited.  A release that is overdue counts, too.
  *
- * A burst may wait for 0.6 of the target, from when it came to the machine.  The
- * rest is for the time that it runs, and for the error of the mean.  A queue
- * that has not been empty for 100 ms is no burst, but more load than the
- * tenant's share.  Its requests may only wait for the standing limit (B. Maurer,
- * "Fail at Scale", ACM Queue 2015, has two such limits).
+ * A burst may wait for 0.6 of the target, with the wait to be parsed.  The rest
+ * is for the time that it runs, and for the error of the mean.  A queue that has
+ * not been empty for 100 ms is no burst, but more load than the tenant's share.
+ * Its requests may only wait for the standing limit (B. Maurer, "Fail at Scale",
+ * ACM Queue 2015, has two such limits).
  */
 
 #include <math.h>

@@ -65,11 +65,10 @@ const char *MAP_Memory(struct hostmap *, const char *name, int64_t reservation,
     int64_t limit);
 /* all: 1: each object of the tenant enters the cache; 0: admission decides. */
 const char *MAP_Admission(struct hostmap *, const char *name, int all);
-/* target: s, 0.001 to 10.  A group's target is that of its members without one
- * of their own. */
+/* target: s, 0.001 to 10.  A member without a target has that of its group. */
 const char *MAP_Target(struct hostmap *, const char *name, double target);
-/* What refused requests get, see page.h.  A group's is that of its members
- * without one of their own. */
+/* What refused requests get, see page.h.  A member without a refusal has that
+ * of its group. */
 const char *MAP_Refusal(struct hostmap *, const char *name, int64_t status,
     const char *body, const char *type);
 const char *MAP_Host(struct hostmap *, const char *name, const char *pattern);

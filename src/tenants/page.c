@@ -1,8 +1,8 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * What a tenant's refused requests get.  The header lines are made once, so that
- * a refusal only copies them.
+ * What a tenant's refused requests get.  The header lines are made once, so
+ * that a refusal only copies them.
  */
 
 #include <assert.h>

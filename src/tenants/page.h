@@ -24,13 +24,13 @@ struct page {
 	unsigned		status;		/* 429 or 503; 0: not set */
 	size_t			body_len;	/* bytes */
 	const char		*body;
-	char			head[];		/* two header lines, as in HTTP/1 */
+	char			head[];		/* two lines of an HTTP/1 head */
 };
 
 /*
- * Make a page with one reference.  status: 429, 503, or 0: not set.  body, type:
- * the page and its Content-Type; they are copied.  Returns NULL, or an error
- * text: what is wrong, and what is allowed.
+ * Make a page with one reference.  status: 429, 503, or 0: not set.  body,
+ * type: the page and its Content-Type; they are copied.  Returns NULL, or an
+ * error text: what is wrong, and what is allowed.
  */
 const char *PAGE_New(struct page **, int64_t status, const char *body,
     const char *type);

@@ -220,7 +220,8 @@ void spd_part_again(struct worker *, struct spd_conn *);
 
 /* spd_refuse.c */
 void spd_refuse(struct req *);
-void spd_refusal_of(struct spd_worker *, const struct spd_tenant *); /* locked */
+void spd_refusal_of(struct spd_worker *,
+    const struct spd_tenant *);			/* locked */
 size_t spd_page_bytes(const struct spd_worker *, const struct req *);
 
 /* spd_cost.c */

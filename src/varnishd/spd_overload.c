@@ -66,8 +66,7 @@ spd_overload_refused(struct spd_tenant *t, int64_t now)
 /*
  * A request is parsed `age` ns after it came, and the limits of spd_admit.c
  * allow it.  Return 1 if the controller refuses it, and then count it and fill
- * *e for the log.  In the mode
- * `observe` only count it, and return 0.
+ * *e for the log.  In the mode `observe` only count it, and return 0.
  */
 int
 spd_overloaded(struct spd_tenant *t, int64_t age, int64_t now,

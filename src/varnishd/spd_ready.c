@@ -3,10 +3,10 @@
  *
  * READY connections: they have bytes, and wait for a worker that parses them.
  *
- * A connection belongs to the tenant of its last request.  Tenants have turns,
- * and a turn is one connection, mostly the first one of the tenant's list.  So a
- * tenant with very many connections does not take over all parsing.  All
- * lists and counters are under spd_lock().
+ * A connection belongs to the tenant of its last request.  Tenants have turns.
+ * A turn is one connection, usually the first one of the tenant's list.  So a
+ * tenant with very many connections does not take over all parsing.  All lists
+ * and counters are under spd_lock().
  */
 
 #include "config.h"

@@ -3,8 +3,8 @@
  *
  * The answer of a refusal: no VCL runs, and the connection usually stays open.
  *
- * A new connection costs more CPU time than a refusal.  So the connection closes
- * only if the client wants that, if the request has a body, which nobody reads,
+ * A new connection costs more CPU time than a refusal.  So the connection
+ * closes only if the client wants that, if the request has a body, which nobody reads,
  * or if the socket has no room for the answer.  Retry-After is random, so that
  * refused clients do not all come back in the same second.  The tenant can have
  * a status and a page of its own.

@@ -190,8 +190,8 @@ spd_target(const struct spd_tenant *t)
 	return (t->target > 0 ? t->target : spd_set.target);
 }
 
-/* Set the least target of the map's tenants, ns.  0: none has one.  Caller holds
- * spd_lock(). */
+/* Set the least target of the map's tenants, ns.  0: none has one.  Caller
+ * holds spd_lock(). */
 void
 spd_set_least_target(int64_t target)
 {

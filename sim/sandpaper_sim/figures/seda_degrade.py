@@ -5,11 +5,11 @@ One stage, whose requests cost less with a lower quality. When its 90th
 percentile is above the target, the quality falls. In Figure 57 the stage also
 refuses requests while its quality is at its lowest.
 
-The thesis does not print the costs, nor the steps of the quality. Here a request
+The thesis does not print the costs, nor the steps of the quality. A request
 costs a tenth at the lowest quality, so that 1000 users wait for somewhat more
 than the target. The steps are those of sandpaper.quality(): the quality is
-halved, and rises by 0.01. A refused
-client asks again after its think time, 20 ms: only so can 99 % be refused."""
+halved, and rises by 0.01. A refused client asks again after its think time,
+20 ms: only so can 99 % be refused."""
 
 from __future__ import annotations
 
