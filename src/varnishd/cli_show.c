@@ -111,6 +111,7 @@ list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 		    "proven %u\n\n", s->news.hosts, s->news.evident,
 		    s->news.crowded ? " (many: each waits for 60 s)" : "",
 		    s->news.proven);
+	spd_cli_stages_text(cli);
 	VCLI_Out(cli, "%-24s %6s %7s %7s %9s %9s %3s %10s %10s %10s %8s"
 	    "  %s\n", "tenant", "weight", "waiting", "running", "cpu_us",
 	    "net_us", "dom", "requests", "cpu_s", "MB", "oldest_s", "group");
@@ -233,6 +234,7 @@ list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
 	    s->news.evident, s->news.proven,
 	    s->news.crowded ? "true" : "false");
 	VCLI_Out(cli, "\"security_patches\": \"%s\",\n", patches_version());
+	spd_cli_stages_json(cli);
 	VCLI_Out(cli, "\"list\": [");
 	for (u = 0; u < s->rows && u < rows; u++) {
 		VCLI_Out(cli, "%s\n", u ? "," : "");

@@ -14,7 +14,8 @@
  *
  * bo->sandpaper[0] is the tenant, or NULL if the request passed no gate.
  * bo->sandpaper[1] is the group (new) if the fetch counts there too, or NULL.
- * For [2] and [3] see hook_cache.c.  The lock guards the counts.
+ * For [2] and [3] see hook_cache.c.  bo->sandpaper[4] is when the fetch began to
+ * wait for a thread, ns.  The lock guards the counts.
  */
 
 #include "config.h"
@@ -106,6 +107,7 @@ spd_fetch_count(struct busyobj *bo)
 		    SPD_FETCH_ALL : 0) | (bo->req->esi_level > 0 ?
 		    SPD_FETCH_PART : 0);
 		bo->sandpaper[3] = SPD_SIZE_ALL;
+		bo->sandpaper[4] = (uint64_t)METER_Now();
 	}
 	spd_unlock();
 	if (full)
@@ -160,6 +162,7 @@ SPD_FetchBegin(void)
 
 	spd_unowned(me);
 	(void)spd_lap(me, 1);
+	me->fetch_began = METER_Now();
 }
 
 /* End a fetch, and charge its CPU time and the residual to its tenant. */
@@ -168,15 +171,17 @@ SPD_FetchEnd(const struct busyobj *bo)
 {
 	struct spd_worker *me = spd_self();
 	struct spd_tenant *t;
-	int64_t lap;
+	int64_t lap, now = METER_Now();
 
 	lap = spd_lap(me, 1) + spd_residual();
 	spd_lock();
 	spd_vsc->fetches++;
+	spd_stage(SPD_FETCHES, me->fetch_began - (int64_t)bo->sandpaper[4],
+	    now - me->fetch_began);
 	spd_sum_laps(me);
 	spd_residual_count();
 	t = spd_fetch_uncount(bo);
 	if (t != NULL)
-		spd_charge(t, lap, 0, METER_Now());
+		spd_charge(t, lap, 0, now);
 	spd_unlock();
 }

@@ -168,7 +168,7 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	assert(n->state == REL_RUNNING);
 	if (me->picked != n)
 		me->began = METER_Now();
-	me->blocked = 0;
+	me->blocked = me->sends_at = me->loaned = 0;
 	me->piped = me->pipe_out = me->sent = 0;
 	me->piped_cpu = me->piped_net = 0;
 	me->hits = me->misses = 0;
@@ -390,6 +390,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 	spd_sum_laps(me);
 	spd_count_hits(me, spd_tenant_rel(n->tenant));
 	spd_done(n, &s, now);
+	spd_stage_done(me, v[0], now);
 	spd_runs(me, NULL);
 	spd_unlock();
 	n->magic = 0;

@@ -242,6 +242,8 @@ SPD_Writev(int fd, const struct iovec *iov, int n)
 
 	if (!spd_holds_slot())
 		return (spd_sent(fd, TEMP_FAILURE_RETRY(writev(fd, iov, n))));
+	if (spd_me.sends_at == 0)
+		spd_stage_sends(&spd_me);
 	if (spd_set.synchronised &&
 	    !(SPD_REQUEST(spd_me.node)->flags & SPD_F_SENDING))
 		spd_begin_sending(spd_me.node);

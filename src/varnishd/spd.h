@@ -188,6 +188,31 @@ struct spd_worker *spd_owner(int slot);
 void spd_begin_loan(struct spd_worker *);
 void spd_end_loan(struct spd_worker *);
 
+/* spd_stage.c */
+#define SPD_PROFILE_S	10		/* s, "the last seconds" */
+enum spd_stage {
+	SPD_PARSES,
+	SPD_RUNS,
+	SPD_FETCHES,
+	SPD_DELIVERS,
+	SPD_STAGES
+};
+struct spd_profile {
+	int64_t			at;		/* ns */
+	struct {
+		uint64_t	done;		/* have left the stage */
+		int64_t		wait, in_it;	/* ns, of all of them */
+	}			stage[SPD_STAGES];
+};
+void spd_stage_init(void);
+void spd_stage_sends(struct spd_worker *);
+/* The following are locked */
+void spd_stage(enum spd_stage, int64_t wait, int64_t in_it);
+void spd_stage_done(const struct spd_worker *, int64_t waited, int64_t now);
+void spd_stage_second(int64_t now);
+void spd_stage_profile(struct spd_profile *all, struct spd_profile *last,
+    int64_t now);
+
 /* spd_link.c */
 void spd_link_init(void);
 void spd_link_seen(const struct sess *);
@@ -425,16 +450,19 @@ void spd_watch(int64_t now);
 void spd_watch_queue(int64_t now);
 void spd_stat(void);
 void spd_stat_cache(void);
+void spd_stat_stages(int64_t now);
 void spd_params(void);
 void spd_keeper_init(void);
 
-/* cli_args.c, cli_cache.c, cli_show.c, cli_debug.c */
+/* cli_args.c, cli_cache.c, cli_show.c, cli_stages.c, cli_debug.c */
 int spd_cli_number(struct cli *, const char *arg, unsigned long lo,
     unsigned long hi, unsigned long *);
 int spd_cli_no_more(struct cli *, const char *arg);
 void spd_cli_unknown(struct cli *, const char *name);
 void spd_cli_string(struct cli *, const char *);
 const char *spd_cli_mode(unsigned);
+void spd_cli_stages_text(struct cli *);
+void spd_cli_stages_json(struct cli *);
 void spd_cli_cache_init(void);
 void spd_cli_show_init(void);
 void spd_cli_debug_init(void);

@@ -8,8 +8,8 @@
  *  - the rate of net: every NIC_EPOCH
  *  - waits that are too long, proofs of new Hosts, and the tenants' counters,
  *    and while Sandpaper is on, open slots: every SPD_LOOK_EVERY
- *  - the residual, the number of threads, the counters of the cache, and
- *    TEN_Tick(): every second
+ *  - the residual, the number of threads, the counters of the cache and of
+ *    the stages, and TEN_Tick(): every second
  *
  * The static variables are the keeper's.  Herders read `threads`, an atomic.
  */
@@ -100,6 +100,7 @@ spd_keeper(struct worker *wrk, void *priv)
 			second = now;
 			spd_second(now);
 			spd_stat_cache();
+			spd_stat_stages(now);
 		}
 		if (spd_set.live) {
 			spd_expire(wrk, spd_set.mode == SPD_OFF ?

@@ -26,7 +26,8 @@ spd_lend(void)
 	int lead;
 
 	spd_lock();
-	REL_Progress(spd_rel, me->node, REL_NET, METER_Now());
+	me->lent_at = METER_Now();
+	REL_Progress(spd_rel, me->node, REL_NET, me->lent_at);
 	spd_begin_loan(me);
 	lead = spd_unwatched();
 	spd_unlock();
@@ -48,4 +49,5 @@ SPD_Rejoin(void)
 	spd_end_loan(me);
 	spd_unlock();
 	me->slice_start = METER_Now();
+	me->loaned += me->slice_start - me->lent_at;
 }

@@ -37,6 +37,7 @@ SPD_Init(void)
 	spd_vsc->slots = spd_slots();
 	spd_rel = REL_New(0, spd_slots(), REL_OPT_ALL, spd_assert_held, NULL);
 	AN(spd_rel);
+	spd_stage_init();
 	spd_link_init();
 	spd_conn_init();
 	spd_ready_init();

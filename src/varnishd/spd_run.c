@@ -117,6 +117,7 @@ spd_end_turn(struct spd_worker *me, int64_t now)
 		me->parsing = 0;
 		AN(parsers);
 		parsers--;
+		spd_stage(SPD_PARSES, me->parse_wait, now - me->parse_began);
 	}
 	me->parks = NULL;
 	if (c != NULL && !spd_park_locked(c, now + me->parks_for, 0))
@@ -141,7 +142,7 @@ spd_parsed(struct spd_conn *c)
 		return;
 	AZ(me->parks);
 	spd_lock();
-	spd_end_turn(me, 0);
+	spd_end_turn(me, METER_Now());
 	if (me->slot >= 0 && me->node == NULL) {
 		spd_give_mine(me);
 		waiting = REL_Waiting(spd_rel) > 0;
@@ -237,6 +238,8 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		parsers++;
 		me->parsing = 1;
 		me->parsed++;
+		me->parse_began = now;
+		me->parse_wait = now - c->came;
 		spd_turn_to(me, c->tenant, now);
 		SPD_TASK(wrk)->func = c->func;
 		SPD_TASK(wrk)->priv = c->priv;

@@ -196,3 +196,30 @@ spd_stat_cache(void)
 	spd_vsc->admission_rejected = counted(&st, SPD_REJECTED) +
 	    spd_vsc->admission_late + spd_vsc->admission_passed;
 }
+
+/*--------------------------------------------------------------------
+ * The stages
+ */
+
+/* Keep the profile of this second, and copy it into the counters. */
+void
+spd_stat_stages(int64_t now)
+{
+	struct spd_profile all, last;
+
+	spd_lock();
+	spd_stage_second(now);
+	spd_stage_profile(&all, &last, now);
+	spd_unlock();
+#define COPY_STAGE(s, name)						\
+	do {								\
+		spd_vsc->name##_done = all.stage[s].done;		\
+		spd_vsc->name##_wait_ns = (uint64_t)all.stage[s].wait;	\
+		spd_vsc->name##_ns = (uint64_t)all.stage[s].in_it;	\
+	} while (0)
+	COPY_STAGE(SPD_PARSES, parse);
+	COPY_STAGE(SPD_RUNS, run);
+	COPY_STAGE(SPD_FETCHES, fetch);
+	COPY_STAGE(SPD_DELIVERS, deliver);
+#undef COPY_STAGE
+}

@@ -228,6 +228,9 @@ struct spd_worker {
 	_Atomic int		slot;		/* -1: none */
 	unsigned		lent;		/* 1: it has lent its slot */
 	unsigned		parsing;	/* counted in `parsers` */
+	int64_t			parse_began;	/* ns */
+	int64_t			parse_wait;	/* ns, of the connection that it
+						 * parses */
 	unsigned		parsed;		/* connections, in a row */
 	struct spd_conn		*refused;	/* whose request it refused just
 						 * now, or NULL */
@@ -273,7 +276,12 @@ struct spd_worker {
 	int64_t			piped_cpu, piped_net, piped_at;
 	int64_t			slice_start;	/* ns, when it last woke up or
 						 * yielded */
+	int64_t			fetch_began;	/* ns */
 	int64_t			blocked;	/* ns, in its writes */
+	/* Stages of its request, see spd_stage.c: when it sent its first byte,
+	 * or 0; how long it ran before; how long its slot was lent, since that
+	 * byte or before it; when it was lent last */
+	int64_t			sends_at, ran, loaned, lent_at;	/* ns */
 	uint64_t		rnd;		/* state of spd_draw() */
 	struct meter		meter[1];
 	/* Constant, for the keeper */

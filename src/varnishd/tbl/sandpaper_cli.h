@@ -8,10 +8,14 @@ CLI_CMD(SANDPAPER_LIST,
 	"sandpaper.list",
 	"sandpaper.list [-j] [<n>]",
 	"Show Sandpaper's state and the tenants with the most CPU time.",
-	"  First comes the state of Sandpaper, then at most <n> tenants, those"
-	" with the most CPU time first. <n> is a whole number from 1 to"
-	" 1000000, default 50. Any other value is an error. The command does"
-	" not delay requests.\n\n"
+	"  First comes the state of Sandpaper, then the stages, then at most <n>"
+	" tenants, those with the most CPU time first. <n> is a whole number"
+	" from 1 to 1000000, default 50. Any other value is an error. The"
+	" command does not delay requests.\n\n"
+	"  A line of a stage has means of the last 10 seconds. *per_s* is how"
+	" many requests left the stage per second. *wait_ms* is how long each"
+	" waited for it, *in_it_ms* how long it was in it then. *waiting* and"
+	" *in_it* are how many did so. *servers* is how many can be in it.\n\n"
 	"  In the text output, *cpu_us* and *net_us* are the estimated cost of"
 	" the tenant's next request in microseconds. *dom* is its dominant"
 	" resource. *oldest_s* is how long the tenant's oldest waiting request"
