@@ -167,6 +167,19 @@ vmod_target(VRT_CTX, VCL_STRING tenant, VCL_DURATION target)
 }
 
 VCL_VOID
+vmod_queue_timeout(VRT_CTX, VCL_STRING tenant, VCL_DURATION wait)
+{
+	const char *err;
+
+	if (NOT_INIT(ctx) || VRT_handled(ctx))
+		return;
+	err = SPD_MapQueueTimeout(SPD_MapOf(ctx->vcl), tenant, wait);
+	if (err != NULL)
+		VRT_fail(ctx, "sandpaper.queue_timeout(\"%s\", %.6gs): %s",
+		    shown(tenant), wait, err);
+}
+
+VCL_VOID
 vmod_refusal(VRT_CTX, VCL_STRING tenant, VCL_INT status, VCL_STRING body,
     VCL_STRING type)
 {

@@ -352,6 +352,21 @@ MAP_Target(struct hostmap *m, const char *name, double target)
 }
 
 const char *
+MAP_QueueTimeout(struct hostmap *m, const char *name, double timeout)
+{
+	struct map_tenant *t;
+
+	check_map(m);
+	t = map_either(m, name);
+	if (t == NULL)
+		return (neither);
+	if (isnan(timeout) || timeout < 0.001 || timeout > 86400)
+		return ("the time is not allowed: use 0.001s to 86400s");
+	t->queue_timeout = timeout;
+	return (NULL);
+}
+
+const char *
 MAP_Refusal(struct hostmap *m, const char *name, int64_t status,
     const char *body, const char *type)
 {

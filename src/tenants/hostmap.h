@@ -27,6 +27,7 @@ struct map_tenant {			/* a tenant, or a group */
 								 * 0: none */
 	int			admit_all;	/* objects into the cache */
 	double			target;		/* s, longest wait; 0: not set */
+	double			queue_timeout;	/* s; 0: not set */
 	struct page		*refusal;	/* NULL: not set */
 	int			is_group;
 	struct map_tenant	*group;		/* that it is in, or NULL */
@@ -67,6 +68,9 @@ const char *MAP_Memory(struct hostmap *, const char *name, int64_t reservation,
 const char *MAP_Admission(struct hostmap *, const char *name, int all);
 /* target: s, 0.001 to 10.  A member without a target has that of its group. */
 const char *MAP_Target(struct hostmap *, const char *name, double target);
+/* timeout: s, 0.001 to 86400.  The same for groups. */
+const char *MAP_QueueTimeout(struct hostmap *, const char *name,
+    double timeout);
 /* What refused requests get, see page.h.  A member without a refusal has that
  * of its group. */
 const char *MAP_Refusal(struct hostmap *, const char *name, int64_t status,

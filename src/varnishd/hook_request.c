@@ -80,11 +80,19 @@ spd_client_gone(const struct req *req, struct spd_conn *conn)
 	return (gone);
 }
 
-/*
- * End a request that the client has reset.  If it was released already,
- * complete it at cost 0, and charge only the CPU time of its parsing.  Returns
- * 1.
- */
+/* Complete a released request that does not run, at cost 0, and charge only the
+ * CPU time of its parsing.  Caller holds spd_lock(). */
+static void
+spd_not_run(struct spd_tenant *t, struct rel_node *n, int64_t now)
+{
+
+	spd_link_correct(n, 0, now);
+	REL_Complete(spd_rel, n, 0, REL_SCALE_ONE, now);
+	spd_charge(t, (int64_t)SPD_REQUEST(n)->cpu_16ns << 4, 0, now);
+	spd_vsc->cancelled++;
+}
+
+/* End a request that the client has reset.  Returns 1. */
 static int
 spd_abandon(struct spd_worker *me, struct req *req)
 {
@@ -96,10 +104,7 @@ spd_abandon(struct spd_worker *me, struct req *req)
 	if (n->state == REL_RUNNING) {
 		t = spd_tenant_rel(n->tenant);
 		SPD_COUNT(t, gone, 1);
-		spd_link_correct(n, 0, now);
-		REL_Complete(spd_rel, n, 0, REL_SCALE_ONE, now);
-		spd_charge(t, (int64_t)SPD_REQUEST(n)->cpu_16ns << 4, 0, now);
-		spd_vsc->cancelled++;
+		spd_not_run(t, n, now);
 	}
 	spd_runs(me, NULL);
 	spd_unlock();
@@ -110,8 +115,9 @@ spd_abandon(struct spd_worker *me, struct req *req)
 }
 
 /*
- * Refuse a request that waited for sandpaper_queue_timeout.  The caller answers
- * an HTTP/2 stream.  Returns 1.
+ * Refuse a request that waited for sandpaper_queue_timeout, and is cancelled,
+ * or for longer than its tenant's own time, and is released.  The caller
+ * answers an HTTP/2 stream.  Returns 1.
  */
 static int
 spd_late(struct worker *wrk, struct req *req)
@@ -119,25 +125,32 @@ spd_late(struct worker *wrk, struct req *req)
 	struct rel_node *n = SPD_NODE(req);
 	char name[TEN_NAME_MAX + 1];
 	int h2 = (SPD_REQUEST(n)->flags & SPD_F_H2) != 0;
+	int released = n->state == REL_RUNNING;
+	int64_t now = METER_Now(), wait, most;
 	struct spd_tenant *t;
 	size_t l;
 
-	n->magic = 0;
 	l = spd_tenant_name(req, name);
-	(void)Req_LogStart(wrk, req);
-	VSLb(req->vsl, SLT_Error, "Sandpaper: limit reached: a request of "
-	    "tenant %.*s waited %.1f s of at most %.1f s "
-	    "(see sandpaper_queue_timeout)", (int)l, name,
-	    (double)(METER_Now() - n->arrival) * 1e-9,
-	    cache_param->sandpaper_queue_timeout);
+	wait = released ? SPD_WAIT(n) : now - n->arrival;
+	most = (int64_t)(cache_param->sandpaper_queue_timeout * 1e9);
 	spd_lock();
-	t = spd_tenant_find(name, l);
+	t = released ? spd_tenant_rel(n->tenant) : spd_tenant_find(name, l);
+	if (released) {
+		most = t->queue_timeout;
+		spd_not_run(t, n, now);
+		spd_count_late(t, now);
+	}
 	if (t != NULL)
-		spd_charge_refusal(spd_self(), t, h2 ? NULL : req, 0,
-		    METER_Now());
+		spd_charge_refusal(spd_self(), t, h2 ? NULL : req, 0, now);
 	else
 		spd_refusal_of(spd_self(), NULL);
 	spd_unlock();
+	n->magic = 0;
+	(void)Req_LogStart(wrk, req);
+	VSLb(req->vsl, SLT_Error, "Sandpaper: limit reached: a request of "
+	    "tenant %.*s waited %.3g s of at most %.3g s (see %s)", (int)l,
+	    name, (double)wait * 1e-9, (double)most * 1e-9, released ?
+	    "sandpaper.queue_timeout()" : "sandpaper_queue_timeout");
 	if (!h2)
 		spd_refuse(req);
 	return (1);
@@ -161,11 +174,9 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	if (n->magic != REL_NODE_MAGIC)
 		return (0);			/* it passed no gate */
 	me = spd_self();
-	if (SPD_REQUEST(n)->flags & SPD_F_RESET)
-		return (spd_abandon(me, req));
-	if (SPD_REQUEST(n)->flags & SPD_F_LATE)
-		return (spd_late(wrk, req));
-	assert(n->state == REL_RUNNING);
+	if (n->state != REL_RUNNING)	/* cancelled */
+		return (SPD_REQUEST(n)->flags & SPD_F_RESET ?
+		    spd_abandon(me, req) : spd_late(wrk, req));
 	if (me->picked != n)
 		me->began = METER_Now();
 	me->blocked = me->sends_at = me->loaned = 0;
@@ -200,6 +211,8 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	if (granted) {
 		if (spd_client_gone(req, conn))
 			return (spd_abandon(me, req));
+		if (SPD_REQUEST(n)->flags & SPD_F_LATE)
+			return (spd_late(wrk, req));
 		t = VTIM_real();
 		spd_timestamp(req, "Enqueue",
 		    vmax(req->t_prev, t - (double)SPD_WAIT(n) * 1e-9));

@@ -46,6 +46,15 @@ map_target(const struct map_tenant *mt)
 	    mt->target : mt->group->target) * 1e9));
 }
 
+/* Return a tenant's queue timeout, or that of its group, ns.  0: it has none. */
+static int64_t
+map_timeout(const struct map_tenant *mt)
+{
+
+	return ((int64_t)((mt->queue_timeout > 0 || mt->group == NULL ?
+	    mt->queue_timeout : mt->group->queue_timeout) * 1e9));
+}
+
 /* Return what a tenant's refused requests get, or NULL. */
 static struct page *
 map_refusal(const struct map_tenant *mt)
@@ -128,6 +137,7 @@ map_pin(const struct spd_map *m)
 			continue;
 		t->group = mt->group == NULL ? NULL : mt->group->user;
 		t->admit_all = mt->admit_all;
+		t->queue_timeout = map_timeout(mt);
 		t->target = map_target(mt);
 		if (t->target > 0 && (least == 0 || t->target < least))
 			least = t->target;
@@ -169,6 +179,7 @@ map_unpin(const struct spd_map *m)
 		t->queue_limit = 0;
 		t->group = NULL;
 		t->admit_all = 0;
+		t->queue_timeout = 0;
 		t->target = 0;
 		PAGE_Unref(t->refusal);
 		t->refusal = NULL;

@@ -45,6 +45,8 @@ const char *SPD_MapMemory(struct spd_map *, const char *name,
 const char *SPD_MapAdmission(struct spd_map *, const char *name, int all);
 /* The longest wait, s */
 const char *SPD_MapTarget(struct spd_map *, const char *name, double target);
+const char *SPD_MapQueueTimeout(struct spd_map *, const char *name,
+    double timeout);
 /* What refused requests get.  status: 429, 503, or 0: sandpaper_status */
 const char *SPD_MapRefusal(struct spd_map *, const char *name, int64_t status,
     const char *body, const char *type);

@@ -303,6 +303,7 @@ size_t spd_tenant_name(const struct req *, char *name);
 struct spd_tenant *spd_tenant_find(const char *, size_t);
 struct spd_tenant *spd_tenant_check(struct spd_tenant *, const char *,
     size_t);					/* locked */
+int64_t spd_queue_timeout(const struct spd_tenant *);	/* locked */
 int64_t spd_target(const struct spd_tenant *);	/* locked */
 void spd_set_least_target(int64_t);		/* locked */
 int64_t spd_least_target(void);			/* locked */
@@ -371,6 +372,7 @@ enum spd_in spd_enqueue(struct worker *, struct req *, struct spd_conn *,
     unsigned flags, struct spd_verdict *, int64_t *wait);
 struct req *spd_release(int64_t now, int slot, int64_t *when);	/* locked */
 void spd_take_out(struct rel_node *, int64_t now);	/* locked */
+void spd_count_late(struct spd_tenant *, int64_t now);	/* locked */
 void spd_charge_refusal(struct spd_worker *, struct spd_tenant *,
     const struct req *, int64_t cpu, int64_t now);	/* locked */
 int spd_enough_run(int64_t now);		/* locked */

@@ -135,6 +135,14 @@ SPD_MapTarget(struct spd_map *m, const char *name, double target)
 }
 
 const char *
+SPD_MapQueueTimeout(struct spd_map *m, const char *name, double timeout)
+{
+
+	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
+	return (MAP_QueueTimeout(m->map, name, timeout));
+}
+
+const char *
 SPD_MapRefusal(struct spd_map *m, const char *name, int64_t status,
     const char *body, const char *type)
 {

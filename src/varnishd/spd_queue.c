@@ -199,6 +199,8 @@ spd_release(int64_t now, int slot, int64_t *when)
 	counted = spd_link_release(spd_wire(t), now);
 	SPD_REQUEST(node)->flags |= SPD_F_GRANTED;
 	SPD_REQUEST(node)->counted = counted & SPD_COUNTED_MAX;
+	if (t->queue_timeout > 0 && now - node->arrival > t->queue_timeout)
+		SPD_REQUEST(node)->flags |= SPD_F_LATE;
 	spd_overload_released(t, now - node->arrival, now);
 	spd_vsc->released++;
 	spd_vsc->waiting = REL_Waiting(spd_rel);
@@ -219,6 +221,18 @@ spd_take_out(struct rel_node *n, int64_t now)
 	spd_charge(t, (int64_t)SPD_REQUEST(n)->cpu_16ns << 4, 0, now);
 	spd_vsc->cancelled++;
 	spd_vsc->waiting = REL_Waiting(spd_rel);
+}
+
+/* Count a request of this tenant that waited for too long.  Caller holds
+ * spd_lock(). */
+void
+spd_count_late(struct spd_tenant *t, int64_t now)
+{
+
+	SPD_LOCKED();
+	SPD_COUNT(t, refused_late, 1);
+	spd_overload_refused(t, now);
+	spd_vsc->timed_out++;
 }
 
 /*

@@ -52,15 +52,12 @@ spd_stage_sends(struct spd_worker *me)
 void
 spd_stage_done(const struct spd_worker *me, int64_t waited, int64_t now)
 {
-	int64_t loaned = me->loaned, wait;
+	int64_t wait = me->loaned + me->blocked;
 
-	if (me->lent)
-		loaned += now - me->lent_at;
 	if (me->sends_at == 0) {
-		spd_stage(SPD_RUNS, waited, now - me->began - loaned);
+		spd_stage(SPD_RUNS, waited, now - me->began - me->loaned);
 		return;
 	}
-	wait = loaned + me->blocked;
 	spd_stage(SPD_RUNS, waited, me->ran);
 	spd_stage(SPD_DELIVERS, wait, now - me->sends_at - wait);
 }

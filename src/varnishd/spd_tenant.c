@@ -175,8 +175,22 @@ spd_tenants_init(void)
 }
 
 /*--------------------------------------------------------------------
- * Targets
+ * Timeouts and targets
  */
+
+/* Return how long the tenant's requests may wait in the queue, ns: the shorter
+ * one of its own time and the parameter.  0: for ever.  Caller holds
+ * spd_lock(). */
+int64_t
+spd_queue_timeout(const struct spd_tenant *t)
+{
+	int64_t all = (int64_t)(cache_param->sandpaper_queue_timeout * 1e9);
+
+	SPD_LOCKED();
+	if (t->queue_timeout == 0 || all == 0)
+		return (vmax_t(int64_t, t->queue_timeout, all));
+	return (vmin_t(int64_t, t->queue_timeout, all));
+}
 
 static int64_t least_of_map;		/* ns, the least one of the map's
 					 * tenants; 0: none; locked */

@@ -19,6 +19,7 @@ struct spd_tenant {
 #define SPD_TENANT_MAGIC	0x5a9d7e4a
 	unsigned		queue_limit;	/* requests; 0: the parameter
 						 * sandpaper_queue_limit */
+	int64_t			queue_timeout;	/* ns; 0: none of its own */
 	int64_t			target;		/* ns; 0: the parameter
 						 * sandpaper_target */
 	struct rel_tenant	*rel;		/* in the same record */
@@ -213,7 +214,8 @@ spd_req_of(struct rel_node *node)
 #define SPD_F_H2	(1U << 3)	/* an HTTP/2 stream */
 #define SPD_F_SLOW	(1U << 4)	/* its client is a slow reader */
 #define SPD_F_SENDING	(1U << 5)	/* REL_Progress() was called for net */
-#define SPD_F_LATE	(1U << 6)	/* cancelled: waited for too long */
+#define SPD_F_LATE	(1U << 6)	/* waited for too long: it must not
+					 * run */
 #define SPD_F_GOOD	(1U << 7)	/* its status is 200 to 399 */
 
 /*--------------------------------------------------------------------

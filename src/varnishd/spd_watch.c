@@ -223,10 +223,8 @@ spd_time_out(int64_t now)
 			if (n == NULL || now - n->arrival < limit)
 				break;
 			req = spd_req_of(n);
-			SPD_COUNT(spd_tenant_rel(n->tenant), refused_late, 1);
-			spd_overload_refused(spd_tenant_rel(n->tenant), now);
+			spd_count_late(spd_tenant_rel(n->tenant), now);
 			spd_take_out(n, now);
-			spd_vsc->timed_out++;
 			SPD_REQUEST(n)->flags |= SPD_F_LATE;
 			if (SPD_REQUEST(n)->flags & SPD_F_H2)
 				streams[nstreams++] = req;

@@ -29,6 +29,8 @@ TENANT_FIELD(PART, limit, "limit", "limit", NO,
     st.limit > 0 ? (double)st.limit / REL_PART_ONE : 1)
 TENANT_FIELD(NUMBER, queue_limit, "queue_limit", "queue limit", NO,
     spd_waiting_limit(t))
+TENANT_FIELD(TIME, queue_timeout_ns, "queue_timeout_s", "queue timeout, s", NO,
+    spd_queue_timeout(t))
 TENANT_FIELD(NUMBER, waiting, "waiting", "waiting", VSC, st.waiting)
 TENANT_FIELD(NUMBER, running, "running", "running", VSC, st.running)
 TENANT_FIELD(WORD, dominant, "dominant", "dominant resource", NO,

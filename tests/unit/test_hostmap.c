@@ -275,6 +275,25 @@ test_target(void **state)
 }
 
 static void
+test_queue_timeout(void **state)
+{
+	struct hostmap *m = *state;
+
+	OK(MAP_Tenant(m, "a", 1, 0));
+	OK(MAP_Group(m, "g", 1));
+	BAD(MAP_QueueTimeout(m, "x", 1), "not declared");
+	BAD(MAP_QueueTimeout(m, NULL, 1), "not declared");
+	BAD(MAP_QueueTimeout(m, "a", .0009), "use 0.001s to 86400s");
+	BAD(MAP_QueueTimeout(m, "a", 86401), "use 0.001s to 86400s");
+	BAD(MAP_QueueTimeout(m, "a", 0. / 0.), "use 0.001s to 86400s");
+	assert_true(m->first->queue_timeout == 0);
+	OK(MAP_QueueTimeout(m, "a", .001));
+	assert_true(m->first->queue_timeout == .001);
+	OK(MAP_QueueTimeout(m, "g", 86400));
+	assert_true(m->first->next->queue_timeout == 86400);
+}
+
+static void
 test_patterns(void **state)
 {
 	struct hostmap *m = *state;
@@ -412,6 +431,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_page_outlives_its_map,
 		    begin, end),
 		cmocka_unit_test_setup_teardown(test_target,
+		    begin, end),
+		cmocka_unit_test_setup_teardown(test_queue_timeout,
 		    begin, end),
 		cmocka_unit_test_setup_teardown(test_patterns, begin, end),
 		cmocka_unit_test_setup_teardown(test_random, begin, end),

@@ -333,7 +333,8 @@ PARAM_SIMPLE(
 	/* units */	"seconds",
 	/* descr */
 	"Sets how long a request may wait for its release. After that, it "
-	"is refused. 0: no timeout."
+	"is refused. 0: no timeout. sandpaper.queue_timeout() sets a "
+	"shorter time for one tenant."
 )
 
 PARAM_SIMPLE(
