@@ -8,6 +8,7 @@ Clients give up only when they are refused: a late answer is waited for."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -34,10 +35,13 @@ def controllers() -> list[str]:
 
 
 class Gate:
-    """A tenant's controller."""
+    """A tenant's controller.
+
+    newest: while its oldest request has waited for longer than the target,
+    the newest one goes first."""
 
     def __init__(self, name: str, target: int, standing: int,
-                 least: int) -> None:
+                 least: int, *, newest: bool = False) -> None:
         if name not in controllers():
             raise ValueError(f"controller '{name}' is not known: use one of "
                              f"{', '.join(controllers())}")
@@ -46,22 +50,30 @@ class Gate:
         self._queue = ffi.new("struct ovl_queue *")
         self._queue.target, self._queue.standing = target, standing
         self._queue.least = least
-        self.waiting = 0
+        self._newest = newest
+        self._came: deque[int] = deque()    # of the requests that wait, ns
 
     def admit(self, now: int) -> bool:
         """May one more request wait?"""
-        self._queue.now, self._queue.waiting = now, self.waiting
-        if self.waiting >= QUEUE_LIMIT or not lib.OVL_Admit(
+        waiting = len(self._came)
+        self._queue.now, self._queue.waiting = now, waiting
+        if waiting >= QUEUE_LIMIT or not lib.OVL_Admit(
                 self._number, self._state, self._queue):
             return False
-        self.waiting += 1
+        self._came.append(now)
         return True
 
-    def released(self, now: int, wait: int) -> None:
-        """A request that has waited for so long is released, ns."""
-        self.waiting -= 1
-        self._queue.now, self._queue.waiting = now, self.waiting
-        lib.OVL_Released(self._number, self._state, self._queue, wait)
+    def released(self, now: int) -> int:
+        """A request is released.  Return when it came, ns.
+
+        The releaser has chosen the oldest one.  If the newest one goes first,
+        they change places; what they cost does not, which is random."""
+        late = now - self._came[0] > self._queue.target
+        came = self._came.pop() if self._newest and late else \
+            self._came.popleft()
+        self._queue.now, self._queue.waiting = now, len(self._came)
+        lib.OVL_Released(self._number, self._state, self._queue, now - came)
+        return came
 
 
 class Front(Proxy):
@@ -76,7 +88,7 @@ class Front(Proxy):
         super().__init__(env, releaser, cores, fetch=fetch)
         self._refusal = refusal
         self._gates: list[Gate] = []
-        self._came: dict[int, int] = {}     # of requests, ns
+        self._came: dict[int, int] = {}     # of requests that run, ns
         self.refused: list[Callable[[], None]] = []     # a tenant
         self._outcomes: list[tuple[int, int, int, bool]] = []
 
@@ -90,8 +102,7 @@ class Front(Proxy):
         """A request has arrived."""
         now = self.env.now
         if self._gates[tenant].admit(now):
-            request = self.releaser.enqueue(tenant, cpu, net, now)
-            self._came[request] = now
+            self.releaser.enqueue(tenant, cpu, net, now)
             self._wake()
             return
         self._outcomes.append((now, now, tenant, False))
@@ -101,8 +112,8 @@ class Front(Proxy):
         self.refused[tenant]()
 
     def _begin(self, slot: int, request: int) -> None:
-        now, tenant = self.env.now, self.releaser.answer.tenant
-        self._gates[tenant].released(now, now - self._came[request])
+        gate = self._gates[self.releaser.answer.tenant]
+        self._came[request] = gate.released(self.env.now)
         super()._begin(slot, request)
 
     def _computed(self, job: Job) -> None:

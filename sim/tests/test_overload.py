@@ -53,6 +53,18 @@ def test_each_request_is_served_or_refused(controller: str) -> None:
     assert (~rows["served"]).any()
 
 
+def test_while_the_oldest_is_late_the_newest_goes_first() -> None:
+    gate = Gate("limit", 10, 0, 0, newest=True)
+    for now in (1, 2, 3, 4):
+        assert gate.admit(now)
+    assert gate.released(11) == 1       # in time
+    assert gate.released(13) == 4       # 2 is late
+    assert gate.admit(14)
+    assert gate.released(14) == 14
+    assert gate.released(14) == 3
+    assert gate.released(14) == 2
+
+
 def test_a_refused_client_asks_so_often() -> None:
     env = Environment(0)
     front = Front(env, Releaser("mr3-rs", 1), 1, refusal=1000)

@@ -7,7 +7,10 @@ given over the best that is possible with this cost.
 
 The windows are a few seconds long, so a controller that needs longer to settle
 is judged before it has settled. SEDA's target is one of response times. Here
-each controller gets it as a target of the wait."""
+each controller gets it as a target of the wait.
+
+"-newest" is a controller whose tenant serves its newest request first while its
+oldest one is late."""
 
 from __future__ import annotations
 
@@ -42,6 +45,7 @@ FACTOR = 4                      # of the cost of expensive requests
 SLOW = SECOND                   # a fetch of the slow origin
 NEIGHBOURS = 40                 # connections of a neighbour, in a closed loop
 FAIR = 0.5                      # of the capacity, for each of two
+NEWEST = "-newest"
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,9 @@ def simulate(name: str, controller: str, seed: int) -> dict[str, Any]:
 
     costs, retries = stream(Exponential(COST), random("costs")), case.retry
     again = random("retries")
-    tenant = front.gated(Gate(controller, TARGET, STANDING, LEAST))
+    tenant = front.gated(Gate(
+        controller.removesuffix(NEWEST), TARGET, STANDING, LEAST,
+        newest=controller.endswith(NEWEST)))
     Clients(front, tenant, lambda now: CAPACITY * case.load(now / SECOND),
             CAPACITY * case.most, lambda now: next(costs) *
             (FACTOR if within(case.expensive, now) else 1),
@@ -122,7 +128,8 @@ def simulate(name: str, controller: str, seed: int) -> dict[str, Any]:
             (lambda: int(again.integers(*retries))) if retries else None,
             case.tries)
     if case.neighbour:
-        neighbour = front.gated(Gate(controller, 0, 0, 0))
+        neighbour = front.gated(Gate(
+            controller.removesuffix(NEWEST), 0, 0, 0))
         closed(front, neighbour, NEIGHBOURS, stream(
             Exponential(COST), random("neighbour")))
     begin, end = (round(s * SECOND) for s in case.measured)
@@ -151,7 +158,7 @@ def run(c: Context) -> Result:
     """See Figure."""
     seeds = range(c.seed, c.seed + (1 if c.quick else 20))
     names = ["0.8 x", "3 x", "expensive requests"] if c.quick else list(CASES)
-    known = controllers()
+    known = [*controllers(), "limit" + NEWEST, "time" + NEWEST]
     found = c.map(simulate, [(name, controller, seed) for name in names
                              for controller in known for seed in seeds])
 
