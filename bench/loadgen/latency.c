@@ -63,6 +63,18 @@ latencies_sort(struct latencies *l)
 		qsort(l->us, l->n, sizeof *l->us, cmp_u32);
 }
 
+/* Return their mean in seconds, 0 if there are none. */
+double
+latencies_mean(const struct latencies *l)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < l->n; i++)
+		sum += l->us[i];
+	return (l->n > 0 ? sum / (double)l->n / 1e6 : 0);
+}
+
 /* Return a quantile of sorted latencies in seconds, 0 if there are none. */
 double
 latencies_quantile(const struct latencies *l, double q)

@@ -61,6 +61,7 @@ void latencies_add(struct latencies *, uint64_t ns);
 void latencies_copy(struct latencies *, const struct latencies *, size_t from);
 void latencies_sort(struct latencies *);
 double latencies_quantile(const struct latencies *, double q);	/* s */
+double latencies_mean(const struct latencies *);		/* s */
 
 /* later.c */
 struct asking {			/* a request of an open loop */

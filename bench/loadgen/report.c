@@ -121,6 +121,20 @@ print_slices(const char *name, const uint64_t *slices)
 	printf("]");
 }
 
+/* Return Jain's index of the connections' answers: 1 if all have as many. */
+static double
+jain(const struct group *g)
+{
+	const struct conn *c;
+	double sum = 0, squares = 0;
+
+	FOR_CONNS(c, g) {
+		sum += (double)c->count;
+		squares += (double)c->count * (double)c->count;
+	}
+	return (squares > 0 ? sum * sum / (g->nconn * squares) : 0);
+}
+
 static void
 print_group(const struct group *g, double seconds)
 {
@@ -147,6 +161,8 @@ print_group(const struct group *g, double seconds)
 	    (uintmax_t)group_owed(g), (uintmax_t)g->extra, g->first_error);
 	printf("\"conn_min\": %ju, \"conn_max\": %ju, \"conn_mean\": %.3f, ",
 	    (uintmax_t)lo, (uintmax_t)hi, (double)g->done / g->nconn);
+	printf("\"jain\": %.6f, \"mean_s\": %.6f, ", jain(g),
+	    latencies_mean(&g->lat));
 	printf("\"p50_s\": %.6f, \"p90_s\": %.6f, \"p99_s\": %.6f, "
 	    "\"max_s\": %.6f", latencies_quantile(&g->lat, .5),
 	    latencies_quantile(&g->lat, .9), latencies_quantile(&g->lat, .99),

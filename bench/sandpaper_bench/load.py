@@ -119,6 +119,8 @@ class GroupResult:
     given_up: int = 0  # refused for the last time
     due_slices: list[int] = field(default_factory=list)
     good_slices: list[int] = field(default_factory=list)
+    jain: float = 0.0  # Jain's index of the connections' answers
+    mean_s: float = 0.0
 
     @property
     def failures(self) -> int:
@@ -425,7 +427,8 @@ class Load:
                     "unanswered": 0, "extra": 0, "first_error": "",
                     "due": 0, "behind_s": 0.0, "connects": 0, "good": 0,
                     "refused": 0, "retried": 0, "given_up": 0,
-                    "due_slices": [], "good_slices": []})
+                    "due_slices": [], "good_slices": [], "jain": 0.0,
+                    "mean_s": 0.0})
         finally:
             for process in running:
                 self._reaper.end(process)
