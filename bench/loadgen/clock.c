@@ -40,11 +40,18 @@ draw(void)
 	return (rng);
 }
 
+/* Draw a number from 0 to below 1. */
+double
+fraction(void)
+{
+
+	return ((double)(draw() >> 11) / 9007199254740992.0);
+}
+
 /* Draw the ns to the next of `rate` arrivals a second (Poisson). */
 uint64_t
 exponential(double rate)
 {
-	double u = (double)(draw() >> 11) / 9007199254740992.0;
 
-	return ((uint64_t)(-log(1.0 - u) / rate * (double)NS));
+	return ((uint64_t)(-log(1.0 - fraction()) / rate * (double)NS));
 }

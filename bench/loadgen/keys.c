@@ -181,6 +181,30 @@ set_headers(const struct key *k, struct group *g, const char *path)
 		wrong("headers '%s': the file has no headers", path);
 }
 
+/* A line for each URL: its weight and the URL */
+static void
+set_paths(const struct key *k, struct group *g, const char *path)
+{
+	char line[URL_MAX], *url;
+	FILE *f = fopen(path, "r");
+
+	(void)k;
+	if (f == NULL)
+		wrong("paths '%s': %s", path, strerror(errno));
+	while (fgets(line, sizeof line, f) != NULL) {
+		line[strcspn(line, "\n")] = '\0';
+		url = strchr(line, ' ');
+		if (url == NULL || url[1] != '/')
+			wrong("paths '%s': '%s' is not valid: use WEIGHT /URL",
+			    path, line);
+		*url++ = '\0';
+		paths_add(&g->paths, url, number("weight", line, 1e-9, 1e9));
+	}
+	(void)fclose(f);
+	if (g->paths.n == 0)
+		wrong("paths '%s': the file has no URLs", path);
+}
+
 /* T:RATE/T:RATE.. */
 static void
 set_steps(const struct key *k, struct group *g, const char *text)
@@ -218,6 +242,10 @@ static const struct key keys[] = {
 	{ "name", set_text, FIELD(name), 0, 0, "in the result" },
 	{ "host", set_text, FIELD(host), 0, 0, "the Host" },
 	{ "path", set_text, FIELD(path), 0, 0, "the URL (default /)" },
+	{ "paths", set_paths, OTHER,
+	    "a file of lines WEIGHT URL: requests draw by weight" },
+	{ "in_order", set_whole, FIELD(in_order), 0, 1,
+	    "1: requests take the URLs of paths in order" },
 	{ "headers", set_headers, OTHER,
 	    "a file of headers; requests take its sets in turn" },
 	{ "mode", set_mode, OTHER, "what its clients do (default closed)" },

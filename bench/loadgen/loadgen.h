@@ -8,6 +8,7 @@
  *	clock.c		time and random numbers
  *	latency.c	a group's latencies
  *	later.c		requests that are due later
+ *	paths.c		the URLs that a group draws from
  *	http1.c h2.c	the two protocols, without input and output
  *	window.c	which answers count, and when a group loads
  *	request.c	what a request says
@@ -41,6 +42,7 @@
 #define SLICE		(NS / 10)	/* one entry of "slices" */
 #define LATE_MAX	(1 << 20)
 #define STEPS_MAX	64
+#define URL_MAX		512
 
 struct conn;
 struct group;
@@ -49,6 +51,7 @@ struct group;
 uint64_t now_ns(void);
 void seed(uint64_t);
 uint64_t draw(void);
+double fraction(void);
 uint64_t exponential(double rate);	/* ns */
 
 /* latency.c */
@@ -77,6 +80,21 @@ struct later {
 void later_add(struct later *, struct asking);
 struct asking later_take(struct later *);
 uint64_t later_first(const struct later *);	/* ns */
+
+/* paths.c */
+struct path {
+	char		*url;
+	double		upto;		/* weights of all up to this one */
+};
+
+struct paths {
+	struct path	*all;
+	size_t		n, taken;	/* in order */
+};
+
+void paths_add(struct paths *, const char *url, double weight);
+const char *paths_next(struct paths *);
+const char *paths_draw(const struct paths *);
 
 /* What a mode does with a connection.  A function that its events never need
  * may be NULL. */
@@ -139,7 +157,9 @@ struct step {
 
 struct group {
 	/* What the command line says: see keys.c */
-	char		name[64], host[256], path[512];
+	char		name[64], host[256], path[URL_MAX];
+	struct paths	paths;
+	unsigned	in_order;
 	const struct mode *mode;
 	unsigned	nconn;
 	double		rate;		/* requests or bytes, by mode */

@@ -26,21 +26,31 @@ request_host(const struct conn *c, char *host, size_t len)
 		(void)snprintf(host, len, "%s", g->host);
 }
 
+static const char *
+request_url(struct group *g)
+{
+
+	if (g->paths.n == 0)
+		return (g->path);
+	return (g->in_order ? paths_next(&g->paths) : paths_draw(&g->paths));
+}
+
 /* Write a GET and return its length. */
 size_t
 request_get(const struct conn *c, char *buf, size_t len)
 {
 	const struct group *g = c->group;
-	char host[HOST_MAX], path[600];
+	const char *url = request_url(c->group);
+	char host[HOST_MAX], path[URL_MAX + 40];
 	int l;
 
 	serial++;
 	request_host(c, host, sizeof host);
 	if (g->unique)
-		(void)snprintf(path, sizeof path, "%s?%ju", g->path,
+		(void)snprintf(path, sizeof path, "%s?%ju", url,
 		    (uintmax_t)serial);
 	else
-		(void)snprintf(path, sizeof path, "%s%s", g->path,
+		(void)snprintf(path, sizeof path, "%s%s", url,
 		    g->every > 0 && serial % g->every == 0 ? "?dear" : "");
 	l = snprintf(buf, len, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n",
 	    path, host, g->nheaders == 0 ? "User-Agent: loadgen\r\n" :

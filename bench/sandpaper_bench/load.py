@@ -69,6 +69,8 @@ class Group:
     retries: int = 0
     regard: int = 0
     headers: str = ""  # a file
+    paths: str = ""  # a file
+    in_order: int = 0
 
     def spec(self) -> str:
         """Return the group as loadgen's argument."""

@@ -88,7 +88,7 @@ class CommandLine(unittest.TestCase):
         done = said_by("--help")
         keys = re.findall(r"^  ([a-z_]+) +\S", done.stdout, re.MULTILINE)
         spec = Group("a", "b", to="127.0.0.1:1", headers="c",
-                     steps="0:1").spec()
+                     steps="0:1", paths="d").spec()
         self.assertEqual(sorted(keys), sorted(
             item.partition("=")[0] for item in spec.split(",")))
 
