@@ -151,6 +151,8 @@ conn_connect(struct conn *c, uint64_t now)
 	}
 	set_options(c);
 	c->state = CONNECTING;
+	if (!c->group->fresh)
+		c->asked = now;
 	if (in_window(c->group, now))
 		c->group->connects++;
 	if (connect(c->fd, (const void *)to, sizeof *to) != 0 &&
@@ -369,7 +371,8 @@ conn_answer(struct conn *c, size_t body, uint64_t now)
 	if (!conn_read(c, HEAD_MAX, body, now) || !c->http1.ended)
 		return;
 	conn_answered(c, now);
-	if (c->http1.closes && !c->group->fresh) {
+	if (c->http1.closes && !c->group->fresh &&
+	    !(c->group->mode->flags & CONNECTS)) {
 		conn_close(c, 0);
 		conn_park(c, now + TICK);
 	} else

@@ -292,6 +292,10 @@ static const struct key keys[] = {
 	    "open: how often a refused client asks again (503, 429)" },
 	{ "regard", set_whole, FIELD(regard), 0, 1,
 	    "1: it asks after the seconds of Retry-After; 0: at once" },
+	{ "think", set_real, FIELD(think), 0, LONG,
+	    "browse: seconds from an answer to the next request" },
+	{ "per_conn", set_whole, FIELD(per_conn), 0, UINT32_MAX,
+	    "browse: requests on a connection; 0: no limit" },
 	{ "to", set_to, OTHER, "ADDR:PORT (default that of the command)" },
 	{ 0 }
 };
@@ -356,6 +360,11 @@ check_group(const struct group *g)
 	if ((g->nsteps > 0 || g->retries > 0) && g->mode != &mode_open)
 		wrong("group '%s': steps and retries work only with mode=open",
 		    g->name);
+	if ((g->think > 0 || g->per_conn > 0) && g->mode != &mode_browse)
+		wrong("group '%s': think and per_conn work only with "
+		    "mode=browse", g->name);
+	if (g->on > 0 && g->mode == &mode_browse)
+		wrong("group '%s': on does not work with mode=browse", g->name);
 	if (g->till > 0 && (g->till <= g->from || g->on > 0 || g->phase >= 0))
 		wrong("group '%s': from %g till %g is not allowed: use a later "
 		    "till, without on or phase", g->name, g->from, g->till);

@@ -15,6 +15,7 @@
  *	conn.c		one connection
  *	loop.c		modes: clients that wait for their answers
  *	stream.c	modes: many requests at a time on a connection
+ *	browse.c	a mode: clients that think and connect anew
  *	abuse.c		modes: clients that misbehave, with HTTP/1
  *	modes.c		the table of modes
  *	group.c		a group: its connections, arrivals and rests
@@ -107,7 +108,8 @@ struct mode {
 		FRESH = 8,	/* a connection a request */
 		FEW_BYTES = 16,	/* a small receive buffer */
 		MANY = 32,	/* requests at a time */
-		IS_H2 = 64
+		IS_H2 = 64,
+		CONNECTS = 128	/* the wait for a connection counts */
 	}		flags;
 	uint32_t	events;		/* to watch, in epoll's words */
 
@@ -135,11 +137,14 @@ struct conn {
 	unsigned	tries;		/* how often it was refused */
 	uint64_t	got;		/* bytes of this answer */
 	uint64_t	count;		/* answers inside the window */
+	unsigned	used;		/* answers on this socket; browse.c */
 	struct http1	http1;
 	char		*head;
 	unsigned	head_len;
 
 	struct conn	*next_idle;	/* conn_is_idle() has it */
+	struct conn	*next_thinking;	/* browse.c */
+	uint64_t	thinks_until;	/* ns, 0: it does not think */
 	int		listed;
 
 	unsigned	dripped;	/* bytes; abuse.c */
@@ -167,6 +172,8 @@ struct group {
 	unsigned	nsteps;
 	double		patience;	/* s */
 	double		target;		/* s */
+	double		think;		/* s */
+	unsigned	per_conn;	/* requests, 0: no limit */
 	unsigned	retries, regard;
 	unsigned	limit;		/* requests in all, 0: no limit */
 	unsigned	random_host, unique, hosts, fresh, every;
@@ -179,6 +186,7 @@ struct group {
 
 	struct conn	*conns;
 	struct conn	*idle;		/* a stack; some are not any more */
+	struct conn	*thinking, *last_thinking;	/* by when they ask */
 	int		resting;
 	unsigned	retrying;	/* parked until a reconnect is due */
 	uint64_t	next_arrival;
@@ -252,8 +260,8 @@ int conn_is_waiting(const struct conn *);
 void conn_tick(struct conn *, uint64_t now);
 void conn_serve(uint64_t ns, int busy);
 
-/* loop.c, stream.c, abuse.c, modes.c */
-extern const struct mode mode_closed, mode_paced, mode_open;
+/* loop.c, browse.c, stream.c, abuse.c, modes.c */
+extern const struct mode mode_closed, mode_paced, mode_open, mode_browse;
 extern const struct mode mode_pipe, mode_h2, mode_h2_reset, mode_h2_ping;
 extern const struct mode mode_stall, mode_slow, mode_reset, mode_drip,
     mode_post, mode_connect;

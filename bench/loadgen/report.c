@@ -13,6 +13,14 @@
 
 #include "loadgen.h"
 
+static int
+waits(const struct conn *c)
+{
+
+	return (conn_is_waiting(c) || (c->state == CONNECTING &&
+	    c->thinks_until == 0 && c->group->mode->flags & CONNECTS));
+}
+
 /* Add the ages of requests that wait at `until`; return how many. */
 static uint64_t
 add_waiting(const struct group *g, struct latencies *lat, uint64_t until)
@@ -23,7 +31,7 @@ add_waiting(const struct group *g, struct latencies *lat, uint64_t until)
 
 	FOR_CONNS(c, g)
 		/* The last events may be younger than `until`. */
-		if (conn_is_waiting(c) && c->asked < until) {
+		if (waits(c) && c->asked < until) {
 			if (ages)
 				latencies_add(lat, until - c->asked);
 			n++;

@@ -69,6 +69,8 @@ class Group:
     retries: int = 0
     regard: int = 0
     headers: str = ""  # a file
+    think: float = 0  # seconds
+    per_conn: int = 0  # requests
     paths: str = ""  # a file
     in_order: int = 0
 
