@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from . import cachefigures, overloadfigures
+from . import cachefigures, haboobfigures, overloadfigures
 from .abuses import ABUSES, NEW_KEPT, NEW_TIMES
 from .claims import (
     FAIR,
@@ -387,6 +387,7 @@ TABLES: dict[str, Callable[..., str]] = {
     "cache": cachefigures.policies, "cache-goals": cachefigures.goals,
     "cache-tenants": cachefigures.tenants, "cache-live": cachefigures.live,
     "cache-paper": cachefigures.paper, "overload-seda": overloadfigures.seda,
+    "haboob": haboobfigures.haboob,
     **{f"overload-{name}": partial(source, figure=figure, form=form)
        for name, source, figure, form in (
            ("sim", overloadfigures.simulated, "of_best", ".2f"),

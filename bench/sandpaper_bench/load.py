@@ -156,6 +156,13 @@ class GroupResult:
         return self.conn_min / self.conn_max if self.conn_max else 0.0
 
 
+def once_each(group: Group) -> int:
+    """Return how many requests have each set of headers, or each URL."""
+    if group.paths:
+        return len(Path(group.paths).read_text().splitlines())
+    return PRIMED if group.headers else 1
+
+
 def wrk_headers(group: Group) -> list[str]:
     """Return the first set of a group's headers as wrk's options."""
     if not group.headers:
@@ -356,11 +363,10 @@ class Load:
     def prime(self, varnish: Varnish, groups: list[Group]) -> None:
         """Ask for each group's pages, so that they are in the cache."""
         for g in groups:
-            limit = PRIMED if g.headers else 1
-            once = Group(g.name, g.host, g.path, conns=1, limit=limit,
-                         headers=g.headers)
+            once = Group(g.name, g.host, g.path, conns=1, headers=g.headers,
+                         paths=g.paths, in_order=1, limit=once_each(g))
             seen = self._run_loadgen(varnish, [once], 30.0, 0.0)[g.name]
-            if (seen.sent_in_all != limit or seen.rps == 0
+            if (seen.sent_in_all != once.limit or seen.rps == 0
                     or seen.failures):
                 raise TestbedError(
                     f"{varnish.variant.name}: no request of {g.host} was "

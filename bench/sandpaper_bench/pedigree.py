@@ -22,7 +22,7 @@ MOVES = (
     "bench/wrk-scripts", "bench/sandpaper_bench",
     *(f":(exclude)bench/sandpaper_bench/{name}" for name in (
         "cachefigures.py", "claims.py", "demo*.py", "figures.py",
-        "journal.py", "markdown.py", "overloadfigures.py", "paper.py",
+        "haboobfigures.py", "journal.py", "markdown.py", "overloadfigures.py", "paper.py",
         "pedigree.py", "plots.py", "record.py", "report.*",
         "sections.*", "table.py")),
 )

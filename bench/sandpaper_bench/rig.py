@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
 
@@ -35,6 +36,7 @@ from .pedigree import DIRTY, code
 from .progress import Progress
 from .publishers import Publishers
 from .reaper import Reaper
+from .specweb import File
 from .testbed import Testbed, TestbedError
 from .varnish import Variant, Varnish, check_parameters
 from .work import with_work
@@ -70,6 +72,7 @@ class Rig:
     """Everything an experiment uses."""
 
     unit_us = _lua_us = 1.0
+    _paths = Path()
 
     def __init__(
         self, bed: Testbed, reaper: Reaper, variants: list[Variant],
@@ -115,6 +118,20 @@ class Rig:
             self.publishers = Publishers(
                 self.bed, self._reaper, self._origin,
                 {v.root for v in self.variants}, self.unit_us)
+
+    def serve(self, files: Sequence[File]) -> None:
+        """Have the origin serve these files.
+
+        Groups of mode browse ask for them, by their weights.
+        """
+        if not files:
+            return
+        for file in files:
+            self._origin.put(file.path, page(file.size))
+        self._paths = self._origin.folder / "paths"
+        self._paths.write_text("".join(
+            f"{file.weight:.9f} /{file.path}\n" for file in files))
+        self.bed.bring("client", self._paths)
 
     def begin(
         self, schedule: Sequence[float], journal: Journal | None = None
@@ -202,9 +219,11 @@ class Rig:
         return min(found, key=lambda m: m.stolen_s)
 
     def dressed(self, groups: Sequence[Group]) -> list[Group]:
-        """Return the groups; those of C1 to C4 send their readers' headers."""
+        """Return the groups with their readers' headers, and their files."""
         found = []
         for group in groups:
+            if group.mode == "browse":
+                group = replace(group, paths=str(self._paths))
             base = publisher(group.name)
             if base is not None:
                 assert self.publishers is not None

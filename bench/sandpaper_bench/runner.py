@@ -27,6 +27,7 @@ from .estimate import control
 from .journal import Journal
 from .load import PHASE_SECONDS, Group, Measurement
 from .rig import Plan, Rig, progress
+from .specweb import File
 from .table import table
 from .varnish import Variant, Varnish
 
@@ -248,6 +249,7 @@ class Job:
     parts: Sequence[Part]
     customers: Sequence[str] = ()
     cores: Sequence[int] | None = None  # varnishd's, if not as usual
+    files: Sequence[File] = ()  # that groups of mode browse ask for
 
     def __post_init__(self) -> None:
         keys = [c.key for part in self.parts for c in part.controls]
@@ -273,6 +275,7 @@ class Job:
         """Take all turns that the journal has not; return the report."""
         rig.variants, rig.plan = [*self.ask.variants], self.ask.plan
         rig.prepare(self.customers)
+        rig.serve(self.files)
         rig.begin(self.schedule, journal)
         cores, seed = rig.bed.proxy_cores, rig.load.seed
         rig.bed.proxy_cores = cores if self.cores is None else [*self.cores]
@@ -310,6 +313,11 @@ def of_each(
 ) -> dict[str, Measurable]:
     """Return each variant's turn by its name."""
     return {v.name: turn(v) for v in variants}
+
+
+def weaker(variant: Variant, *parameters: str) -> Variant:
+    """Return a variant with more parameters; its own are stronger."""
+    return replace(variant, parameters=(*parameters, *variant.parameters))
 
 
 def renamed(variant: Variant, name: str, *parameters: str) -> Variant:

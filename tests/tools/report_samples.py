@@ -14,7 +14,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
-from sandpaper_bench import fetch, overload, policies, table1, utilization
+from sandpaper_bench import (
+    fetch,
+    haboob,
+    overload,
+    policies,
+    table1,
+    utilization,
+)
 from sandpaper_bench.abuse import AbuseTurn, abuse_result
 from sandpaper_bench.abuses import ABUSES
 from sandpaper_bench.alone import AloneTurn, alone_result
@@ -178,6 +185,14 @@ def overload_turn(good: float) -> overload.OverloadTurn:
                                        saw)})
 
 
+def haboob_turn(longest: float, jain: float) -> haboob.HaboobTurn:
+    """Return a turn in which many clients had these figures."""
+    return haboob.HaboobTurn([
+        haboob.Served(64, 190.0, 1600.0, 0.02, 0.05, 0.1, 0.999, 0),
+        haboob.Served(1024, 200.0, 1700.0, 0.6, 0.8, longest, jain, 0)],
+        1600.0)
+
+
 def line(kept: int, phases: int) -> Line:
     """Return a time line; what counts is its second phase."""
     static = ([100] * 20 + [kept] * 20 + [100] * 40)[:20 * phases]
@@ -250,6 +265,11 @@ def machines(rig: Rig) -> dict[str, list[Report]]:
             overload.result(1, case, v, [overload_turn(good) for _ in TURNS])
             for case in ("load 5", "step", "beside open")
             for v, good in (("stock", 0.01), ("time", 0.9))],
+        "haboob": [
+            haboob.result(1, v, [haboob_turn(*figures) for _ in TURNS], at)
+            for at in range(2)
+            for v, figures in zip(VARIANTS, ((9.0, 0.92), (0.9, 0.998)),
+                                  strict=True)],
         "fetch": [
             fetch.result(rig, miss, seconds, v, [
                 look(share * fetch.LAMBDA * miss * seconds, n)

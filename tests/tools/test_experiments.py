@@ -41,6 +41,7 @@ from sandpaper_bench.rig import Plan
 from sandpaper_bench.runner import RUN, START, Job, Turn
 from sandpaper_bench.scale import descriptors, possible
 from sandpaper_bench.sections import SECTIONS
+from sandpaper_bench.specweb import File
 from sandpaper_bench.testbed import Testbed, TestbedError
 from sandpaper_bench.varnish import Variant
 
@@ -149,6 +150,9 @@ class Rehearsal(SampleRig):
 
     def prepare(self, _: Sequence[str]) -> None:
         """C1 to C4 are ready."""
+
+    def serve(self, _: Sequence[File]) -> None:
+        """Have no origin."""
 
     def tick(self) -> None:
         """Remember when a turn ended."""
