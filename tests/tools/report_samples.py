@@ -18,6 +18,7 @@ from sandpaper_bench import (
     fetch,
     haboob,
     overload,
+    overloadcases,
     policies,
     table1,
     utilization,
@@ -173,15 +174,15 @@ def parts_turn(p99: float, cpu: float | None, n: int) -> PartsTurn:
                      Beside(1e-3, p99 + n * 1e-4, 0, cpu, 5000))
 
 
-def overload_turn(good: float) -> overload.OverloadTurn:
+def overload_turn(good: float) -> overloadcases.OverloadTurn:
     """Return a turn in which so much of the capacity was good."""
-    saw = overload.Offer(5.0, good, 0.8, 0.0, 0.8, 0.01, 0.02, 3.0, 12.0,
+    saw = overloadcases.Offer(5.0, good, 0.8, 0.0, 0.8, 0.01, 0.02, 3.0, 12.0,
                          1e-5, 0.1, 0)
-    return overload.OverloadTurn(1000.0, 1000.0, {
+    return overloadcases.OverloadTurn(1000.0, 1000.0, {
         "load 5": saw,
-        "step": overload.Changed(saw, [good], [1.0], [0.2, 0.1],
+        "step": overloadcases.Changed(saw, [good], [1.0], [0.2, 0.1],
                                  [0.1, 0.0]),
-        "beside open": overload.Beside(0.98, 0.0, 0.02, 0.04, 0.05,
+        "beside open": overloadcases.Beside(0.98, 0.0, 0.02, 0.04, 0.05,
                                        saw)})
 
 

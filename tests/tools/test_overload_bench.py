@@ -11,7 +11,8 @@ from typing import Any
 from unittest.mock import patch
 
 from sandpaper_bench.load import Group, GroupResult, Measurement
-from sandpaper_bench.overload import (
+from sandpaper_bench.overload import goodput, lacks, result
+from sandpaper_bench.overloadcases import (
     LOADS,
     TENANT,
     TWIN_OF,
@@ -23,14 +24,11 @@ from sandpaper_bench.overload import (
     OverloadTurn,
     beside,
     changed,
-    goodput,
-    lacks,
     latest,
     loads_turn,
     offer,
     ok_rps,
     recovery,
-    result,
     retries_turn,
     steps,
 )
