@@ -118,7 +118,7 @@ def of_some(p: Parser) -> None:
                    default="limit,codel,seda,seda-scaled,gradient,credits,time",
                    help="values of sandpaper_overload that overload compares; "
                    "none: sets no parameter of overload (default %(default)s)")
-    p.add_argument("--cases", default="loads,neighbours,changes,retries",
+    p.add_argument("--cases", default="loads,neighbours,changes,retries,cheap",
                    metavar="NAME,..",
                    help="cases of overload (default %(default)s)")
     p.add_argument("--victim", default="k0", metavar="A",

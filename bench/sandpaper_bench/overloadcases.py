@@ -19,16 +19,11 @@ from .rig import Plan, Rig
 from .runner import RUN, Turn, Window
 from .varnish import Variant, Varnish
 
-# A page of 1 kB, 1 ms of work.  A closed loop has 10 connections: its queue is
-# too short to be refused.
-TENANT = "p1000w1000n10"
-TWIN_OF = TENANT + TWIN
-TARGET_S = 0.5
-CONNECTIONS = 2000  # of an open loop: it must not wait for one
 RETRY_AFTER_S = 2  # at most
 DRAIN_S = 10.0  # at most, until all requests of a window are answered
 
 LOADS = (0.5, 0.8, 1.0, 2.0, 3.0, 5.0, 10.0)  # times the capacity
+CHEAP_LOADS = (2.0, 5.0, 8.0)
 FAIR = 0.9  # of half of the machine: what an open neighbour asks for
 # Of a closed neighbour: with half of the machine its queue is too short to be
 # refused
@@ -46,6 +41,31 @@ SLICE_S = 0.1
 AROUND = 5  # slices whose mean tells if goodput is near the possible
 NEAR = 0.9
 SECOND = 10  # slices
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A tenant that asks for too much, and how its clients wait.
+
+    A closed loop has 10 connections: its queue is too short to be refused.  An
+    open loop has so many that most requests find one at once.  A request that
+    finds none in `patience_s` is not sent.
+    """
+
+    name: str  # a page of 1 kB, and work
+    connections: int  # of an open loop
+    target_s: float
+    patience_s: float
+
+
+# A request takes 1 ms, and a refusal about 0.02 of that.
+DEAR = Asking("p1000w1000n10", 2000, 0.5, 0.5)
+# A request takes 0.13 ms, and a refusal at least a sixth of that.  At 5 times
+# the capacity nearly all CPU time goes into refusals.
+CHEAP = Asking("p1000w100n10", 16_000, 0.1, 0.02)
+TENANT = DEAR.name
+TWIN_OF = TENANT + TWIN
+CASE_CHEAP = "cheap"
 
 
 @dataclass(frozen=True)
@@ -92,19 +112,19 @@ class Offer:
     errors: int
 
 
-def capacity(alone: Sequence[Measurement]) -> float:
+def capacity(alone: Sequence[Measurement], who: Asking = DEAR) -> float:
     """Return requests/s of the tenant's closed loops, at least 1."""
-    return max(mean(ok_rps(m[TENANT], m.window_s) for m in alone), 1.0)
+    return max(mean(ok_rps(m[who.name], m.window_s) for m in alone), 1.0)
 
 
-def offer(load: float, found: Measurement, alone: Sequence[Measurement]
-          ) -> Offer:
+def offer(load: float, found: Measurement, alone: Sequence[Measurement],
+          who: Asking = DEAR) -> Offer:
     """Return what the tenant saw; `alone` are its closed loops.
 
     CPU time of refusals is that of the window, without what the answers 200
     took: as much as in the closed loop.  It is known if refusals are many.
     """
-    seen, most = found[TENANT], capacity(alone)
+    seen, most = found[who.name], capacity(alone, who)
     served = ok_rps(seen, found.window_s) * found.window_s
     asked = max(seen.due + seen.retried, 1)
     left_us = found.cpu_s * 1e6 - served * mean(
@@ -168,24 +188,23 @@ class OverloadTurn:
     found: dict[str, Seen]
 
 
-def open_loop(rps: float) -> Group:
-    """Return the tenant that asks for so much, whatever the answers do.
-
-    Who finds no connection within the target does not ask at all.
-    """
-    return replace(offered(tenant(TENANT), rps), conns=CONNECTIONS,
-                   target=TARGET_S, patience=TARGET_S)
+def open_loop(rps: float, who: Asking = DEAR) -> Group:
+    """Return the tenant that asks for so much, whatever the answers do."""
+    return replace(offered(tenant(who.name), rps), conns=who.connections,
+                   target=who.target_s, patience=who.patience_s)
 
 
-def latest(found: Sequence[Measurement]) -> float:
+def latest(found: Sequence[Measurement], who: Asking = DEAR) -> float:
     """Return the capacity that was measured last; see turn_of()."""
     at = (len(found) - 1) // (EVERY + 1) * (EVERY + 1)
-    return capacity(found[at:at + 1])
+    return capacity(found[at:at + 1], who)
 
 
-def at_load(load: float) -> Callable[[Sequence[Measurement]], list[Group]]:
+def at_load(
+    load: float, who: Asking = DEAR
+) -> Callable[[Sequence[Measurement]], list[Group]]:
     """Return groups of a window: the tenant at this load."""
-    return lambda found: [open_loop(load * latest(found))]
+    return lambda found: [open_loop(load * latest(found, who), who)]
 
 
 @dataclass(frozen=True)
@@ -198,13 +217,13 @@ class Loaded:
 
 def turn_of(
     variant: Variant, windows: Sequence[Window],
-    value: Callable[[list[Loaded]], Mapping[str, Seen]],
+    value: Callable[[list[Loaded]], Mapping[str, Seen]], who: Asking = DEAR,
 ) -> Turn:
     """Return a turn of these windows, and of closed loops among them.
 
     A closed loop is before every EVERY windows, and at the end.
     """
-    closed = Drained([tenant(TENANT)], 1 / 2)
+    closed = Drained([tenant(who.name)], 1 / 2)
     every: list[Window] = []
     for number, window in enumerate(windows):
         every += [window] if number % EVERY else [closed, window]
@@ -215,25 +234,63 @@ def turn_of(
             after = min(at + EVERY + 1, last)
             loaded += [Loaded(window, [found[at], found[after]])
                        for window in found[at + 1:after]]
-        return OverloadTurn(capacity(found[:1]), capacity(found[-1:]),
-                            dict(value(loaded)))
+        return OverloadTurn(
+            capacity(found[:1], who), capacity(found[-1:], who),
+            dict(value(loaded)))
 
     return Turn([variant], [*every, closed],
-                [tenant(TENANT), tenant(TWIN_OF)], made)
+                [tenant(who.name), tenant(who.name + TWIN)], made)
+
+
+def each_load(
+    variant: Variant, who: Asking, loads: Sequence[float], name: str
+) -> Turn:
+    """Return each load alone; a row is NAME LOAD."""
+    return turn_of(
+        variant,
+        [Drained(at_load(load, who), settle=SETTLE_S) for load in loads],
+        lambda found: {
+            f"{name} {load:g}": offer(load, seen.window, seen.alone, who)
+            for load, seen in zip(loads, found, strict=True)}, who)
 
 
 def loads_turn(variant: Variant, _plan: Plan) -> Turn:
     """Return each load alone."""
-    return turn_of(
-        variant, [Drained(at_load(load), settle=SETTLE_S) for load in LOADS],
-        lambda found: {f"load {load:g}": offer(load, seen.window, seen.alone)
-                       for load, seen in zip(LOADS, found, strict=True)})
+    return each_load(variant, DEAR, LOADS, "load")
+
+
+def cheap_turn(variant: Variant, _plan: Plan) -> Turn:
+    """Return requests that come faster than they can be refused."""
+    return each_load(with_target(variant, CHEAP.target_s), CHEAP, CHEAP_LOADS,
+                     CASE_CHEAP)
+
+
+def target_of(seconds: float) -> str:
+    """Return the parameter that sets a target."""
+    return f"sandpaper_target={seconds:g}"
+
+
+def controller_of(name: str) -> str:
+    """Return the parameter that sets a controller."""
+    return f"sandpaper_overload={name}"
+
+
+def with_target(variant: Variant, seconds: float) -> Variant:
+    """Return a controller's variant with this target instead of DEAR's.
+
+    A target that --param sets comes later, and stays.
+    """
+    found, controller = [*variant.parameters], controller_of(variant.name)
+    if controller in found:
+        at = found.index(target_of(DEAR.target_s), found.index(controller))
+        found[at] = target_of(seconds)
+    return replace(variant, parameters=tuple(found))
 
 
 def quiet(found: Sequence[Measurement]) -> list[Group]:
     """Return a neighbour that asks for less than its fair share."""
     rps = FAIR / 2 * capacity(found[:1])  # the same in each window
-    return [replace(offered(tenant(TWIN_OF), rps), conns=CONNECTIONS)]
+    return [replace(offered(tenant(TWIN_OF), rps), conns=DEAR.connections)]
 
 
 def greedy(_found: Sequence[Measurement]) -> list[Group]:
@@ -359,4 +416,5 @@ def retries_turn(variant: Variant, _plan: Plan) -> Turn:
 
 
 CASES = {"loads": loads_turn, "neighbours": neighbours_turn,
-         "changes": changes_turn, "retries": retries_turn}
+         "changes": changes_turn, "retries": retries_turn,
+         CASE_CHEAP: cheap_turn}

@@ -10,7 +10,8 @@ from .markdown import Record, Records, Row, not_yet, table
 SIMULATED = "bench/record-sim"
 LIVE = "bench/sandpaper-bench overload --record"
 SHOWN = {"beside open": "neighbour, open loop",
-         "beside closed": "neighbour, closed loop"}
+         "beside closed": "neighbour, closed loop",
+         **{f"cheap {load}": f"0.13 ms, load {load}" for load in (2, 5, 8)}}
 
 
 def across(results: Sequence[Row], by: str, figure: str, form: str) -> str:

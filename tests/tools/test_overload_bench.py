@@ -13,6 +13,7 @@ from unittest.mock import patch
 from sandpaper_bench.load import Group, GroupResult, Measurement
 from sandpaper_bench.overload import goodput, lacks, result
 from sandpaper_bench.overloadcases import (
+    CHEAP,
     LOADS,
     TENANT,
     TWIN_OF,
@@ -24,6 +25,7 @@ from sandpaper_bench.overloadcases import (
     OverloadTurn,
     beside,
     changed,
+    cheap_turn,
     latest,
     loads_turn,
     offer,
@@ -46,6 +48,12 @@ def window(cpu_s: float = 2.0, **groups: dict[str, Any]) -> Measurement:
     names = {"tenant": TENANT, "twin": TWIN_OF}
     return Measurement(WINDOW_S, cpu_s, 0.5, 0.0, {
         names[g]: replace(SEEN, **found) for g, found in groups.items()})
+
+
+def cheap_window(found: dict[str, Any]) -> Measurement:
+    """Return a window of the tenant with cheap requests."""
+    return Measurement(WINDOW_S, 2.0, 0.5, 0.0,
+                       {CHEAP.name: replace(SEEN, **found)})
 
 
 ALONE = window(tenant={"rps": 1000.0})  # 1 ms of CPU for each
@@ -263,6 +271,46 @@ class Plans(unittest.TestCase):
         self.assertIn("retries=3,regard=1", after)
         self.assertIn("retries=3,regard=0", at_once)
 
+    def test_cheap_requests(self) -> None:
+        specs = self.specs("cheap")
+        opened = [s for s in specs if "mode=open" in s]
+        self.assertEqual([re.findall(r"rate=([\d.]+)", s) for s in opened],
+                         [["2000.0"], ["5000.0"], ["8000.0"]])
+        for spec in opened:
+            self.assertIn("name=p1000w100n10,host=p1000w100n10-main.", spec)
+            self.assertIn("conns=16000,", spec)
+            self.assertIn("target=0.1,", spec)
+            self.assertIn("patience=0.02,", spec)
+        for spec in (s for s in specs if s not in opened):
+            self.assertIn("host=p1000w100n10-main.example,path=/bytes/1000,"
+                          "mode=closed,conns=10,", spec)
+
+    def test_what_cheap_requests_saw(self) -> None:
+        turn = cheap_turn(plan("overload").ask.variants[0], Plan())
+        closed = {"rps": 8000.0}
+        found = turn.value([cheap_window(seen) for seen in (
+            closed, {"good": 8000}, {"good": 6400}, closed, {"good": 4000},
+            closed)])
+        self.assertEqual(
+            {name: offer.goodput for name, offer in found.found.items()},
+            {"cheap 2": 0.5, "cheap 5": 0.4, "cheap 8": 0.25})
+
+    def test_the_customers_are_those_of_the_cases(self) -> None:
+        for cases, names in (("loads", [TENANT]), ("cheap", [CHEAP.name]),
+                             ("changes,cheap", [TENANT, CHEAP.name])):
+            self.assertEqual([*plan("overload", "--cases", cases).customers],
+                             names)
+
+    def test_cheap_requests_have_a_target_of_their_own(self) -> None:
+        ask = plan("overload", "--controllers", "none,time", "--param",
+                   "sandpaper_target=0.5").ask
+        targets = [[p for p in cheap_turn(v, Plan()).servers[0].parameters
+                    if "target" in p] for v in ask.variants]
+        # Not what --param sets, which stays the last one
+        self.assertEqual(targets, [
+            [], ["sandpaper_target=0.5"],
+            ["sandpaper_target=0.1", "sandpaper_target=0.5"]])
+
     def test_clients_that_ask_again_have_time_to_do_so(self) -> None:
         windows = retries_turn(plan("overload").ask.variants[0],
                                Plan()).windows
@@ -290,11 +338,14 @@ class Plans(unittest.TestCase):
         with self.assertRaisesRegex(TestbedError, "--controllers names time "
                                     "2 times"):
             plan("overload", "--controllers", "time,time")
-        ask = plan("overload").ask
-        self.assertIsNone(lacks(ask))
-        with patch("sandpaper_bench.overload.descriptors", return_value=999):
-            self.assertEqual(lacks(ask), "3000 descriptors, and ulimit -Hn "
-                             "says 999")
+        for cases, wanted in (("loads", 3000), ("loads,cheap", 17000),
+                              ("cheap", 17000)):
+            ask = plan("overload", "--cases", cases).ask
+            self.assertIsNone(lacks(ask))
+            with patch("sandpaper_bench.overload.descriptors",
+                       return_value=999):
+                self.assertEqual(lacks(ask), f"{wanted} descriptors, and "
+                                 "ulimit -Hn says 999")
 
     def test_a_window_ends_when_all_is_answered(self) -> None:
         rig, window = Rehearsal(), Drained([Group("a", "b")], length=3.0)

@@ -63,9 +63,11 @@ def test_a_table_of_servers() -> None:
     text = overloadfigures.live(figures(overload={
         "command": "bench", "date": "2026-11-28", "commit": "abc",
         "results": [result("load 2", "time", None),
-                    result("beside open", "time", .96)]}), "kept", ".2f")
+                    result("beside open", "time", .96),
+                    result("cheap 5", "time", .41)]}), "kept", ".2f")
     assert "load 2" not in text
     assert "| neighbour, open loop | 0.96 |" in text
+    assert "| 0.13 ms, load 5 | 0.41 |" in text
     assert text.endswith("1 turn.")
 
 
