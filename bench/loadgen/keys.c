@@ -284,6 +284,8 @@ static const struct key keys[] = {
 	    "open: seconds until a request without a connection gives up" },
 	{ "fresh", set_whole, FIELD(fresh), 0, 1,
 	    "1: open, with a connection a request" },
+	{ "even", set_whole, FIELD(even), 0, 1,
+	    "1: open, at even times; 0: at random times" },
 	{ "steps", set_steps, OTHER,
 	    "open: SECOND:RATE/SECOND:RATE.., the rate from then on" },
 	{ "target", set_real, FIELD(target), 0, LONG,
@@ -357,9 +359,10 @@ check_group(const struct group *g)
 		    g->mode->name, H2_TEXT_MAX - HOST_PREFIX, H2_TEXT_MAX);
 	if (g->fresh && g->mode != &mode_open)
 		wrong("group '%s': fresh works only with mode=open", g->name);
-	if ((g->nsteps > 0 || g->retries > 0) && g->mode != &mode_open)
-		wrong("group '%s': steps and retries work only with mode=open",
-		    g->name);
+	if ((g->nsteps > 0 || g->retries > 0 || g->even) &&
+	    g->mode != &mode_open)
+		wrong("group '%s': steps, retries and even work only with "
+		    "mode=open", g->name);
 	if ((g->think > 0 || g->per_conn > 0) && g->mode != &mode_browse)
 		wrong("group '%s': think and per_conn work only with "
 		    "mode=browse", g->name);

@@ -175,6 +175,7 @@ struct group {
 	double		think;		/* s */
 	unsigned	per_conn;	/* requests, 0: no limit */
 	unsigned	retries, regard;
+	unsigned	even;		/* arrivals of an open loop */
 	unsigned	limit;		/* requests in all, 0: no limit */
 	unsigned	random_host, unique, hosts, fresh, every;
 	unsigned	streams, window, mark;

@@ -117,6 +117,16 @@ rate_at(const struct group *g, uint64_t t, uint64_t *until)
 	return (rate);
 }
 
+/* Return the ns between two arrivals. */
+static uint64_t
+gap_at(const struct group *g, double rate)
+{
+
+	if (rate <= 0)
+		return (UINT64_MAX);
+	return (g->even ? (uint64_t)((double)NS / rate) : exponential(rate));
+}
+
 /* Return the ns from an arrival to the next.  Arrivals have no memory: where
  * the rate changes, the wait begins anew. */
 static uint64_t
@@ -129,7 +139,7 @@ open_gap(const struct group *g, uint64_t from)
 		rate = rate_at(g, t, &until);
 		if (rate <= 0 && until == UINT64_MAX)
 			return (UINT64_MAX - from);
-		gap = rate > 0 ? exponential(rate) : UINT64_MAX;
+		gap = gap_at(g, rate);
 		if (gap < until - t)
 			return (t + gap - from);
 		t = until;

@@ -64,6 +64,7 @@ class Group:
     to: str = ""
     patience: float = 0
     fresh: int = 0
+    even: int = 0
     steps: str = ""  # SECOND:RATE/SECOND:RATE.., seconds of the run
     target: float = 0
     retries: int = 0

@@ -155,6 +155,12 @@ class Arrivals(unittest.TestCase):
         self.assertEqual(sum(due), seen["due"])
         self.assertEqual(seen["answered_in_all"], seen["due"])
 
+    def test_even_times(self) -> None:
+        seen = Server(lambda _: ANSWER).loaded(
+            "mode=open,conns=50,even=1,steps=0:500/0.5:1000", 1.0)
+        self.assertLessEqual({*seen["due_slices"][:5]}, {49, 50, 51})
+        self.assertLessEqual({*seen["due_slices"][5:10]}, {99, 100, 101})
+
     def test_a_rate_before_the_first_step(self) -> None:
         seen = Server(lambda _: ANSWER).loaded(
             "mode=open,conns=50,rate=1000,steps=0.5:0", 1.0)
@@ -255,7 +261,8 @@ class Retries(unittest.TestCase):
                 ("mode=open,steps=" + "/".join(f"{n}:1" for n in range(65)),
                  "too many steps: use at most 64"),
                 ("steps=0:1", "work only with mode=open"),
-                ("retries=1", "work only with mode=open")):
+                ("retries=1", "work only with mode=open"),
+                ("even=1", "even work only with mode=open")):
             done = subprocess.run(
                 [str(build_loadgen()), "127.0.0.1:1", f"host=a,{group}"],
                 capture_output=True, text=True, check=False)
