@@ -387,7 +387,7 @@ TABLES: dict[str, Callable[..., str]] = {
     "cache": cachefigures.policies, "cache-goals": cachefigures.goals,
     "cache-tenants": cachefigures.tenants, "cache-live": cachefigures.live,
     "cache-paper": cachefigures.paper, "overload-seda": overloadfigures.seda,
-    "haboob": haboobfigures.haboob,
+    "haboob": haboobfigures.haboob, "load-check": overloadfigures.check,
     **{f"overload-{name}": partial(source, figure=figure, form=form)
        for name, source, figure, form in (
            ("sim", overloadfigures.simulated, "of_best", ".2f"),

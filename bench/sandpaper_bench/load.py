@@ -335,7 +335,7 @@ class Load:
         running = list(dict.fromkeys(varnish for varnish, _ in phases))
 
         def clocks() -> list[Clocks]:
-            return [self._clocks(v) for v in running]
+            return [self.clocks(v) for v in running]
 
         result, before, after = self._loadgen(
             phases[0][0], ["-p", str(len(phases)), "-l", str(length),
@@ -377,9 +377,9 @@ class Load:
         self, varnish: Varnish, groups: list[Group], seconds: float,
         warmup: float, drain: float = 0.0,
     ) -> Measurement:
-        return self._seen(*self._loadgen(
+        return self.measured(*self._loadgen(
             varnish, ["-d", str(drain), *(g.spec() for g in groups)],
-            seconds, warmup, lambda: self._clocks(varnish)))
+            seconds, warmup, lambda: self.clocks(varnish)))
 
     def _loadgen(
         self, varnish: Varnish, arguments: list[str], seconds: float,
@@ -418,7 +418,7 @@ class Load:
     ) -> Measurement:
         """The same with one wrk a group; it can't count connections."""
         url = f"http://{varnish.proxy.listen}"
-        before = self._clocks(varnish)
+        before = self.clocks(varnish)
         running = [self._reaper.popen(self._bed.command("client", [
             "wrk", "-t", "1", "-c", str(g.conns),
             "-d", f"{round(seconds + warmup)}s",
@@ -443,20 +443,22 @@ class Load:
         finally:
             for process in running:
                 self._reaper.end(process)
-        return self._seen(
+        return self.measured(
             {"window_s": found[0]["window_s"], "groups": found},
-            before, self._clocks(varnish))
+            before, self.clocks(varnish))
 
-    def _clocks(self, varnish: Varnish) -> Clocks:
+    def clocks(self, varnish: Varnish) -> Clocks:
+        """Return the CPU seconds so far."""
         at, used = time.monotonic(), varnish.cpu_seconds()
         stat = self._bed.read(varnish.proxy.role, Path("/proc/stat"))
         return Clocks(used, core_seconds(stat, self._bed.proxy_cores)[0],
                       core_seconds(stat, self._bed.cores)[1], at)
 
     @staticmethod
-    def _seen(
+    def measured(
         result: dict[str, Any], before: Clocks, after: Clocks,
     ) -> Measurement:
+        """Return a window of a load generator's result and the clocks."""
         cpu = after.varnish - before.varnish
         return Measurement(
             window_s=result["window_s"], cpu_s=cpu,

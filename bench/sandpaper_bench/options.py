@@ -117,7 +117,8 @@ def of_some(p: Parser) -> None:
     p.add_argument("--controllers", metavar="NAME,..",
                    default="limit,codel,seda,seda-scaled,gradient,credits,time",
                    help="values of sandpaper_overload that overload compares; "
-                   "none: sets no parameter of overload (default %(default)s)")
+                   "none: sets no parameter of overload; load-check takes the "
+                   "last one (default %(default)s)")
     p.add_argument("--cases", default="loads,neighbours,changes,retries,cheap",
                    metavar="NAME,..",
                    help="cases of overload (default %(default)s)")

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .markdown import Record, Records, Row, not_yet, table
+from .markdown import Columns, Record, Records, Row, not_yet, one_record, table
 
 SIMULATED = "bench/record-sim"
 LIVE = "bench/sandpaper-bench overload --record"
+CHECK = "bench/sandpaper-bench load-check --record"
 SHOWN = {"beside open": "neighbour, open loop",
          "beside closed": "neighbour, closed loop",
          **{f"cheap {load}": f"0.13 ms, load {load}" for load in (2, 5, 8)}}
@@ -69,3 +70,26 @@ def live(figures: Records, figure: str, form: str) -> str:
     return "\n\n".join([
         across(record["results"], "variant", figure, form),
         made(figures, record, "1 turn" if turns == 1 else f"{turns} turns")])
+
+
+def check(figures: Records) -> str:
+    """Return if our load generator and another one agree."""
+    if "load-check" not in figures.records:
+        return not_yet(CHECK)
+    return one_record(check_rows, "load-check", figures)
+
+
+def check_rows(record: Record) -> tuple[Columns, Sequence[Row]]:
+    """Return what each load generator saw at each load."""
+    return [
+        ("load", "{case}"),
+        ("good answers, ours and vegeta's",
+         "{goodput_loadgen:.2f}, {goodput_vegeta:.2f}"),
+        ("quotient", "{goodput_quotient:.2f}{goodput_quotient_ci:to}"),
+        ("refused", "{refused_loadgen:.2f}, {refused_vegeta:.2f}"),
+        ("p50, ms", "{p50_s_loadgen:time}, {p50_s_vegeta:time}"),
+        ("p99, ms", "{p99_s_loadgen:time}, {p99_s_vegeta:time}"),
+        ("quotient", "{p99_quotient:.2f}{p99_quotient_ci:to}"),
+        ("", "{verdict}"),
+    ], [r | {"verdict": f"differ: {r['differs']}" if r["differs"] else "agree"}
+        for r in record["results"]]

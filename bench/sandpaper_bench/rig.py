@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
 
+from . import vegeta
 from .customers import (
     CALIBRATION,
     PAGE_SIZES,
@@ -188,6 +189,14 @@ class Rig:
             lambda: self.load.measure(
                 varnish, groups, seconds,
                 self.plan.warmup if warmup is None else warmup, drain)))
+
+    def attack(
+        self, varnish: Varnish, group: Group, seconds: float, warmup: float
+    ) -> Measurement:
+        """Measure one window of vegeta."""
+        return self.journal.window(lambda: self._undisturbed(
+            lambda: vegeta.measure(self.load, self.bed, self._reaper, varnish,
+                                   group, seconds, warmup)))
 
     def in_phases(
         self, phases: Sequence[tuple[Varnish, list[Group]]],

@@ -250,6 +250,7 @@ class Job:
     customers: Sequence[str] = ()
     cores: Sequence[int] | None = None  # varnishd's, if not as usual
     files: Sequence[File] = ()  # that groups of mode browse ask for
+    sleeps: bool = False  # the load never spins
 
     def __post_init__(self) -> None:
         keys = [c.key for part in self.parts for c in part.controls]
@@ -279,6 +280,7 @@ class Job:
         rig.begin(self.schedule, journal)
         cores, seed = rig.bed.proxy_cores, rig.load.seed
         rig.bed.proxy_cores = cores if self.cores is None else [*self.cores]
+        rig.bed.sleeps = self.sleeps
         controls: Report = {}
         results: list[Report] = []
         try:
@@ -290,6 +292,7 @@ class Job:
             return rig.report(self.name, controls, results)
         finally:
             rig.bed.proxy_cores, rig.load.seed = cores, seed
+            rig.bed.sleeps = False
 
 
 @dataclass(frozen=True)

@@ -176,10 +176,13 @@ class Testbed:
         """Is the client-facing link limited to `rate_bps`?"""
         return self.mode == "namespaces"
 
+    sleeps = False  # the load, whatever its cores are
+
     @property
     def busy(self) -> bool:
         """May the load spin?  It has other cores of the proxy's machine."""
-        return not set(self.load_cores) & set(self.proxy_cores)
+        return (not self.sleeps
+                and not set(self.load_cores) & set(self.proxy_cores))
 
     _ready = False
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
@@ -17,6 +18,7 @@ from typing import Any, ClassVar, cast
 from sandpaper_bench import (
     fetch,
     haboob,
+    loadcheck,
     overload,
     overloadcases,
     policies,
@@ -194,6 +196,14 @@ def haboob_turn(longest: float, jain: float) -> haboob.HaboobTurn:
         1600.0)
 
 
+def check_turn(p99: float) -> loadcheck.CheckTurn:
+    """Return a turn in which vegeta saw that p99, and ours 20 ms."""
+    ours = overloadcases.Offer(2.0, 0.9, 0.55, 0.0, 0.0, 0.01, 0.02, 3.0,
+                               None, 1e-5, 0.1, 0)
+    return loadcheck.CheckTurn(1000.0, 1000.0, {"load 2": loadcheck.Both(
+        [ours] * 2, [replace(ours, p99_s=p99, goodput=0.92)] * 2)})
+
+
 def line(kept: int, phases: int) -> Line:
     """Return a time line; what counts is its second phase."""
     static = ([100] * 20 + [kept] * 20 + [100] * 40)[:20 * phases]
@@ -271,6 +281,9 @@ def machines(rig: Rig) -> dict[str, list[Report]]:
             for at in range(2)
             for v, figures in zip(VARIANTS, ((9.0, 0.92), (0.9, 0.998)),
                                   strict=True)],
+        "load-check": [
+            loadcheck.result(1, "time", "load 2", [check_turn(0.019)
+                                                   for _ in TURNS])],
         "fetch": [
             fetch.result(rig, miss, seconds, v, [
                 look(share * fetch.LAMBDA * miss * seconds, n)

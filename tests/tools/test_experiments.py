@@ -151,6 +151,14 @@ class Rehearsal(SampleRig):
     def prepare(self, _: Sequence[str]) -> None:
         """C1 to C4 are ready."""
 
+    def attack(
+        self, varnish: Any, group: Group, seconds: float, warmup: float
+    ) -> Measurement:
+        """Return a window of vegeta."""
+        found: Measurement = self.load.measure(varnish, [group], seconds,
+                                               warmup)
+        return found
+
     def serve(self, _: Sequence[File]) -> None:
         """Have no origin."""
 
@@ -183,6 +191,7 @@ def plan(name: str, *options: str) -> Job:
     with (patch("sandpaper_bench.ask.supported", return_value=True),
           patch("sandpaper_bench.policies.build_vmod", return_value="/v.so"),
           patch.object(Variant, "program", "/bin/true"),
+          patch("sandpaper_bench.vegeta.shutil.which", return_value="/v"),
           contextlib.redirect_stderr(io.StringIO())):
         return make_job(name, args, bed)
 

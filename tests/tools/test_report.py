@@ -36,7 +36,7 @@ from sandpaper_bench.varnish import STOCK
 
 VOID = {"meta", "link", "br", "img"}
 SILENT = {"table1", "utilization", "fetch", "policies", "overload",
-          "haboob", "of-tomorrow"}
+          "haboob", "load-check", "of-tomorrow"}
 
 
 class Page(HTMLParser):
@@ -242,6 +242,8 @@ ROWS = {
     "parts": "k0 sandpaper 250 5.0 6.0 8.1 1.36 1.33..1.38 5000 0",
     "overload": "beside open time 0.900 0.90..0.90 0.800 10.0 20.0 3 12 0.980 "
                 "1.25 0.00 0.800",
+    "load-check": "load 2 time 0.900 0.920 0.978 0.98..0.98 0.550 0.550 10.0 "
+                  "10.0 20.0 19.0 1.05 1.05..1.05 -",
     "haboob": "1024 sandpaper 200.0 200.00..200.00 1700 600.0 800.0 900.0 "
               "0.9980 1.00..1.00 0",
     "blackhole": "blackhole k0 sandpaper 1001 960 0.959 0.96..0.96 1.0 20.0 "
