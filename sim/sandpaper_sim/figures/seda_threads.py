@@ -7,8 +7,8 @@ constants, but not what a request costs. The costs here are a choice:
   30  a request holds its thread for 50 ms; clients think for 20 ms
   31  the throughput of m threads is that of chapter 4, equations 4.10 and 4.11,
       with the parallelism 8, and a penalty of one thread for each above 8
-  32  the first event of a batch costs 100 times as much as others; of the events
-      after the 200th, one of 50 costs that, too"""
+  32  the first event of a batch costs 100 times as much as others; of the
+      events after the 200th, one of 50 costs that, too"""
 
 from __future__ import annotations
 
