@@ -4,7 +4,8 @@
  * The stages, as sandpaper.list prints them: a line each, of the last seconds.
  *
  * By Little's law the mean number of requests that wait for a stage is their
- * rate times their mean wait.  The same is true for those that are in it.
+ * rate times their mean wait, if the load is steady.  The same is true for those
+ * that are in it.
  */
 
 #include "config.h"
@@ -27,12 +28,12 @@ lines(struct line *l)
 	static const char * const names[SPD_STAGES] = {
 		"parse", "run", "fetch", "deliver"
 	};
-	struct spd_profile all, last;
+	struct spd_profile last;
 	unsigned s;
 	double n;
 
 	spd_lock();
-	spd_stage_profile(&all, &last, METER_Now());
+	spd_stage_last(&last, METER_Now());
 	l[SPD_PARSES].servers = spd_set.parsers;
 	l[SPD_RUNS].servers = spd_slots_open();
 	spd_unlock();

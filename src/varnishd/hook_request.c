@@ -89,6 +89,7 @@ spd_not_run(struct spd_tenant *t, struct rel_node *n, int64_t now)
 	spd_link_correct(n, 0, now);
 	REL_Complete(spd_rel, n, 0, REL_SCALE_ONE, now);
 	spd_charge(t, (int64_t)SPD_REQUEST(n)->cpu_16ns << 4, 0, now);
+	spd_pay_debt(t, now);
 	spd_vsc->cancelled++;
 }
 
@@ -126,11 +127,14 @@ spd_late(struct worker *wrk, struct req *req)
 	char name[TEN_NAME_MAX + 1];
 	int h2 = (SPD_REQUEST(n)->flags & SPD_F_H2) != 0;
 	int released = n->state == REL_RUNNING;
-	int64_t now = METER_Now(), wait, most;
+	int64_t now = METER_Now(), wait, most, cpu;
+	struct spd_worker *me = spd_self();
 	struct spd_tenant *t;
 	size_t l;
 
+	AN(SPD_REQUEST(n)->flags & SPD_F_LATE);
 	l = spd_tenant_name(req, name);
+	cpu = vmax_t(int64_t, 0, spd_lap(me, 0)) + spd_take_owed(me);
 	wait = released ? SPD_WAIT(n) : now - n->arrival;
 	most = (int64_t)(cache_param->sandpaper_queue_timeout * 1e9);
 	spd_lock();
@@ -141,14 +145,16 @@ spd_late(struct worker *wrk, struct req *req)
 		spd_count_late(t, now);
 	}
 	if (t != NULL)
-		spd_charge_refusal(spd_self(), t, h2 ? NULL : req, 0, now);
+		spd_charge_refusal(me, t, h2 ? NULL : req, cpu, now);
 	else
-		spd_refusal_of(spd_self(), NULL);
+		spd_refusal_of(me, NULL);
 	spd_unlock();
 	n->magic = 0;
+	if (h2)
+		spd_parsed(NULL);	/* the answer may wait: without slot */
 	(void)Req_LogStart(wrk, req);
 	VSLb(req->vsl, SLT_Error, "Sandpaper: limit reached: a request of "
-	    "tenant %.*s waited %.3g s of at most %.3g s (see %s)", (int)l,
+	    "tenant %.*s waited %.3f s of at most %.6g s (see %s)", (int)l,
 	    name, (double)wait * 1e-9, (double)most * 1e-9, released ?
 	    "sandpaper.queue_timeout()" : "sandpaper_queue_timeout");
 	if (!h2)

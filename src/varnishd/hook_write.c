@@ -169,24 +169,6 @@ spd_write_slowly(int fd, const struct iovec *iov, int n, size_t done,
 	return (done > 0 ? (ssize_t)done : l);
 }
 
-/*
- * Like write(2), for an answer without VCL and for a pipe.  A worker that
- * parses, or has a slot and no request, does not wait for room in the socket.
- */
-ssize_t
-SPD_Write(int fd, const void *ptr, size_t len)
-{
-	const struct spd_worker *me = &spd_me;
-	struct iovec iov;
-
-	if (me->magic == SPD_WORKER_MAGIC && (me->parsing ||
-	    (me->slot >= 0 && me->node == NULL)))
-		return (send(fd, ptr, len, MSG_DONTWAIT | MSG_NOSIGNAL));
-	iov.iov_base = TRUST_ME(ptr);
-	iov.iov_len = len;
-	return (SPD_Writev(fd, &iov, 1));
-}
-
 /* Tell a policy with synchronisation that the request begins on net. */
 static void
 spd_begin_sending(struct rel_node *n)
@@ -228,12 +210,9 @@ spd_wait_for_room(struct spd_worker *me, int fd, struct spd_look *look)
 	return (ready != 0 || !spd_slow_reader(fd, look, me->slice_start));
 }
 
-/*
- * Like writev(2) on a blocking socket, lending the slot to a slow reader.  It
- * writes all bytes, or fewer if the socket's timeout passes.  -1: an error.
- */
-ssize_t
-SPD_Writev(int fd, const struct iovec *iov, int n)
+/* Write all bytes as SPD_Writev() does, without a look at the stage. */
+static ssize_t
+spd_writev(int fd, const struct iovec *iov, int n)
 {
 	struct spd_look look = { 0, 0, 0 };
 	size_t len = 0, done = 0;
@@ -242,8 +221,6 @@ SPD_Writev(int fd, const struct iovec *iov, int n)
 
 	if (!spd_holds_slot())
 		return (spd_sent(fd, TEMP_FAILURE_RETRY(writev(fd, iov, n))));
-	if (spd_me.sends_at == 0)
-		spd_stage_sends(&spd_me);
 	if (spd_set.synchronised &&
 	    !(SPD_REQUEST(spd_me.node)->flags & SPD_F_SENDING))
 		spd_begin_sending(spd_me.node);
@@ -259,4 +236,35 @@ SPD_Writev(int fd, const struct iovec *iov, int n)
 			return (spd_write_slowly(fd, iov, n, done, len));
 	}
 	return ((ssize_t)done);
+}
+
+/*
+ * Like write(2), for an answer without VCL and for a pipe.  A worker that
+ * parses, or has a slot and no request, does not wait for room in the socket.
+ */
+ssize_t
+SPD_Write(int fd, const void *ptr, size_t len)
+{
+	const struct spd_worker *me = &spd_me;
+	struct iovec iov;
+
+	if (me->magic == SPD_WORKER_MAGIC && (me->parsing ||
+	    (me->slot >= 0 && me->node == NULL)))
+		return (send(fd, ptr, len, MSG_DONTWAIT | MSG_NOSIGNAL));
+	iov.iov_base = TRUST_ME(ptr);
+	iov.iov_len = len;
+	return (spd_writev(fd, &iov, 1));
+}
+
+/*
+ * Like writev(2) on a blocking socket, lending the slot to a slow reader.  It
+ * writes all bytes, or fewer if the socket's timeout passes.  -1: an error.
+ */
+ssize_t
+SPD_Writev(int fd, const struct iovec *iov, int n)
+{
+
+	if (spd_holds_slot() && spd_me.sends_at == 0)
+		spd_stage_sends(&spd_me);
+	return (spd_writev(fd, iov, n));
 }

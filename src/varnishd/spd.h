@@ -198,7 +198,7 @@ enum spd_stage {
 	SPD_STAGES
 };
 struct spd_profile {
-	int64_t			at;		/* ns */
+	int64_t			at;		/* ns, see spd_stage.c */
 	struct {
 		uint64_t	done;		/* have left the stage */
 		int64_t		wait, in_it;	/* ns, of all of them */
@@ -210,8 +210,8 @@ void spd_stage_sends(struct spd_worker *);
 void spd_stage(enum spd_stage, int64_t wait, int64_t in_it);
 void spd_stage_done(const struct spd_worker *, int64_t waited, int64_t now);
 void spd_stage_second(int64_t now);
-void spd_stage_profile(struct spd_profile *all, struct spd_profile *last,
-    int64_t now);
+void spd_stage_all(struct spd_profile *);
+void spd_stage_last(struct spd_profile *, int64_t now);
 
 /* spd_link.c */
 void spd_link_init(void);

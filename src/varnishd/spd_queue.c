@@ -199,9 +199,11 @@ spd_release(int64_t now, int slot, int64_t *when)
 	counted = spd_link_release(spd_wire(t), now);
 	SPD_REQUEST(node)->flags |= SPD_F_GRANTED;
 	SPD_REQUEST(node)->counted = counted & SPD_COUNTED_MAX;
-	if (t->queue_timeout > 0 && now - node->arrival > t->queue_timeout)
-		SPD_REQUEST(node)->flags |= SPD_F_LATE;
-	spd_overload_released(t, now - node->arrival, now);
+	if (spd_set.mode != SPD_OFF && t->queue_timeout > 0 &&
+	    now - node->arrival > t->queue_timeout)
+		SPD_REQUEST(node)->flags |= SPD_F_LATE;	/* refused, not served */
+	else
+		spd_overload_released(t, now - node->arrival, now);
 	spd_vsc->released++;
 	spd_vsc->waiting = REL_Waiting(spd_rel);
 	return (spd_req_of(node));

@@ -65,8 +65,8 @@ spd_dispatch(void)
 		deputy = !spd_has_deputy() && REL_Waiting(spd_rel) > 0 &&
 		    !spd_slots_full() && spd_enough_run(now);
 		spd_unlock();
-		/* A released request has its slot.  So it must not be refused,
-		 * and must not wait behind tasks without a slot. */
+		/* A released request has its slot.  So no pool may refuse its
+		 * task, and it must not wait behind tasks without a slot. */
 		for (u = 0; u < n; u++)
 			spd_task_run(req[u]);
 	} while (n == SPD_BATCH);

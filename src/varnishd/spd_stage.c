@@ -12,6 +12,8 @@
  *	deliver	the client, or more of the	the rest of its time until it is
  *		body that is fetched		done
  *
+ * The time on a waiting list, and what a request did before, is in no stage.
+ *
  * The sums are under spd_lock().  They are added when a stage ends.  The keeper
  * keeps those of the last seconds, so that there is a mean of these.
  */
@@ -73,25 +75,30 @@ spd_stage_second(int64_t now)
 	oldest = (oldest + 1) % SPD_PROFILE_S;
 }
 
-/*
- * Copy the sums since the start to *all, and those of the last seconds to
- * *last.  Each has its duration in `at`, ns.  Caller holds spd_lock().
- */
+/* Copy the sums since the start.  Caller holds spd_lock(). */
 void
-spd_stage_profile(struct spd_profile *all, struct spd_profile *last,
-    int64_t now)
+spd_stage_all(struct spd_profile *p)
+{
+
+	SPD_LOCKED();
+	*p = sum;
+}
+
+/* Copy the sums of the last seconds, and how long these are to p->at, ns.
+ * Caller holds spd_lock(). */
+void
+spd_stage_last(struct spd_profile *p, int64_t now)
 {
 	const struct spd_profile *then = &past[oldest];
 	unsigned s;
 
 	SPD_LOCKED();
-	*all = *last = sum;
-	last->at = now - then->at;
-	all->at = now - sum.at;
+	*p = sum;
+	p->at = now - then->at;
 	for (s = 0; s < SPD_STAGES; s++) {
-		last->stage[s].done -= then->stage[s].done;
-		last->stage[s].wait -= then->stage[s].wait;
-		last->stage[s].in_it -= then->stage[s].in_it;
+		p->stage[s].done -= then->stage[s].done;
+		p->stage[s].wait -= then->stage[s].wait;
+		p->stage[s].in_it -= then->stage[s].in_it;
 	}
 }
 
@@ -99,9 +106,9 @@ spd_stage_profile(struct spd_profile *all, struct spd_profile *last,
 void
 spd_stage_init(void)
 {
+	int64_t now = METER_Now();
 	unsigned u;
 
-	sum.at = METER_Now();
 	for (u = 0; u < SPD_PROFILE_S; u++)
-		past[u].at = sum.at;
+		past[u].at = now;
 }

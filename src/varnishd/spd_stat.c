@@ -205,11 +205,11 @@ spd_stat_cache(void)
 void
 spd_stat_stages(int64_t now)
 {
-	struct spd_profile all, last;
+	struct spd_profile all;
 
 	spd_lock();
 	spd_stage_second(now);
-	spd_stage_profile(&all, &last, now);
+	spd_stage_all(&all);
 	spd_unlock();
 #define COPY_STAGE(s, name)						\
 	do {								\

@@ -178,9 +178,9 @@ spd_tenants_init(void)
  * Timeouts and targets
  */
 
-/* Return how long the tenant's requests may wait in the queue, ns: the shorter
- * one of its own time and the parameter.  0: for ever.  Caller holds
- * spd_lock(). */
+/* Return how long a request of the tenant may have waited when it is released,
+ * ns: the shorter one of its own time and the parameter.  0: for ever.  Caller
+ * holds spd_lock(). */
 int64_t
 spd_queue_timeout(const struct spd_tenant *t)
 {

@@ -10,7 +10,8 @@ is judged before it has settled. SEDA's target is one of response times. Here
 each controller gets it as a target of the wait.
 
 "-newest" is a controller whose tenant serves its newest request first while its
-oldest one is late."""
+oldest one is late. In "expensive requests" the costs stay in the order of
+arrivals: a new request can have the cost of an old one."""
 
 from __future__ import annotations
 
