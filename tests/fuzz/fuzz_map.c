@@ -16,8 +16,8 @@
  *  - the record of that name is its tenant, or (other) is;
  *  - what a pattern or tenant must not be is refused, and changes nothing;
  *  - pinned are tenants and groups of the map in force, no others; these have
- *    its weights, queue limits and groups, all others none; the map's number
- *    changes with the map.
+ *    its weights, queue limits, groups, targets, queue timeouts and refusals,
+ *    all others none; the map's number changes with the map.
  */
 
 #include "config.h"
@@ -42,6 +42,8 @@ struct tenant {
 	unsigned	queue_limit;
 	int		is_group;
 	int		group;		/* whose member it is, or -1 */
+	double		target, timeout;	/* s, 0: none */
+	int		status;		/* of its refusal; -1: none */
 };
 
 struct pattern {
@@ -394,9 +396,20 @@ call_tenant(struct fuzz *f, int is_group)
 	if (!good)
 		return;
 	m->tenant[m->ntenant] = (struct tenant){ .weight = weight,
-	    .queue_limit = limit, .is_group = is_group, .group = -1 };
+	    .queue_limit = limit, .is_group = is_group, .group = -1,
+	    .status = -1 };
 	(void)snprintf(m->tenant[m->ntenant++].name, TEXT,
 	    is_group ? "(%s)" : "%s", name);
+}
+
+/* The name of a tenant or a group in VCL: without parentheses */
+static void
+plain(const struct tenant *t, char *name)
+{
+
+	strcpy(name, t->name + t->is_group);
+	if (t->is_group)
+		*strrchr(name, ')') = '\0';
 }
 
 /* Any of the two as a member of any of the two */
@@ -412,13 +425,51 @@ call_member(struct fuzz *f)
 		return;
 	t = &m->tenant[fuzz_below(&f->in, m->ntenant)];
 	g = &m->tenant[fuzz_below(&f->in, m->ntenant)];
-	strcpy(name, g->name + g->is_group);
-	if (g->is_group)
-		*strrchr(name, ')') = '\0';
+	plain(g, name);
 	good = !t->is_group && g->is_group && t->group < 0;
 	assert((SPD_MapMember(m->map, t->name, name) == NULL) == good);
 	if (good)
 		t->group = (int)(g - m->tenant);
+}
+
+/* What is done in overload, for a tenant or a group */
+static void
+call_overload(struct fuzz *f)
+{
+	static const double times[] = { 0, .0009, .001, .5, 10, 11, 86400,
+	    86401, -1 };
+	static const int64_t statuses[] = { 0, 429, 503, 404 };
+	struct map *m = some_map(f);
+	struct tenant *t;
+	char name[TEXT];
+	double s = times[fuzz_below(&f->in, sizeof times / sizeof times[0])];
+	int64_t status = statuses[fuzz_below(&f->in, 4)];
+	int good;
+
+	if (m == NULL || m->ntenant == 0)
+		return;
+	t = &m->tenant[fuzz_below(&f->in, m->ntenant)];
+	plain(t, name);
+	assert(SPD_MapTarget(m->map, "(nobody)", 1) != NULL);
+	switch (fuzz_below(&f->in, 3)) {
+	case 0:
+		good = s >= .001 && s <= 10;
+		assert((SPD_MapTarget(m->map, name, s) == NULL) == good);
+		t->target = good ? s : t->target;
+		break;
+	case 1:
+		good = s >= .001 && s <= 86400;
+		assert((SPD_MapQueueTimeout(m->map, name, s) == NULL) ==
+		    good);
+		t->timeout = good ? s : t->timeout;
+		break;
+	default:
+		good = status != 404;
+		assert((SPD_MapRefusal(m->map, name, status, "page",
+		    "text/plain") == NULL) == good);
+		t->status = good ? (int)status : t->status;
+		break;
+	}
 }
 
 static void
@@ -478,6 +529,26 @@ call_drop(struct fuzz *f)
 	memset(&f->map[i], 0, sizeof f->map[i]);
 }
 
+/* A tenant without a value of its own has that of its group */
+static void
+judge_overload(const struct fuzz *f, const struct spd_tenant *t,
+    const struct tenant *want)
+{
+	static const struct tenant none = { .status = -1 };
+	const struct tenant *group = &none;
+
+	if (want == NULL)
+		want = &none;
+	else if (want->group >= 0)
+		group = &f->active->tenant[want->group];
+	assert(t->target == (int64_t)((want->target > 0 ? want :
+	    group)->target * 1e9));
+	assert(t->queue_timeout == (int64_t)((want->timeout > 0 ? want :
+	    group)->timeout * 1e9));
+	assert((t->refusal == NULL ? -1 : (int)t->refusal->status) ==
+	    (want->status >= 0 ? want : group)->status);
+}
+
 static void
 judge_record(const struct fuzz *f, struct ten_record *r, int pinned)
 {
@@ -501,6 +572,7 @@ judge_record(const struct fuzz *f, struct ten_record *r, int pinned)
 	REL_TenantStat(spd_rel, t->rel, &st);
 	assert(st.weight == weight);
 	assert(t->queue_limit == (want == NULL ? 0 : want->queue_limit));
+	judge_overload(f, t, want);
 }
 
 static void
@@ -546,8 +618,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				call_member(f);
 			break;
 		case 1:
-		case 2:
 			call_host(f);
+			break;
+		case 2:
+			if (fuzz_byte(&f->in) & 1)
+				call_overload(f);
+			else
+				call_host(f);
 			break;
 		case 3:
 			call_use(f);
