@@ -37,32 +37,10 @@ map_weight(double weight)
 	return ((uint32_t)vmax(1., weight * REL_WEIGHT_ONE + .5));
 }
 
-/* Return a tenant's target, or that of its group, ns.  0: it has none. */
-static int64_t
-map_target(const struct map_tenant *mt)
-{
-
-	return ((int64_t)((mt->target > 0 || mt->group == NULL ?
-	    mt->target : mt->group->target) * 1e9));
-}
-
-/* Return a tenant's queue timeout, or that of its group, ns.  0: it has none. */
-static int64_t
-map_timeout(const struct map_tenant *mt)
-{
-
-	return ((int64_t)((mt->queue_timeout > 0 || mt->group == NULL ?
-	    mt->queue_timeout : mt->group->queue_timeout) * 1e9));
-}
-
-/* Return what a tenant's refused requests get, or NULL. */
-static struct page *
-map_refusal(const struct map_tenant *mt)
-{
-
-	return (mt->refusal != NULL || mt->group == NULL ?
-	    mt->refusal : mt->group->refusal);
-}
+/* A value of the tenant, or that of its group if it has none of its own. */
+#define MAP_OF(mt, field)						\
+	((mt)->field || (mt)->group == NULL ? (mt)->field :		\
+	(mt)->group->field)
 
 /* Return the tenant's record, made if needed.  NULL: no room.  Caller holds
  * spd_lock(). */
@@ -137,12 +115,12 @@ map_pin(const struct spd_map *m)
 			continue;
 		t->group = mt->group == NULL ? NULL : mt->group->user;
 		t->admit_all = mt->admit_all;
-		t->queue_timeout = map_timeout(mt);
-		t->target = map_target(mt);
+		t->queue_timeout = (int64_t)(MAP_OF(mt, queue_timeout) * 1e9);
+		t->target = (int64_t)(MAP_OF(mt, target) * 1e9);
 		if (t->target > 0 && (least == 0 || t->target < least))
 			least = t->target;
 		PAGE_Unref(t->refusal);
-		t->refusal = PAGE_Ref(map_refusal(mt));
+		t->refusal = PAGE_Ref(MAP_OF(mt, refusal));
 		OWN_Set(spd_owners(), t->owner, mt->weight,
 		    mt->memory_reservation, mt->memory_limit,
 		    t->group == NULL ? OWN_NONE : t->group->owner);

@@ -213,9 +213,9 @@ spd_stat_stages(int64_t now)
 	spd_unlock();
 #define COPY_STAGE(s, name)						\
 	do {								\
-		spd_vsc->name##_done = all.stage[s].done;		\
 		spd_vsc->name##_wait_ns = (uint64_t)all.stage[s].wait;	\
 		spd_vsc->name##_ns = (uint64_t)all.stage[s].in_it;	\
+		spd_vsc->name##_done = all.stage[s].done;		\
 	} while (0)
 	COPY_STAGE(SPD_PARSES, parse);
 	COPY_STAGE(SPD_RUNS, run);
