@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * The profile of the stages: how long requests wait for each stage, and how
- * long they are in it, as the profiler of SEDA (Welsh's thesis, chapter 5).
+ * long they are in it.  The profiler of SEDA shows the same (Welsh's thesis,
+ * chapter 5).
  *
  *	stage	waits for			is in it
  *	parse	a worker that parses		until it is enqueued or refused
@@ -12,10 +13,11 @@
  *	deliver	the client, or more of the	the rest of its time until it is
  *		body that is fetched		done
  *
- * The time on a waiting list, and what a request did before, is in no stage.
+ * If a request goes to Varnish's waiting list, the time there and its run before
+ * that are in no stage.
  *
- * The sums are under spd_lock().  They are added when a stage ends.  The keeper
- * keeps those of the last seconds, so that there is a mean of these.
+ * spd_lock() guards the sums.  A request is added when it leaves the stage.  Each
+ * second the keeper saves a copy, for the means of the last seconds.
  */
 
 #include "config.h"
