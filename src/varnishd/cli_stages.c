@@ -1,12 +1,12 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The stages, as sandpaper.list prints them: one line for each stage, with means
- * of the last seconds.
+ * The stages, as sandpaper.list prints them: one line for each stage, with
+ * means of the last seconds.
  *
  * By Little's law the mean number of requests that wait for a stage is their
- * rate times their mean wait, if the load is steady.  The same is true for those
- * that are in it.
+ * rate times their mean wait, if the load is steady.  The same is true for
+ * those that are in it.
  */
 
 #include "config.h"

@@ -13,11 +13,11 @@
  *	deliver	the client, or more of the	the rest of its time until it is
  *		body that is fetched		done
  *
- * If a request goes to Varnish's waiting list, the time there and its run before
- * that are in no stage.
+ * If a request goes to Varnish's waiting list, the time there and its run
+ * before that are in no stage.
  *
- * spd_lock() guards the sums.  A request is added when it leaves the stage.  Each
- * second the keeper saves a copy, for the means of the last seconds.
+ * spd_lock() guards the sums.  A request is added when it leaves the stage.
+ * Each second the keeper saves a copy, for the means of the last seconds.
  */
 
 #include "config.h"
