@@ -12,9 +12,9 @@ A request takes about 1 ms of CPU, in the case `cheap` 0.13 ms.  The cases:
     retries     refused clients ask again, after Retry-After or at once
     cheap       requests that come faster than they can be refused
 
-The capacity is that of a closed loop.  It is measured before and after every
-EVERY windows: a machine's speed changes.  Each variant is Sandpaper with
-another controller of overload.
+The capacity is that of a closed loop without a target.  It is measured before
+and after every EVERY windows: a machine's speed changes.  Each variant is
+Sandpaper with another controller of overload.
 """
 
 from __future__ import annotations

@@ -66,6 +66,7 @@ CHEAP = Asking("p1000w100n10", 16_000, 0.1, 0.02)
 TENANT = DEAR.name
 TWIN_OF = TENANT + TWIN
 CASE_CHEAP = "cheap"
+TARGET = "sandpaper_target"
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,24 @@ class Drained(Window):
         """Measure these groups."""
         return rig.measure(varnish, groups, self._measured(rig.plan), DRAIN_S,
                            rig.plan.warmup + self.settle)
+
+
+@dataclass(frozen=True)
+class Alone(Drained):
+    """A closed loop without a target: some controllers would refuse a part."""
+
+    target: str = ""  # a value of sandpaper_target; "": there is none
+
+    def loaded(
+        self, rig: Rig, varnish: Varnish, groups: list[Group]
+    ) -> Measurement:
+        """Measure these groups; then the target is in force again."""
+        if not self.target:
+            return super().loaded(rig, varnish, groups)
+        varnish.cli("param.set", TARGET, "0")
+        found = super().loaded(rig, varnish, groups)
+        varnish.cli("param.set", TARGET, self.target)
+        return found
 
 
 def ok_rps(seen: GroupResult, window_s: float) -> float:
@@ -223,7 +242,10 @@ def turn_of(
 
     A closed loop is before every EVERY windows, and at the end.
     """
-    closed = Drained([tenant(who.name)], 1 / 2)
+    targets = [value for name, _, value in (
+        parameter.partition("=") for parameter in variant.parameters)
+        if name == TARGET]
+    closed = Alone([tenant(who.name)], 1 / 2, target="".join(targets[-1:]))
     every: list[Window] = []
     for number, window in enumerate(windows):
         every += [window] if number % EVERY else [closed, window]
@@ -267,7 +289,7 @@ def cheap_turn(variant: Variant, _plan: Plan) -> Turn:
 
 def target_of(seconds: float) -> str:
     """Return the parameter that sets a target."""
-    return f"sandpaper_target={seconds:g}"
+    return f"{TARGET}={seconds:g}"
 
 
 def controller_of(name: str) -> str:
