@@ -49,6 +49,7 @@ SPD_Gate(struct worker *wrk, struct req *req)
 	spd_log_limit(req->vsl, &e);
 	spd_refuse(req);
 	spd_me.refused = conn;
+	spd_me.turn_refused = 1;
 	return (SPD_GATE_REFUSED);
 }
 
@@ -410,6 +411,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 	spd_count_hits(me, spd_tenant_rel(n->tenant));
 	spd_done(n, &s, now);
 	spd_stage_done(me, v[0], now);
+	spd_pace(me->charge * spd_set.cores);
 	spd_runs(me, NULL);
 	spd_unlock();
 	n->magic = 0;

@@ -352,7 +352,7 @@ void spd_ready_init(void);
 unsigned spd_nready(void);
 int spd_many_idle(void);
 void spd_ready_push(struct spd_conn *, int64_t now);
-struct spd_conn *spd_ready_pop(int64_t now);
+struct spd_conn *spd_ready_pop(int64_t now, int spare);
 int spd_parse_later(int64_t now);
 int spd_may_parse(void);
 
@@ -424,6 +424,7 @@ void spd_wake_leader(void);
 void spd_dispatch(void);
 void spd_begin(struct spd_worker *, struct req *, int64_t now);	/* locked */
 void spd_parsed(struct spd_conn *);
+void spd_pace(int64_t cost);				/* locked */
 void spd_find_work(struct worker *);
 
 /* spd_lend.c */

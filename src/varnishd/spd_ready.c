@@ -103,21 +103,22 @@ spd_may_parse(void)
 }
 
 /*
- * Return the tenant's connection to parse next: the first one, or in every
- * other turn the newest one, while the first one is late.  A late request is
- * refused.  So if connections come faster than they can be parsed, some
- * requests still get an answer in time.  Connections without a tenant have the
- * least target of all.
+ * Return the tenant's connection to parse next: the first one.  While the first
+ * one is late, it is the newest one in every other turn, and in each turn if
+ * spare is 1: then no refusal should be made.  A late request is refused.  So
+ * if connections come faster than they can be parsed, some requests still get
+ * an answer in time.  Connections without a tenant have the least target of
+ * all.
  */
 static struct spd_conn *
-spd_ready_next(struct spd_tenant *t, int64_t now)
+spd_ready_next(struct spd_tenant *t, int64_t now, int spare)
 {
 	struct spd_conn *c = VTAILQ_FIRST(&t->ready);
 	int64_t target;
 
 	AN(c);
 	target = spd_of_nobody(t) ? spd_least_target() : spd_target(t);
-	t->newest = !t->newest && spd_set.mode == SPD_ON &&
+	t->newest = (spare || !t->newest) && spd_set.mode == SPD_ON &&
 	    OVL_Late(spd_set.overload, target, now - c->came);
 	return (t->newest ? VTAILQ_LAST(&t->ready, spd_conns) : c);
 }
@@ -125,10 +126,10 @@ spd_ready_next(struct spd_tenant *t, int64_t now)
 /*
  * Return the next connection to parse, which the caller then owns, or NULL.
  * Those without a tenant lose their turn while their CPU time is used up.
- * Caller holds spd_lock().
+ * spare: 1: prefer what is not refused.  Caller holds spd_lock().
  */
 struct spd_conn *
-spd_ready_pop(int64_t now)
+spd_ready_pop(int64_t now, int spare)
 {
 	struct spd_tenant *t;
 	struct spd_conn *c;
@@ -145,7 +146,7 @@ spd_ready_pop(int64_t now)
 	}
 	if (t == NULL)
 		return (NULL);
-	c = spd_ready_next(t, now);
+	c = spd_ready_next(t, now, spare);
 	assert(c->state == SPD_READY);
 	VTAILQ_REMOVE(&t->ready, c, list);
 	VTAILQ_REMOVE(&tenants_ready, t, readylist);

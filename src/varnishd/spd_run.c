@@ -25,8 +25,14 @@
 #define SPD_YIELD	500000		/* ns, well below a time slice */
 #define SPD_SUM_TURNS	32		/* tasks between two Pool_TrySumstat()
 					 * that succeed */
+#define SPD_REFUSE_COST	20000		/* ns of CPU, of a refusal */
+#define SPD_REFUSE_PART	4		/* refusals have 1/4 of the cost of
+					 * requests, and at most */
+#define SPD_REFUSE_MOST	1000000		/* ns at a time */
 
 SPD_STATIC unsigned parsers;		/* workers that parse; locked */
+static int64_t may_refuse;		/* ns, for refusals before the next
+					 * waiting request; locked */
 
 /*--------------------------------------------------------------------
  * Hand releases to threads
@@ -103,6 +109,32 @@ spd_begin(struct spd_worker *me, struct req *req, int64_t now)
 }
 
 /*
+ * A request is done that was charged `cost` ns: refusals may have a part of
+ * that.  Parsing comes first, so without this limit refusals would take all CPU
+ * time from the requests that wait, if clients ask faster than they can be
+ * refused (J. Mogul and K. Ramakrishnan, "Eliminating receive livelock", 1997).
+ * The other connections wait to be parsed.  Caller holds spd_lock().
+ */
+void
+spd_pace(int64_t cost)
+{
+
+	SPD_LOCKED();
+	may_refuse = vmin(may_refuse + cost / SPD_REFUSE_PART,
+	    (int64_t)SPD_REFUSE_MOST);
+}
+
+/* Return 1 if this worker must run a waiting request before it parses: refusals
+ * have used up their time.  Caller holds spd_lock(). */
+static int
+spd_must_run(const struct spd_worker *me)
+{
+
+	return (may_refuse < 0 && REL_Waiting(spd_rel) > 0 &&
+	    (me->slot >= 0 || !spd_slots_full()));
+}
+
+/*
  * End this worker's turn of parsing, and park the connection me->parks, if any.
  * If bytes came meanwhile, that connection becomes READY instead.  Caller holds
  * spd_lock().
@@ -118,6 +150,9 @@ spd_end_turn(struct spd_worker *me, int64_t now)
 		AN(parsers);
 		parsers--;
 		spd_stage(SPD_PARSES, me->parse_wait, now - me->parse_began);
+		if (me->turn_refused)
+			may_refuse = vmax(may_refuse - SPD_REFUSE_COST,
+			    -(int64_t)SPD_REFUSE_MOST);
 	}
 	me->parks = NULL;
 	if (c != NULL && !spd_park_locked(c, now + me->parks_for, 0))
@@ -205,17 +240,18 @@ spd_rest(struct spd_worker *me, int64_t now)
 
 /*
  * Choose the worker's next task and set wrk->task, in this order: a stranded
- * request, a connection to parse, a release for the worker's slot.  The return
- * value says whether there is one.  Caller holds spd_lock().
+ * request, a connection to parse, a release for the worker's slot.  tried: 1:
+ * nothing can be released now.  The return value says whether there is a task.
+ * Caller holds spd_lock().
  */
 static enum spd_next
-spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
+spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now, int tried)
 {
 	struct pool_task *task;
 	struct spd_conn *c;
 	struct req *req;
 	int64_t when;
-	int slot;
+	int slot, run_first = !tried && spd_must_run(me);
 
 	SPD_LOCKED();
 	task = spd_stranded();
@@ -234,9 +270,10 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 	if (me->slot < 0 && !me->unlooked && spd_crowded(now))
 		return (spd_rest(me, now));
 	if (parsers < spd_set.parsers && me->parsed < SPD_PARSE_RUN &&
-	    (c = spd_ready_pop(now)) != NULL) {
+	    !run_first && (c = spd_ready_pop(now, may_refuse < 0)) != NULL) {
 		parsers++;
 		me->parsing = 1;
+		me->turn_refused = 0;
 		me->parsed++;
 		me->parse_began = now;
 		me->parse_wait = now - c->came;
@@ -261,9 +298,9 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now)
 		spd_timer(when);
 		spd_give_mine(me);
 	}
-	if (me->parsed > 0 && spd_may_parse()) {
+	if ((me->parsed > 0 || run_first) && spd_may_parse()) {
 		me->parsed = 0;
-		return (spd_pick(wrk, me, now));
+		return (spd_pick(wrk, me, now, 1));
 	}
 	return (spd_rest(me, now));
 }
@@ -413,7 +450,7 @@ spd_find_work(struct worker *wrk)
 		}
 		spd_lock();
 		spd_end_turn(me, now);
-		next = spd_pick(wrk, me, now);
+		next = spd_pick(wrk, me, now, 0);
 		waiting = REL_Waiting(spd_rel) > 0;
 		crowded = spd_crowded(now);
 		lead = crowded ? !spd_has_deputy() :

@@ -236,6 +236,7 @@ struct spd_worker {
 	unsigned		parsed;		/* connections, in a row */
 	struct spd_conn		*refused;	/* whose request it refused just
 						 * now, or NULL */
+	unsigned		turn_refused;	/* this turn refuses a request */
 	struct page		*page;		/* of a request that it refuses,
 						 * or NULL */
 	unsigned		turns;		/* tasks since Pool_Sumstat() */
