@@ -180,14 +180,28 @@ vmod_queue_timeout(VRT_CTX, VCL_STRING tenant, VCL_DURATION wait)
 }
 
 VCL_VOID
-vmod_refusal(VRT_CTX, VCL_STRING tenant, VCL_INT status, VCL_STRING body,
-    VCL_STRING type)
+vmod_fetch_target(VRT_CTX, VCL_STRING tenant, VCL_DURATION target)
 {
 	const char *err;
 
 	if (NOT_INIT(ctx) || VRT_handled(ctx))
 		return;
-	err = SPD_MapRefusal(SPD_MapOf(ctx->vcl), tenant, status, body, type);
+	err = SPD_MapFetchTarget(SPD_MapOf(ctx->vcl), tenant, target);
+	if (err != NULL)
+		VRT_fail(ctx, "sandpaper.fetch_target(\"%s\", %.6gs): %s",
+		    shown(tenant), target, err);
+}
+
+VCL_VOID
+vmod_refusal(VRT_CTX, VCL_STRING tenant, VCL_INT status, VCL_STRING body,
+    VCL_STRING type, VCL_BOOL vcl)
+{
+	const char *err;
+
+	if (NOT_INIT(ctx) || VRT_handled(ctx))
+		return;
+	err = SPD_MapRefusal(SPD_MapOf(ctx->vcl), tenant, status, body, type,
+	    (int)vcl);
 	if (err != NULL)
 		VRT_fail(ctx, "sandpaper.refusal(\"%s\", %jd): %s",
 		    shown(tenant), (intmax_t)status, err);
@@ -281,6 +295,13 @@ vmod_me(VRT_CTX)
 		VRT_fail(ctx, "sandpaper.me(): the client workspace is too "
 		    "small: raise workspace_client");
 	return (name);
+}
+
+VCL_BOOL
+vmod_refused(VRT_CTX)
+{
+
+	return (!NOT_CLIENT(ctx) && SPD_ReqRefused(top(ctx)));
 }
 
 VCL_DURATION

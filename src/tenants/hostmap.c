@@ -337,38 +337,35 @@ MAP_Admission(struct hostmap *m, const char *name, int all)
 }
 
 const char *
-MAP_Target(struct hostmap *m, const char *name, double target)
+MAP_Time(struct hostmap *m, const char *name, enum map_time which, double s)
 {
+	static const struct {
+		double		most;		/* s */
+		const char	*error;
+	} times[MAP_TIMES] = {
+		[MAP_TARGET] = { 10,
+		    "the target is not allowed: use 0.001s to 10s" },
+		[MAP_QUEUE_TIMEOUT] = { 86400,
+		    "the time is not allowed: use 0.001s to 86400s" },
+		[MAP_FETCH_TARGET] = { 3600,
+		    "the target is not allowed: use 0.001s to 3600s" },
+	};
 	struct map_tenant *t;
 
 	check_map(m);
+	assert(which < MAP_TIMES);
 	t = map_either(m, name);
 	if (t == NULL)
 		return (neither);
-	if (isnan(target) || target < 0.001 || target > 10)
-		return ("the target is not allowed: use 0.001s to 10s");
-	t->target = target;
-	return (NULL);
-}
-
-const char *
-MAP_QueueTimeout(struct hostmap *m, const char *name, double timeout)
-{
-	struct map_tenant *t;
-
-	check_map(m);
-	t = map_either(m, name);
-	if (t == NULL)
-		return (neither);
-	if (isnan(timeout) || timeout < 0.001 || timeout > 86400)
-		return ("the time is not allowed: use 0.001s to 86400s");
-	t->queue_timeout = timeout;
+	if (isnan(s) || s < 0.001 || s > times[which].most)
+		return (times[which].error);
+	t->time[which] = s;
 	return (NULL);
 }
 
 const char *
 MAP_Refusal(struct hostmap *m, const char *name, int64_t status,
-    const char *body, const char *type)
+    const char *body, const char *type, int vcl)
 {
 	struct map_tenant *t;
 	struct page *page;
@@ -378,7 +375,7 @@ MAP_Refusal(struct hostmap *m, const char *name, int64_t status,
 	t = map_either(m, name);
 	if (t == NULL)
 		return (neither);
-	err = PAGE_New(&page, status, body, type);
+	err = PAGE_New(&page, status, body, type, vcl);
 	if (err != NULL)
 		return (err);
 	PAGE_Unref(t->refusal);

@@ -16,6 +16,17 @@
 #include "page.h"
 #include "table.h"
 
+/* Times of a tenant */
+enum map_time {
+	MAP_TARGET,		/* its requests should wait for less; 0.001 to
+				 * 10 s */
+	MAP_QUEUE_TIMEOUT,	/* what waits for longer does not run; 0.001 to
+				 * 86400 s */
+	MAP_FETCH_TARGET,	/* its fetches should take less; 0.001 to
+				 * 3600 s */
+	MAP_TIMES
+};
+
 struct map_tenant {			/* a tenant, or a group */
 	struct map_tenant	*next;
 	char			name[TEN_NAME_MAX + 1];
@@ -26,8 +37,7 @@ struct map_tenant {			/* a tenant, or a group */
 	uint64_t		memory_reservation, memory_limit;	/* bytes;
 								 * 0: none */
 	int			admit_all;	/* objects into the cache */
-	double			target;		/* s, longest wait; 0: not set */
-	double			queue_timeout;	/* s; 0: not set */
+	double			time[MAP_TIMES];	/* s; 0: not set */
 	struct page		*refusal;	/* NULL: not set */
 	int			is_group;
 	struct map_tenant	*group;		/* that it is in, or NULL */
@@ -66,15 +76,13 @@ const char *MAP_Memory(struct hostmap *, const char *name, int64_t reservation,
     int64_t limit);
 /* all: 1: each object of the tenant enters the cache; 0: admission decides. */
 const char *MAP_Admission(struct hostmap *, const char *name, int all);
-/* target: s, 0.001 to 10.  A member without a target has that of its group. */
-const char *MAP_Target(struct hostmap *, const char *name, double target);
-/* timeout: s, 0.001 to 86400.  The same for groups. */
-const char *MAP_QueueTimeout(struct hostmap *, const char *name,
-    double timeout);
+/* Set a time of a tenant or a group, s.  A member without one has that of its
+ * group. */
+const char *MAP_Time(struct hostmap *, const char *name, enum map_time, double);
 /* What refused requests get, see page.h.  A member without a refusal has that
  * of its group. */
 const char *MAP_Refusal(struct hostmap *, const char *name, int64_t status,
-    const char *body, const char *type);
+    const char *body, const char *type, int vcl);
 const char *MAP_Host(struct hostmap *, const char *name, const char *pattern);
 /* Hosts that match no pattern.  0: their tenant is (unknown); 1: each has its
  * own. */

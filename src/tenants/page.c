@@ -33,7 +33,8 @@ type_check(const char *type)
 }
 
 const char *
-PAGE_New(struct page **to, int64_t status, const char *body, const char *type)
+PAGE_New(struct page **to, int64_t status, const char *body, const char *type,
+    int vcl)
 {
 	const char *err;
 	struct page *p;
@@ -56,6 +57,7 @@ PAGE_New(struct page **to, int64_t status, const char *body, const char *type)
 	p->magic = PAGE_MAGIC;
 	p->refs = 1;
 	p->status = (unsigned)status;
+	p->vcl = vcl != 0;
 	(void)snprintf(p->head, head, HEAD, type, l);
 	p->body = memcpy(p->head + head, body, l);
 	p->body_len = l;

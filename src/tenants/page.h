@@ -22,6 +22,7 @@ struct page {
 #define PAGE_MAGIC		0x5a9d9a6e
 	_Atomic unsigned	refs;
 	unsigned		status;		/* 429 or 503; 0: not set */
+	unsigned		vcl;		/* 1: VCL makes the answer */
 	size_t			body_len;	/* bytes */
 	const char		*body;
 	char			head[];		/* two lines of an HTTP/1 head */
@@ -29,11 +30,12 @@ struct page {
 
 /*
  * Make a page with one reference.  status: 429, 503, or 0: not set.  body,
- * type: the page and its Content-Type; they are copied.  Returns NULL, or an
- * error text: what is wrong, and what is allowed.
+ * type: the page and its Content-Type; they are copied.  vcl: 1: VCL makes the
+ * answer where it can.  Returns NULL, or an error text: what is wrong, and what
+ * is allowed.
  */
 const char *PAGE_New(struct page **, int64_t status, const char *body,
-    const char *type);
+    const char *type, int vcl);
 
 /* Take a reference, and return the page.  NULL: there is no page. */
 struct page *PAGE_Ref(struct page *);

@@ -5,8 +5,9 @@
  * limit of fetches.
  *
  * A fetch over the limit fails as if no thread were free.  So a dead origin
- * takes a bounded number of threads, and cache hits go on.  Fetches in the
- * background meet the limit first.  A fetch counts from the test of the limit
+ * takes a bounded number of threads, and cache hits go on.  A tenant with a
+ * fetch target has a second limit, which follows how fast its fetches end.
+ * Fetches in the background meet the limits first.  A fetch counts from the test of the limit
  * until it ends, also while it waits for a thread.  A tenant's record stays
  * until its fetches end.
  *
@@ -24,6 +25,8 @@
 #include <string.h>
 
 #include "spd.h"
+
+#define SPD_FETCH_LEAST	4		/* that a target always allows */
 
 SPD_STATIC unsigned fetches;		/* waiting for a thread, or running;
 					 * locked */
@@ -74,6 +77,36 @@ spd_fetch_most(const struct busyobj *bo)
 	return (bo->is_bgfetch ? limit / 2 + limit % 2 : limit);
 }
 
+/* Describe the tenant's fetches as a queue in front of its origins.  In the
+ * background, each stands for two. */
+static void
+spd_fetch_queue(const struct spd_tenant *t, int background, int64_t now,
+    struct ovl_queue *q)
+{
+
+	memset(q, 0, sizeof *q);
+	q->now = now;
+	q->target = q->standing = t->fetch_target;
+	q->waiting = t->fetches << background;
+	q->least = SPD_FETCH_LEAST;
+}
+
+/* Return 1 if one more fetch would take longer than the tenant's fetch target,
+ * and then fill *e.  Caller holds spd_lock(). */
+static int
+spd_fetch_slow(struct spd_tenant *t, const struct busyobj *bo,
+    struct spd_verdict *e)
+{
+	struct ovl_queue q;
+
+	if (t->fetch_target == 0)
+		return (0);
+	spd_fetch_queue(t, bo->is_bgfetch != 0, METER_Now(), &q);
+	return (!OVL_Admit(spd_set.overload, &t->fetch_overload, &q) &&
+	    spd_limit_reached(e, t, "fetches (see sandpaper.fetch_target())",
+	    t->fetches, t->fetches));
+}
+
 /* Count a fetch.  Returns 0, and logs, if its tenant is at the limit. */
 static int
 spd_fetch_count(struct busyobj *bo)
@@ -85,9 +118,10 @@ spd_fetch_count(struct busyobj *bo)
 	spd_lock();
 	if (t != NULL) {
 		liable = spd_new_liable(t);
-		full = spd_set.mode == SPD_ON && spd_limit_reached_new(&e, t,
+		full = spd_set.mode == SPD_ON && (spd_limit_reached_new(&e, t,
 		    "fetches (see sandpaper_fetch_limit)", t->fetches,
-		    liable->fetches, spd_fetch_most(bo));
+		    liable->fetches, spd_fetch_most(bo)) ||
+		    spd_fetch_slow(t, bo, &e));
 	}
 	if (full) {
 		SPD_REFUSED(t, fetch);
@@ -117,10 +151,11 @@ spd_fetch_count(struct busyobj *bo)
 
 /* Uncount a fetch.  Returns its tenant, or NULL.  Caller holds spd_lock(). */
 static struct spd_tenant *
-spd_fetch_uncount(const struct busyobj *bo)
+spd_fetch_uncount(const struct busyobj *bo, int64_t now)
 {
 	struct spd_tenant *t = (void *)(uintptr_t)bo->sandpaper[0];
 	struct spd_tenant *liable = (void *)(uintptr_t)bo->sandpaper[1];
+	struct ovl_queue q;
 
 	SPD_LOCKED();
 	AN(fetches);
@@ -129,6 +164,9 @@ spd_fetch_uncount(const struct busyobj *bo)
 	if (t != NULL) {
 		AN(t->fetches);
 		t->fetches--;
+		spd_fetch_queue(t, 0, now, &q);
+		OVL_Released(spd_set.overload, &t->fetch_overload, &q,
+		    now - (int64_t)bo->sandpaper[4]);
 	}
 	if (liable != NULL) {
 		AN(liable->fetches);
@@ -149,7 +187,7 @@ SPD_FetchTask(struct pool *pp, struct busyobj *bo, struct pool_task *task,
 	if (Pool_Task(pp, task, prio) == 0)
 		return (0);
 	spd_lock();
-	(void)spd_fetch_uncount(bo);
+	(void)spd_fetch_uncount(bo, METER_Now());
 	spd_unlock();
 	return (-1);
 }
@@ -180,7 +218,7 @@ SPD_FetchEnd(const struct busyobj *bo)
 	    now - me->fetch_began);
 	spd_sum_laps(me);
 	spd_residual_count();
-	t = spd_fetch_uncount(bo);
+	t = spd_fetch_uncount(bo, now);
 	if (t != NULL)
 		spd_charge(t, lap, 0, now);
 	spd_unlock();

@@ -47,9 +47,11 @@ SPD_Gate(struct worker *wrk, struct req *req)
 		return (SPD_GATE_QUEUED);
 	(void)Req_LogStart(wrk, req);
 	spd_log_limit(req->vsl, &e);
+	spd_me.turn_refused = 1;
+	if (spd_refuse_in_vcl(req))
+		return (SPD_GATE_OPEN);
 	spd_refuse(req);
 	spd_me.refused = conn;
-	spd_me.turn_refused = 1;
 	return (SPD_GATE_REFUSED);
 }
 
@@ -119,7 +121,7 @@ spd_abandon(struct spd_worker *me, struct req *req)
 /*
  * Refuse a request that waited for sandpaper_queue_timeout, and is cancelled,
  * or for longer than its tenant's own time, and is released.  The caller
- * answers an HTTP/2 stream.  Returns 1.
+ * answers an HTTP/2 stream.  Returns 1, or 0 if VCL answers.
  */
 static int
 spd_late(struct worker *wrk, struct req *req)
@@ -158,8 +160,30 @@ spd_late(struct worker *wrk, struct req *req)
 	    "tenant %.*s waited %.3f s of at most %.6g s (see %s)", (int)l,
 	    name, (double)wait * 1e-9, (double)most * 1e-9, released ?
 	    "sandpaper.queue_timeout()" : "sandpaper_queue_timeout");
-	if (!h2)
-		spd_refuse(req);
+	if (h2)
+		return (1);
+	if (spd_refuse_in_vcl(req))
+		return (0);
+	spd_refuse(req);
+	return (1);
+}
+
+/* Return 1 if VCL answers this request, which is refused. */
+int
+SPD_ReqRefused(const struct req *req)
+{
+
+	return (spd_me.magic == SPD_WORKER_MAGIC && spd_me.answers == req);
+}
+
+/* The same, to skip vcl_recv for it. */
+int
+SPD_Refused(struct req *req)
+{
+
+	if (!SPD_ReqRefused(req))
+		return (0);
+	spd_refusal_synth(&spd_me, req);
 	return (1);
 }
 
@@ -386,8 +410,10 @@ SPD_Done(struct worker *wrk, struct req *req)
 	int64_t now, lap, v[4];
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
-	if (me->magic != SPD_WORKER_MAGIC || me->node == NULL ||
-	    me->node != n)
+	if (me->magic != SPD_WORKER_MAGIC)
+		return;
+	spd_refused(me);
+	if (me->node == NULL || me->node != n)
 		return;
 	now = METER_Now();
 	s.drawn = (SPD_REQUEST(n)->flags & SPD_F_SAMPLED) != 0;

@@ -42,6 +42,8 @@ map_weight(double weight)
 	((mt)->field || (mt)->group == NULL ? (mt)->field :		\
 	(mt)->group->field)
 
+#define MAP_NS(mt, which)	((int64_t)(MAP_OF(mt, time[which]) * 1e9))
+
 /* Return the tenant's record, made if needed.  NULL: no room.  Caller holds
  * spd_lock(). */
 static struct spd_tenant *
@@ -115,8 +117,9 @@ map_pin(const struct spd_map *m)
 			continue;
 		t->group = mt->group == NULL ? NULL : mt->group->user;
 		t->admit_all = mt->admit_all;
-		t->queue_timeout = (int64_t)(MAP_OF(mt, queue_timeout) * 1e9);
-		t->target = (int64_t)(MAP_OF(mt, target) * 1e9);
+		t->queue_timeout = MAP_NS(mt, MAP_QUEUE_TIMEOUT);
+		t->fetch_target = MAP_NS(mt, MAP_FETCH_TARGET);
+		t->target = MAP_NS(mt, MAP_TARGET);
 		if (t->target > 0 && (least == 0 || t->target < least))
 			least = t->target;
 		PAGE_Unref(t->refusal);
@@ -157,8 +160,7 @@ map_unpin(const struct spd_map *m)
 		t->queue_limit = 0;
 		t->group = NULL;
 		t->admit_all = 0;
-		t->queue_timeout = 0;
-		t->target = 0;
+		t->queue_timeout = t->fetch_target = t->target = 0;
 		PAGE_Unref(t->refusal);
 		t->refusal = NULL;
 		OWN_Set(spd_owners(), t->owner, 1, 0, 0, OWN_NONE);

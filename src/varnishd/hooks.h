@@ -61,6 +61,8 @@ int SPD_Cancel(struct req *);
 int SPD_Begin(struct worker *, struct req *);
 /* The request leaves its worker for a waiting list. */
 void SPD_Disembark(struct req *);
+/* 1: the request is refused, and VCL answers: go on with vcl_synth. */
+int SPD_Refused(struct req *);
 /* Note the status of the request's answer. */
 void SPD_Answer(struct req *, uint16_t status);
 /* The request is done: settle its cost. */

@@ -48,8 +48,10 @@ const char *SPD_MapTarget(struct spd_map *, const char *name, double target);
 const char *SPD_MapQueueTimeout(struct spd_map *, const char *name,
     double timeout);
 /* What refused requests get.  status: 429, 503, or 0: sandpaper_status */
+const char *SPD_MapFetchTarget(struct spd_map *, const char *name,
+    double target);
 const char *SPD_MapRefusal(struct spd_map *, const char *name, int64_t status,
-    const char *body, const char *type);
+    const char *body, const char *type, int vcl);
 const char *SPD_MapHost(struct spd_map *, const char *name,
     const char *pattern);
 /* Hosts that the map does not name.  0: all belong to the tenant "(unknown)".
@@ -66,6 +68,7 @@ void SPD_VclAdmits(struct busyobj *);
 /* Name of the request's tenant, in buf, or NULL: it passed no gate */
 const char *SPD_ReqTenant(const struct req *, char *buf, size_t len);
 double SPD_ReqWait(const struct req *);		/* s; 0: it passed no gate */
+int SPD_ReqRefused(const struct req *);	/* 1: vcl_synth answers a refusal */
 int SPD_Ask(const char *tenant, struct spd_fields *);	/* -1: unknown */
 
 #endif

@@ -245,6 +245,9 @@ void spd_part_again(struct worker *, struct spd_conn *);
 
 /* spd_refuse.c */
 void spd_refuse(struct req *);
+int spd_refuse_in_vcl(struct req *);
+void spd_refusal_synth(const struct spd_worker *, struct req *);
+void spd_refused(struct spd_worker *);
 void spd_refusal_of(struct spd_worker *,
     const struct spd_tenant *);			/* locked */
 size_t spd_page_bytes(const struct spd_worker *, const struct req *);

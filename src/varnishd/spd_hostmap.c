@@ -131,7 +131,7 @@ SPD_MapTarget(struct spd_map *m, const char *name, double target)
 {
 
 	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
-	return (MAP_Target(m->map, name, target));
+	return (MAP_Time(m->map, name, MAP_TARGET, target));
 }
 
 const char *
@@ -139,16 +139,24 @@ SPD_MapQueueTimeout(struct spd_map *m, const char *name, double timeout)
 {
 
 	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
-	return (MAP_QueueTimeout(m->map, name, timeout));
+	return (MAP_Time(m->map, name, MAP_QUEUE_TIMEOUT, timeout));
+}
+
+const char *
+SPD_MapFetchTarget(struct spd_map *m, const char *name, double target)
+{
+
+	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
+	return (MAP_Time(m->map, name, MAP_FETCH_TARGET, target));
 }
 
 const char *
 SPD_MapRefusal(struct spd_map *m, const char *name, int64_t status,
-    const char *body, const char *type)
+    const char *body, const char *type, int vcl)
 {
 
 	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
-	return (MAP_Refusal(m->map, name, status, body, type));
+	return (MAP_Refusal(m->map, name, status, body, type, vcl));
 }
 
 const char *

@@ -8,6 +8,10 @@
  * or if the socket has no room for the answer.  Retry-After is random, so that
  * refused clients do not all come back in the same second.  The tenant can have
  * a status and a page of its own.
+ *
+ * If the tenant's refusal says so, vcl_synth makes the answer, on the worker
+ * that refuses.  It has no slot of its own, so few may do that at a time: a
+ * client that does not read its answer holds its worker.
  */
 
 #include "config.h"
@@ -24,6 +28,10 @@
 #include "vtim.h"
 
 #define SPD_ANSWER	512		/* bytes, of the head */
+#define SPD_BY_VCL	8		/* answers by VCL at the same time */
+#define SPD_RESTARTS	1000000		/* more than a request may have */
+
+static _Atomic unsigned by_vcl;		/* answers by VCL that go on */
 
 /*
  * Take a reference to what this tenant's refused requests get, for the answer
@@ -85,21 +93,28 @@ spd_retry_after(void)
 	return (1 + (unsigned)(spd_draw(spd_self()) * most));
 }
 
-/* Log protocol, status and reason.  Return status and reason: the first three
- * characters are the status.  page: the tenant's, or NULL. */
+/* Return the status and the reason of a refusal.  page: the tenant's, or NULL. */
 static const char *
-spd_status(struct req *req, const char *protocol, const struct page *page)
+spd_status_line(const struct page *page)
 {
 	/* In the order of SPD_STATUS_NAMES */
 	static const char * const lines[] = {
 		"503 Service Unavailable",
 		"429 Too Many Requests"
 	};
-	const char *line = lines[cache_param->sandpaper_status];
+
+	return (lines[page != NULL && page->status != 0 ?
+	    page->status == 429 : cache_param->sandpaper_status]);
+}
+
+/* Log protocol, status and reason, and return the last two.  page: the
+ * tenant's, or NULL. */
+static const char *
+spd_status(struct req *req, const char *protocol, const struct page *page)
+{
+	const char *line = spd_status_line(page);
 	char status[4];
 
-	if (page != NULL && page->status != 0)
-		line = lines[page->status == 429];
 	bprintf(status, "%.3s", line);
 	VSLbs(req->vsl, SLT_RespProtocol, TOSTRAND(protocol));
 	VSLbs(req->vsl, SLT_RespStatus, TOSTRAND(status));
@@ -156,6 +171,55 @@ spd_refuse(struct req *req)
 	if (sent != l)
 		req->doclose = SC_OVERLOAD;
 	PAGE_Unref(page);
+	me->page = NULL;
+}
+
+/*--------------------------------------------------------------------
+ * VCL answers
+ */
+
+/* Return 1 if VCL answers this refused HTTP/1 request, and log the request.
+ * Then it goes on as a request does that has passed the gate. */
+int
+spd_refuse_in_vcl(struct req *req)
+{
+	struct spd_worker *me = spd_self();
+
+	AZ(me->answers);
+	if (me->page == NULL || !me->page->vcl ||
+	    req->htc->body_status != BS_NONE)
+		return (0);
+	if (by_vcl++ >= SPD_BY_VCL) {
+		by_vcl--;
+		return (0);
+	}
+	me->answers = req;
+	http_VSL_log(req->http);
+	return (1);
+}
+
+/* Give vcl_synth the status of the refusal.  The request may not restart: then
+ * it would run without a release. */
+void
+spd_refusal_synth(const struct spd_worker *me, struct req *req)
+{
+	const char *line = spd_status_line(me->page);
+
+	req->err_code = (uint16_t)atoi(line);
+	req->err_reason = line + 4;
+	req->restarts = SPD_RESTARTS;
+}
+
+/* The worker has answered a request.  If VCL did it, another one may begin. */
+void
+spd_refused(struct spd_worker *me)
+{
+
+	if (me->answers == NULL)
+		return;
+	me->answers = NULL;
+	by_vcl--;
+	PAGE_Unref(me->page);
 	me->page = NULL;
 }
 

@@ -22,6 +22,7 @@ struct spd_tenant {
 	int64_t			queue_timeout;	/* ns; 0: none of its own */
 	int64_t			target;		/* ns; 0: the parameter
 						 * sandpaper_target */
+	int64_t			fetch_target;	/* ns; 0: none */
 	struct rel_tenant	*rel;		/* in the same record */
 	struct spd_tenant	*group;		/* NULL: in no group */
 	const struct spd_map	*map;		/* the VCL's map that pins the
@@ -44,6 +45,7 @@ struct spd_tenant {
 	unsigned		fetches;	/* waiting for a thread, or
 						 * running */
 	struct ovl		overload;	/* of its queue */
+	struct ovl		fetch_overload;	/* of its fetches */
 	struct ovl_pressure	pressure;	/* of its queue */
 	int64_t			cut;		/* ns, last refusal by overload
 						 * control; 0: none */
@@ -239,6 +241,8 @@ struct spd_worker {
 	unsigned		turn_refused;	/* this turn refuses a request */
 	struct page		*page;		/* of a request that it refuses,
 						 * or NULL */
+	const struct req	*answers;	/* a refused request that VCL
+						 * answers here, or NULL */
 	unsigned		turns;		/* tasks since Pool_Sumstat() */
 	/* The node of the request that runs here, or NULL.  For a thread that
 	 * holds the lock: this request is running.  The thread that completes

@@ -62,6 +62,8 @@ TENANT_FIELD(COST, account_ns, "account_s", "account, us", NO, st.account)
 TENANT_FIELD(WORD, waits_for, "waits_for", "waits for", NO,
     spd_waits_for(first, st.dominant, now))
 TENANT_FIELD(TIME, target_ns, "target_s", "target, s", NO, spd_target(t))
+TENANT_FIELD(TIME, fetch_target_ns, "fetch_target_s", "fetch target, s", NO,
+    t->fetch_target)
 TENANT_FIELD(PART, pressure, "pressure", "pressure", NO,
     OVL_Pressure(&t->pressure, now))
 TENANT_FIELD(PART, quality, "quality", "quality", NO,

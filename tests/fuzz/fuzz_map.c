@@ -42,7 +42,7 @@ struct tenant {
 	unsigned	queue_limit;
 	int		is_group;
 	int		group;		/* whose member it is, or -1 */
-	double		target, timeout;	/* s, 0: none */
+	double		target, timeout, fetch;	/* s, 0: none */
 	int		status;		/* of its refusal; -1: none */
 };
 
@@ -436,8 +436,8 @@ call_member(struct fuzz *f)
 static void
 call_overload(struct fuzz *f)
 {
-	static const double times[] = { 0, .0009, .001, .5, 10, 11, 86400,
-	    86401, -1 };
+	static const double times[] = { 0, .0009, .001, .5, 10, 11, 3600, 3601,
+	    86400, 86401, -1 };
 	static const int64_t statuses[] = { 0, 429, 503, 404 };
 	struct map *m = some_map(f);
 	struct tenant *t;
@@ -451,7 +451,7 @@ call_overload(struct fuzz *f)
 	t = &m->tenant[fuzz_below(&f->in, m->ntenant)];
 	plain(t, name);
 	assert(SPD_MapTarget(m->map, "(nobody)", 1) != NULL);
-	switch (fuzz_below(&f->in, 3)) {
+	switch (fuzz_below(&f->in, 4)) {
 	case 0:
 		good = s >= .001 && s <= 10;
 		assert((SPD_MapTarget(m->map, name, s) == NULL) == good);
@@ -463,10 +463,15 @@ call_overload(struct fuzz *f)
 		    good);
 		t->timeout = good ? s : t->timeout;
 		break;
+	case 2:
+		good = s >= .001 && s <= 3600;
+		assert((SPD_MapFetchTarget(m->map, name, s) == NULL) == good);
+		t->fetch = good ? s : t->fetch;
+		break;
 	default:
 		good = status != 404;
 		assert((SPD_MapRefusal(m->map, name, status, "page",
-		    "text/plain") == NULL) == good);
+		    "text/plain", 0) == NULL) == good);
 		t->status = good ? (int)status : t->status;
 		break;
 	}
@@ -545,6 +550,8 @@ judge_overload(const struct fuzz *f, const struct spd_tenant *t,
 	    group)->target * 1e9));
 	assert(t->queue_timeout == (int64_t)((want->timeout > 0 ? want :
 	    group)->timeout * 1e9));
+	assert(t->fetch_target == (int64_t)((want->fetch > 0 ? want :
+	    group)->fetch * 1e9));
 	assert((t->refusal == NULL ? -1 : (int)t->refusal->status) ==
 	    (want->status >= 0 ? want : group)->status);
 }

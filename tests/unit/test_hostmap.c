@@ -208,24 +208,24 @@ test_refusal(void **state)
 
 	OK(MAP_Group(m, "g", 1));
 	OK(MAP_Tenant(m, "a", 1, 0));
-	BAD(MAP_Refusal(m, "b", 0, "", html), "is not declared");
-	BAD(MAP_Refusal(m, NULL, 0, "", html), "is not declared");
-	BAD(MAP_Refusal(m, "a", 200, "", html), "status is not allowed");
-	BAD(MAP_Refusal(m, "a", -1, "", html), "status is not allowed");
-	BAD(MAP_Refusal(m, "a", 0, "", ""), "type is empty");
-	BAD(MAP_Refusal(m, "a", 0, "", NULL), "type is empty");
-	BAD(MAP_Refusal(m, "a", 0, "", "a\r\nb: c"), "not allowed");
+	BAD(MAP_Refusal(m, "b", 0, "", html, 0), "is not declared");
+	BAD(MAP_Refusal(m, NULL, 0, "", html, 0), "is not declared");
+	BAD(MAP_Refusal(m, "a", 200, "", html, 0), "status is not allowed");
+	BAD(MAP_Refusal(m, "a", -1, "", html, 0), "status is not allowed");
+	BAD(MAP_Refusal(m, "a", 0, "", "", 0), "type is empty");
+	BAD(MAP_Refusal(m, "a", 0, "", NULL, 0), "type is empty");
+	BAD(MAP_Refusal(m, "a", 0, "", "a\r\nb: c", 0), "not allowed");
 	memset(type, 'x', sizeof type);
 	type[PAGE_TYPE_MAX + 1] = '\0';
-	BAD(MAP_Refusal(m, "a", 0, "", type), "type is too long");
+	BAD(MAP_Refusal(m, "a", 0, "", type, 0), "type is too long");
 	memset(body, 'x', sizeof body);
 	body[PAGE_BODY_MAX + 1] = '\0';
-	BAD(MAP_Refusal(m, "a", 0, body, html), "body is too long");
+	BAD(MAP_Refusal(m, "a", 0, body, html, 0), "body is too long");
 	assert_null(m->first->refusal);
 	body[PAGE_BODY_MAX] = type[PAGE_TYPE_MAX] = '\0';
-	OK(MAP_Refusal(m, "g", 0, NULL, type));
-	OK(MAP_Refusal(m, "a", 503, "old", html));
-	OK(MAP_Refusal(m, "a", 429, body, html));
+	OK(MAP_Refusal(m, "g", 0, NULL, type, 0));
+	OK(MAP_Refusal(m, "a", 503, "old", html, 0));
+	OK(MAP_Refusal(m, "a", 429, body, html, 0));
 	p = m->first->next->refusal;
 	assert_int_equal(p->status, 429);
 	assert_int_equal(p->body_len, PAGE_BODY_MAX);
@@ -243,7 +243,7 @@ test_page_outlives_its_map(void **state)
 	struct page *p;
 
 	OK(MAP_Tenant(m, "a", 1, 0));
-	OK(MAP_Refusal(m, "a", 503, "page", "text/plain"));
+	OK(MAP_Refusal(m, "a", 503, "page", "text/plain", 0));
 	p = PAGE_Ref(m->first->refusal);
 	assert_int_equal(p->refs, 2);
 	MAP_Fini(m);
@@ -256,41 +256,38 @@ test_page_outlives_its_map(void **state)
 }
 
 static void
-test_target(void **state)
+test_times(void **state)
 {
 	struct hostmap *m = *state;
+	static const struct {
+		double		most;
+		const char	*error;
+	} times[MAP_TIMES] = {
+		[MAP_TARGET] = { 10, "target is not allowed: use 0.001s to 10s" },
+		[MAP_QUEUE_TIMEOUT] = { 86400, "use 0.001s to 86400s" },
+		[MAP_FETCH_TARGET] = { 3600,
+		    "target is not allowed: use 0.001s to 3600s" },
+	};
+	unsigned u;
 
 	OK(MAP_Tenant(m, "a", 1, 0));
 	OK(MAP_Group(m, "g", 1));
-	BAD(MAP_Target(m, "x", 1), "not declared");
-	BAD(MAP_Target(m, NULL, 1), "not declared");
-	BAD(MAP_Target(m, "a", .0009), "target is not allowed");
-	BAD(MAP_Target(m, "a", 10.1), "target is not allowed");
-	BAD(MAP_Target(m, "a", 0. / 0.), "target is not allowed");
-	assert_true(m->first->target == 0);
-	OK(MAP_Target(m, "a", .001));
-	assert_true(m->first->target == .001);
-	OK(MAP_Target(m, "g", 10));
-	assert_true(m->first->next->target == 10);
-}
-
-static void
-test_queue_timeout(void **state)
-{
-	struct hostmap *m = *state;
-
-	OK(MAP_Tenant(m, "a", 1, 0));
-	OK(MAP_Group(m, "g", 1));
-	BAD(MAP_QueueTimeout(m, "x", 1), "not declared");
-	BAD(MAP_QueueTimeout(m, NULL, 1), "not declared");
-	BAD(MAP_QueueTimeout(m, "a", .0009), "use 0.001s to 86400s");
-	BAD(MAP_QueueTimeout(m, "a", 86401), "use 0.001s to 86400s");
-	BAD(MAP_QueueTimeout(m, "a", 0. / 0.), "use 0.001s to 86400s");
-	assert_true(m->first->queue_timeout == 0);
-	OK(MAP_QueueTimeout(m, "a", .001));
-	assert_true(m->first->queue_timeout == .001);
-	OK(MAP_QueueTimeout(m, "g", 86400));
-	assert_true(m->first->next->queue_timeout == 86400);
+	for (u = 0; u < MAP_TIMES; u++) {
+		BAD(MAP_Time(m, "x", u, 1), "not declared");
+		BAD(MAP_Time(m, NULL, u, 1), "not declared");
+		BAD(MAP_Time(m, "a", u, .0009), times[u].error);
+		BAD(MAP_Time(m, "a", u, times[u].most + .1), times[u].error);
+		BAD(MAP_Time(m, "a", u, 0. / 0.), times[u].error);
+		assert_true(m->first->time[u] == 0);
+	}
+	for (u = 0; u < MAP_TIMES; u++) {
+		OK(MAP_Time(m, "a", u, .001 + u));
+		OK(MAP_Time(m, "g", u, times[u].most));
+	}
+	for (u = 0; u < MAP_TIMES; u++) {
+		assert_true(m->first->time[u] == .001 + u);
+		assert_true(m->first->next->time[u] == times[u].most);
+	}
 }
 
 static void
@@ -430,9 +427,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_refusal, begin, end),
 		cmocka_unit_test_setup_teardown(test_page_outlives_its_map,
 		    begin, end),
-		cmocka_unit_test_setup_teardown(test_target,
-		    begin, end),
-		cmocka_unit_test_setup_teardown(test_queue_timeout,
+		cmocka_unit_test_setup_teardown(test_times,
 		    begin, end),
 		cmocka_unit_test_setup_teardown(test_patterns, begin, end),
 		cmocka_unit_test_setup_teardown(test_random, begin, end),
