@@ -214,6 +214,7 @@ class Network:
     def order(self, queue: int, most: int = 1000) -> list[int]:
         """The paths of the packets that were served last, the oldest first."""
         _within("queue", queue, 0, len(self._queues) - 1)
+        _within("most", most, 1, LARGEST)
         paths = ffi.new("int32_t[]", most)
         n = lib.pkt_order(self._net, queue, paths, most)
         return list(paths[0:n])

@@ -22,7 +22,7 @@ from ..red4mq import (
 )
 
 KINDS = (("droptail", 1), ("fq", 1), ("red-4", 1), ("mq", BATCH))
-RATIOS = (1, 2, 4, 8, 16, 32)
+RATIOS = (1, 2, 4, 8, 12, 16, 32)
 JUDGED = 16                     # above, windows of the second are too small
 FLOWS = 100
 CASES = ((12_000, (1,)), (12_000, (1, 2, 4)), (120_000, (1,)),
