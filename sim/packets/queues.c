@@ -255,8 +255,6 @@ queue_done(struct pkt *net, void *owner)
 
 	assert(q->busy);
 	q->busy = 0;
-	if (by_path(q) && q->in_turn && q->left == 0)
-		end_turn(q);
 	if (q->waiting > 0)
 		serve(net, q);
 	else
