@@ -185,7 +185,7 @@ def test_packets_are_conserved(kind: str, sender: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_queue_works_while_packets_wait(kind: str) -> None:
     """Two senders want more than all: the CPU is busy from the first packet
-    on, but for the packet in service."""
+    on. The whole cost of the packet in service counts."""
     net = network(Queue(kind, 64, batch=16), ("constant", COST, RTT),
                   ("constant", COST, RTT), until=5)
     assert 5 * SECOND <= net.busy(0) < 5 * SECOND + COST
