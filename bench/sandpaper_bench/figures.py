@@ -386,7 +386,11 @@ TABLES: dict[str, Callable[..., str]] = {
     "new-hosts": new_hosts, "real-sites": real_sites, "tests": tests,
     "cache": cachefigures.policies, "cache-goals": cachefigures.goals,
     "cache-tenants": cachefigures.tenants, "cache-live": cachefigures.live,
-    "cache-paper": cachefigures.paper, "overload-seda": overloadfigures.seda,
+    "cache-paper": cachefigures.paper, "overload-seda": partial(
+        overloadfigures.judged, what="seda", head="thesis"),
+    "red4mq": partial(
+        overloadfigures.judged, what="red4mq", head="paper, or goal"),
+    "red4mq-sweep": overloadfigures.red4mq_sweep,
     "haboob": haboobfigures.haboob, "load-check": overloadfigures.check,
     **{f"overload-{name}": partial(source, figure=figure, form=form)
        for name, source, figure, form in (

@@ -48,17 +48,30 @@ def simulated(figures: Records, figure: str, form: str) -> str:
              f"a refusal costs {found['refusal']:g} of a request")])
 
 
-def seda(figures: Records) -> str:
-    """Return what the thesis of SEDA says, and if that is so here."""
-    record = figures.records.get("seda-sim")
+def judged(figures: Records, what: str, head: str) -> str:
+    """Return what a paper says, and if that is so in the simulator."""
+    record = figures.records.get(f"{what}-sim")
     if record is None:
-        return not_yet(f"{SIMULATED} seda")
+        return not_yet(f"{SIMULATED} {what}")
     rows = [{**r, "verdict": "agrees" if r["agrees"] else "differs"}
             for r in record["results"]]
     return "\n\n".join([
-        table([("figure", "{figure}"), ("thesis", "{paper}"),
+        table([("figure", "{figure}"), (head, "{paper}"),
                ("here", "{found}"), ("", "{verdict}")], rows),
         made(figures, record, f"seed {record['parameters']['seed']}")])
+
+
+def red4mq_sweep(figures: Records) -> str:
+    """Return what the constants do that the paper of RED_4 MQ does not say."""
+    record = figures.records.get("red4mq-sim")
+    if record is None:
+        return not_yet(f"{SIMULATED} red4mq")
+    return table([
+        ("constant", "{constant}"), ("value", "{value}"),
+        ("share, RED_4", "{share_red-4:.2f}"), ("share, MQ", "{share_mq:.2f}"),
+        ("total, droptail", "{total_droptail:.2f}"),
+        ("total, MQ", "{total_mq:.2f}"), ("MQ over droptail", "{keeps:.2f}"),
+    ], record["sweep"])
 
 
 def live(figures: Records, figure: str, form: str) -> str:

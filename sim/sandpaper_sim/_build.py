@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Compiles the binding: glue.c, linked with the archive that varnishd links.
+"""Compiles the binding: glue.c and sim/packets, linked with the archive that
+varnishd links.
 
 `python -m sandpaper_sim._build OBJ`, OBJ as build/obj, puts the module
 _sandpaper_glue into this Python's packages, and does nothing if what is
@@ -16,6 +17,7 @@ import cffi
 
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parent.parent
+PACKETS = HERE.parent / "packets"
 MODULE = "_sandpaper_glue"
 # Of the library's headers; the compiler says what they are.
 CONSTANTS = (
@@ -73,7 +75,7 @@ const char *MAP_Limits(struct hostmap *, const char *name, double reservation,
 # The headers of src/tenants say releaser/..
 FOLDERS = [TOP / "src" / "releaser", TOP / "src" / "perfctr",
            TOP / "src" / "tenants", TOP / "src"]
-HEADERS = [*FOLDERS, TOP / "src" / "overload"]
+HEADERS = [*FOLDERS, TOP / "src" / "overload", PACKETS]
 
 
 def declarations(header: Path) -> str:
@@ -93,20 +95,26 @@ def build(archive: Path, into: Path) -> Path:
     """The module's file; compiles it if it is not fresh."""
     module = into / (MODULE + sysconfig.get_config_var("EXT_SUFFIX"))
     sources = [archive, Path(__file__), *HERE.glob("glue.*"),
+               *PACKETS.glob("*.c"),
                *(h for d in HEADERS for h in d.glob("*.h"))]
     if is_fresh(module, sources):
         return module
     ffi = cffi.FFI()
-    ffi.cdef(declarations(HERE / "glue.h") + CALLS +
+    ffi.cdef(declarations(HERE / "glue.h") +
+             declarations(PACKETS / "packets.h") + CALLS +
              "".join(f"#define {name} ...\n" for name in CONSTANTS))
     ffi.set_source(
         MODULE, '#include "account.h"\n#include "glue.h"\n'
         '#include "hostmap.h"\n#include "newhosts.h"\n#include "nic.h"\n'
-        '#include "overload/overload.h"\n#include "policy.h"\n',
-        sources=[str(HERE / "glue.c")],
-        include_dirs=[str(d) for d in (HERE, *FOLDERS)],
+        '#include "overload/overload.h"\n#include "packets.h"\n'
+        '#include "policy.h"\n',
+        sources=[str(HERE / "glue.c"), *map(str, sorted(PACKETS.glob("*.c")))],
+        include_dirs=[str(d) for d in (HERE, PACKETS, *FOLDERS)],
         extra_objects=[str(archive)],
-        extra_compile_args=["-std=gnu11", "-O2"],
+        # Python's own flags have -DNDEBUG. A product and a sum that are one
+        # instruction would give other results on other machines.
+        extra_compile_args=["-std=gnu11", "-O2", "-UNDEBUG",
+                            "-ffp-contract=off"],
         # The archive's objects are made for a program.
         extra_link_args=["-Wl,-Bsymbolic"], py_limited_api=False)
     with tempfile.TemporaryDirectory() as folder:

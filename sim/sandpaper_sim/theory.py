@@ -122,3 +122,28 @@ class Gps:
     def _go(self, t: float, v: float) -> None:
         self._t, self._v = t, v
         self._clock.append((t, v))
+
+
+def reno_fill(buffer: float) -> float:
+    """The part of a link that one Reno flow uses, in the mean.
+
+    buffer: bandwidth-delay products that may wait, 0 to 1. The window grows by
+    a packet a round trip from m/2 to m = 1 + buffer products. Below 1 the link
+    is not full. Above 1 a round trip takes the window's time."""
+    if not 0 <= buffer <= 1:
+        raise ValueError(f"buffer {buffer} is not allowed: use 0 to 1")
+    m = 1 + buffer
+    return 0.75 * m * m / (1 + m * m - m)
+
+
+RENO_RANDOM = 1.3098            # Ott, Kemperman and Mathis, 1996
+
+
+def reno_window(loss: float) -> float:
+    """Packets a round trip of one Reno flow, if each packet is lost at random.
+
+    Between losses w^2 grows by 2 a packet, then w is halved. The constant is
+    that of exponential distances; with equal ones it is sqrt(3/2)."""
+    if not 0 < loss < 1:
+        raise ValueError(f"loss {loss} is not allowed: use above 0, below 1")
+    return RENO_RANDOM / loss ** 0.5

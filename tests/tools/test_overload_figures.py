@@ -48,12 +48,21 @@ def test_a_table_of_the_thesis() -> None:
     rows = RECORD.judgements("52", {"paper": {"judgements": [
         {"paper": "it falls", "found": "9 to 2", "agrees": True},
         {"paper": "4 s", "found": "9 s", "agrees": False}]}})
-    text = overloadfigures.seda(figures(**{"seda-sim": {
+    text = overloadfigures.judged(figures(**{"seda-sim": {
         "command": "record", "date": "2026-11-28", "commit": "abc",
-        "parameters": {"seed": 1}, "results": rows}}))
+        "parameters": {"seed": 1}, "results": rows}}), "seda", "thesis")
+    assert "| figure | thesis | here |  |" in text
     assert "| 52 | it falls | 9 to 2 | agrees |" in text
     assert "| 52 | 4 s | 9 s | differs |" in text
     assert text.endswith("commit abc, seed 1.")
+
+
+def test_a_table_of_constants() -> None:
+    text = overloadfigures.red4mq_sweep(figures(**{"red4mq-sim": {"sweep": [
+        {"constant": "jitter", "value": "5 ms", "share_red-4": .5,
+         "share_mq": .456, "total_droptail": .99, "total_mq": .88,
+         "keeps": .889}]}}))
+    assert "| jitter | 5 ms | 0.50 | 0.46 | 0.99 | 0.88 | 0.89 |" in text
 
 
 def test_a_table_of_servers() -> None:
@@ -74,6 +83,9 @@ def test_a_table_of_servers() -> None:
 def test_without_a_record() -> None:
     assert "bench/record-sim" in overloadfigures.simulated(
         figures(), "of_best", ".2f")
-    assert "bench/record-sim seda" in overloadfigures.seda(figures())
+    assert "bench/record-sim seda" in overloadfigures.judged(
+        figures(), "seda", "thesis")
+    assert "bench/record-sim red4mq" in overloadfigures.red4mq_sweep(
+        figures())
     assert "overload --record" in overloadfigures.live(
         figures(), "kept", ".2f")

@@ -9,6 +9,12 @@ from . import (
     gaming,
     new_hosts,
     overload,
+    red4mq_compress,
+    red4mq_fair,
+    red4mq_line,
+    red4mq_more,
+    red4mq_os,
+    red4mq_senders,
     sandpaper_fig5,
     sandpaper_fig10,
     sandpaper_fig11,
@@ -31,6 +37,9 @@ ALL: list[Figure] = [
         appendix_b, gaming, new_hosts, overload)),
     *seda_threads.FIGURES, *seda_spike.FIGURES, *seda_load.FIGURES,
     *seda_degrade.FIGURES,
+    *red4mq_os.FIGURES, *red4mq_line.FIGURES, *red4mq_fair.FIGURES,
+    *red4mq_compress.FIGURES, *red4mq_senders.FIGURES,
+    *red4mq_more.FIGURES,
     *(f.FIGURE for f in (
         twodfq_fig5, twodfq_fig6, twodfq_fig8, twodfq_fig9_10,
         twodfq_fig11_13, speed))]
