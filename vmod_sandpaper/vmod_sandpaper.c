@@ -358,6 +358,23 @@ QUESTION(DURATION, used_cpu, cpu_ns, 1e-9)
 QUESTION(BYTES, used_bytes, bytes, 1)
 QUESTION(BYTES, cached, cached_bytes, 1)
 
+VCL_REAL
+vmod_price(VRT_CTX, VCL_ENUM resource, VCL_STRING tenant)
+{
+	struct spd_fields f;
+
+	(void)ask(ctx, tenant, &f);
+	return (resource == VENUM(cpu) ? f.price_cpu : f.price_net);
+}
+
+VCL_REAL
+vmod_congestion(VRT_CTX, VCL_ENUM resource)
+{
+
+	return (NOT_CLIENT(ctx) ? 0 :
+	    SPD_Congestion(resource == VENUM(net)));
+}
+
 /* Without a tenant nothing is to be degraded: 1. */
 VCL_REAL
 vmod_quality(VRT_CTX, VCL_STRING tenant)

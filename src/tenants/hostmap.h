@@ -22,7 +22,7 @@ enum map_time {
 				 * 10 s */
 	MAP_QUEUE_TIMEOUT,	/* what waits for longer does not run; 0.001 to
 				 * 86400 s */
-	MAP_FETCH_TARGET,	/* its fetches should take less; 0.001 to
+	MAP_FETCH_TARGET,	/* its origins should answer in less; 0.001 to
 				 * 3600 s */
 	MAP_TIMES
 };

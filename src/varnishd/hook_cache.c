@@ -112,6 +112,7 @@ SPD_Admit(struct busyobj *bo)
 	uint64_t bytes;
 	ssize_t length;
 
+	spd_fetch_answered(bo);
 	if (cache_param->sandpaper_admission != SPD_ON || !spd_decides(bo))
 		return;
 	bo->sandpaper[3] = spd_tuner_draw(spd_digest(oc), spd_self());

@@ -6,7 +6,7 @@
  *
  * A fetch over the limit fails as if no thread were free.  So a dead origin
  * takes a bounded number of threads, and cache hits go on.  A tenant with a
- * fetch target has a second limit, which follows how fast its fetches end.
+ * fetch target has a second limit, which follows how fast its origins answer.
  * Fetches in the background meet the limits first.  A fetch counts from the test of the limit
  * until it ends, also while it waits for a thread.  A tenant's record stays
  * until its fetches end.
@@ -25,8 +25,6 @@
 #include <string.h>
 
 #include "spd.h"
-
-#define SPD_FETCH_LEAST	4		/* that a target always allows */
 
 SPD_STATIC unsigned fetches;		/* waiting for a thread, or running;
 					 * locked */
@@ -77,34 +75,21 @@ spd_fetch_most(const struct busyobj *bo)
 	return (bo->is_bgfetch ? limit / 2 + limit % 2 : limit);
 }
 
-/* Describe the tenant's fetches as a queue in front of its origins.  In the
- * background, each stands for two. */
-static void
-spd_fetch_queue(const struct spd_tenant *t, int background, int64_t now,
-    struct ovl_queue *q)
-{
-
-	memset(q, 0, sizeof *q);
-	q->now = now;
-	q->target = q->standing = t->fetch_target;
-	q->waiting = t->fetches << background;
-	q->least = SPD_FETCH_LEAST;
-}
-
-/* Return 1 if one more fetch would take longer than the tenant's fetch target,
- * and then fill *e.  Caller holds spd_lock(). */
+/* Return 1 if the tenant's origins are too slow for one more fetch, and then
+ * fill *e.  Otherwise count it as one that waits for an answer.  Caller holds
+ * spd_lock(). */
 static int
 spd_fetch_slow(struct spd_tenant *t, const struct busyobj *bo,
     struct spd_verdict *e)
 {
-	struct ovl_queue q;
+	unsigned waiting = t->origins.waiting;
 
-	if (t->fetch_target == 0)
+	if (OVL_FetchBegins(&t->origins, spd_set.mode == SPD_ON ?
+	    t->fetch_target : 0, bo->is_bgfetch != 0, METER_Now()))
 		return (0);
-	spd_fetch_queue(t, bo->is_bgfetch != 0, METER_Now(), &q);
-	return (!OVL_Admit(spd_set.overload, &t->fetch_overload, &q) &&
-	    spd_limit_reached(e, t, "fetches (see sandpaper.fetch_target())",
-	    t->fetches, t->fetches));
+	return (spd_limit_reached(e, t,
+	    "fetches without an answer (see sandpaper.fetch_target())",
+	    waiting, waiting));
 }
 
 /* Count a fetch.  Returns 0, and logs, if its tenant is at the limit. */
@@ -118,17 +103,19 @@ spd_fetch_count(struct busyobj *bo)
 	spd_lock();
 	if (t != NULL) {
 		liable = spd_new_liable(t);
-		full = spd_set.mode == SPD_ON && (spd_limit_reached_new(&e, t,
+		full = (spd_set.mode == SPD_ON && spd_limit_reached_new(&e, t,
 		    "fetches (see sandpaper_fetch_limit)", t->fetches,
-		    liable->fetches, spd_fetch_most(bo)) ||
-		    spd_fetch_slow(t, bo, &e));
+		    liable->fetches, spd_fetch_most(bo))) ||
+		    spd_fetch_slow(t, bo, &e);
 	}
 	if (full) {
 		SPD_REFUSED(t, fetch);
 	} else {
 		fetches++;
-		if (t != NULL)
+		if (t != NULL) {
 			t->fetches++;
+			spd_price_queue(t, METER_Now());
+		}
 		spd_oc_set_owner(bo->fetch_objcore,
 		    liable == NULL ? OWN_OTHER : liable->owner);
 		if (liable == t)
@@ -139,7 +126,7 @@ spd_fetch_count(struct busyobj *bo)
 		bo->sandpaper[1] = (uintptr_t)liable;
 		bo->sandpaper[2] = (t != NULL && t->admit_all ?
 		    SPD_FETCH_ALL : 0) | (bo->req->esi_level > 0 ?
-		    SPD_FETCH_PART : 0);
+		    SPD_FETCH_PART : 0) | (t != NULL ? SPD_FETCH_ASKS : 0);
 		bo->sandpaper[3] = SPD_SIZE_ALL;
 		bo->sandpaper[4] = (uint64_t)METER_Now();
 	}
@@ -149,13 +136,37 @@ spd_fetch_count(struct busyobj *bo)
 	return (!full);
 }
 
+/* The fetch no longer waits for an answer.  Caller holds spd_lock(). */
+static void
+spd_fetch_answer(struct busyobj *bo, struct spd_tenant *t, int64_t now)
+{
+
+	if (!(bo->sandpaper[2] & SPD_FETCH_ASKS))
+		return;
+	bo->sandpaper[2] &= ~(uint64_t)SPD_FETCH_ASKS;
+	OVL_FetchAnswered(&t->origins, t->fetch_target,
+	    now - (int64_t)bo->sandpaper[4], now);
+}
+
+/* The head of the answer is there. */
+void
+spd_fetch_answered(struct busyobj *bo)
+{
+	struct spd_tenant *t = (void *)(uintptr_t)bo->sandpaper[0];
+
+	if (t == NULL)
+		return;
+	spd_lock();
+	spd_fetch_answer(bo, t, METER_Now());
+	spd_unlock();
+}
+
 /* Uncount a fetch.  Returns its tenant, or NULL.  Caller holds spd_lock(). */
 static struct spd_tenant *
 spd_fetch_uncount(const struct busyobj *bo, int64_t now)
 {
 	struct spd_tenant *t = (void *)(uintptr_t)bo->sandpaper[0];
 	struct spd_tenant *liable = (void *)(uintptr_t)bo->sandpaper[1];
-	struct ovl_queue q;
 
 	SPD_LOCKED();
 	AN(fetches);
@@ -164,9 +175,7 @@ spd_fetch_uncount(const struct busyobj *bo, int64_t now)
 	if (t != NULL) {
 		AN(t->fetches);
 		t->fetches--;
-		spd_fetch_queue(t, 0, now, &q);
-		OVL_Released(spd_set.overload, &t->fetch_overload, &q,
-		    now - (int64_t)bo->sandpaper[4]);
+		spd_price_queue(t, now);
 	}
 	if (liable != NULL) {
 		AN(liable->fetches);
@@ -181,13 +190,16 @@ int
 SPD_FetchTask(struct pool *pp, struct busyobj *bo, struct pool_task *task,
     enum task_prio prio)
 {
+	struct spd_tenant *t;
 
 	if (!spd_fetch_count(bo))
 		return (-1);
 	if (Pool_Task(pp, task, prio) == 0)
 		return (0);
 	spd_lock();
-	(void)spd_fetch_uncount(bo, METER_Now());
+	t = spd_fetch_uncount(bo, METER_Now());
+	if (t != NULL)
+		OVL_FetchUndone(&t->origins);
 	spd_unlock();
 	return (-1);
 }
@@ -205,7 +217,7 @@ SPD_FetchBegin(void)
 
 /* End a fetch, and charge its CPU time and the residual to its tenant. */
 void
-SPD_FetchEnd(const struct busyobj *bo)
+SPD_FetchEnd(struct busyobj *bo)
 {
 	struct spd_worker *me = spd_self();
 	struct spd_tenant *t;
@@ -219,7 +231,10 @@ SPD_FetchEnd(const struct busyobj *bo)
 	spd_sum_laps(me);
 	spd_residual_count();
 	t = spd_fetch_uncount(bo, now);
-	if (t != NULL)
+	if (t != NULL) {
+		spd_fetch_answer(bo, t, now);
 		spd_charge(t, lap, 0, now);
+		spd_price_fetched(t, lap);
+	}
 	spd_unlock();
 }

@@ -24,6 +24,19 @@
  * The gate
  */
 
+/* Return 1 if VCL answers this refused request.  VCL may take long, and so may
+ * a client that does not read, so this worker ends its turn of parsing and
+ * gives its slot back. */
+static int
+spd_by_vcl(struct req *req)
+{
+
+	if (!spd_refuse_in_vcl(req))
+		return (0);
+	spd_parsed(NULL);
+	return (1);
+}
+
 /*
  * Put an HTTP/1 request into its tenant's queue, or refuse it.  After
  * SPD_GATE_QUEUED the caller must not touch req: another worker may run it.
@@ -48,10 +61,10 @@ SPD_Gate(struct worker *wrk, struct req *req)
 	(void)Req_LogStart(wrk, req);
 	spd_log_limit(req->vsl, &e);
 	spd_me.turn_refused = 1;
-	if (spd_refuse_in_vcl(req))
+	spd_me.refused = conn;
+	if (spd_by_vcl(req))
 		return (SPD_GATE_OPEN);
 	spd_refuse(req);
-	spd_me.refused = conn;
 	return (SPD_GATE_REFUSED);
 }
 
@@ -162,7 +175,8 @@ spd_late(struct worker *wrk, struct req *req)
 	    "sandpaper.queue_timeout()" : "sandpaper_queue_timeout");
 	if (h2)
 		return (1);
-	if (spd_refuse_in_vcl(req))
+	spd_me.refused = spd_conn_fd(req->sp->fd);
+	if (spd_by_vcl(req))
 		return (0);
 	spd_refuse(req);
 	return (1);
@@ -170,18 +184,25 @@ spd_late(struct worker *wrk, struct req *req)
 
 /* Return 1 if VCL answers this request, which is refused. */
 int
-SPD_ReqRefused(const struct req *req)
+SPD_Refused(const struct req *req)
 {
 
 	return (spd_me.magic == SPD_WORKER_MAGIC && spd_me.answers == req);
 }
 
-/* The same, to skip vcl_recv for it. */
 int
-SPD_Refused(struct req *req)
+SPD_ReqRefused(const struct req *req)
 {
 
-	if (!SPD_ReqRefused(req))
+	return (SPD_Refused(req));
+}
+
+/* The same, and then give vcl_synth the status. */
+int
+SPD_Synth(struct req *req)
+{
+
+	if (!SPD_Refused(req))
 		return (0);
 	spd_refusal_synth(&spd_me, req);
 	return (1);
@@ -375,6 +396,7 @@ spd_done(struct rel_node *n, const struct spd_spent *s, int64_t now)
 	spd_pay_debt(t, now);
 	spd_sample(t, s->measured ? s->cpu : -1, (int64_t)s->wire);
 	SPD_COUNT(t, requests, 1);
+	spd_price_done(t);
 	spd_new_answer(t, (SPD_REQUEST(n)->flags & SPD_F_GOOD) != 0, now);
 	spd_estimate(t);
 	SPD_COUNT(t, cpu_ns, s->cpu);
@@ -412,7 +434,8 @@ SPD_Done(struct worker *wrk, struct req *req)
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	if (me->magic != SPD_WORKER_MAGIC)
 		return;
-	spd_refused(me);
+	if (me->answers == req)
+		spd_answered(me, req);
 	if (me->node == NULL || me->node != n)
 		return;
 	now = METER_Now();
@@ -437,7 +460,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 	spd_count_hits(me, spd_tenant_rel(n->tenant));
 	spd_done(n, &s, now);
 	spd_stage_done(me, v[0], now);
-	spd_pace(me->charge * spd_set.cores);
+	spd_pace(s.cpu);
 	spd_runs(me, NULL);
 	spd_unlock();
 	n->magic = 0;

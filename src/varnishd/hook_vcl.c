@@ -203,6 +203,18 @@ SPD_VclUse(const struct vcl *vcl)
  * Questions
  */
 
+/* Return the congestion of net (1) or cpu (0): see price/price.h. */
+double
+SPD_Congestion(int net)
+{
+	double congestion;
+
+	spd_lock();
+	congestion = spd_congestion(net ? REL_NET : REL_CPU, METER_Now());
+	spd_unlock();
+	return (congestion);
+}
+
 /* Copy the tenant's fields, without `oldest_ns` and `waits_for`.  Returns -1 if
  * there is no such tenant. */
 int

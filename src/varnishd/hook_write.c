@@ -210,61 +210,22 @@ spd_wait_for_room(struct spd_worker *me, int fd, struct spd_look *look)
 	return (ready != 0 || !spd_slow_reader(fd, look, me->slice_start));
 }
 
-/* Return the number of bytes of iov. */
-static size_t
-spd_length(const struct iovec *iov, int n)
-{
-	size_t len = 0;
-
-	for (; n > 0; iov++, n--)
-		len += iov->iov_len;
-	return (len);
-}
-
-/*
- * Write an answer that VCL makes for a refused request.  If the client does not
- * read, the worker ends its turn of parsing, and gives its slot back, before it
- * blocks.
- */
-static ssize_t
-spd_write_refused(int fd, const struct iovec *iov, int n)
-{
-	size_t asked, len = spd_length(iov, n), done = 0;
-	ssize_t l;
-
-	l = spd_send(fd, iov, n, 0, MSG_DONTWAIT);
-	if (l < 0 && errno != EAGAIN)
-		return (l);
-	if (l > 0)
-		done = (size_t)l;
-	if (done < len)
-		spd_parsed(NULL);
-	while (done < len) {
-		asked = spd_asks(iov, done, len);
-		l = TEMP_FAILURE_RETRY(spd_send(fd, iov, n, done, 0));
-		if (l > 0)
-			done += (size_t)l;
-		if (l <= 0 || (size_t)l < asked)
-			break;
-	}
-	return (done > 0 ? (ssize_t)done : l);
-}
-
 /* Write all bytes as SPD_Writev() does, without a look at the stage. */
 static ssize_t
 spd_writev(int fd, const struct iovec *iov, int n)
 {
 	struct spd_look look = { 0, 0, 0 };
-	size_t len = spd_length(iov, n), done = 0;
+	size_t len = 0, done = 0;
 	ssize_t l;
+	int i;
 
 	if (!spd_holds_slot())
-		return (spd_me.answers == NULL ?
-		    spd_sent(fd, TEMP_FAILURE_RETRY(writev(fd, iov, n))) :
-		    spd_write_refused(fd, iov, n));
+		return (spd_sent(fd, TEMP_FAILURE_RETRY(writev(fd, iov, n))));
 	if (spd_set.synchronised &&
 	    !(SPD_REQUEST(spd_me.node)->flags & SPD_F_SENDING))
 		spd_begin_sending(spd_me.node);
+	for (i = 0; i < n; i++)
+		len += iov[i].iov_len;
 	while (done < len) {
 		l = spd_send(fd, iov, n, done, MSG_DONTWAIT);
 		if (l >= 0)

@@ -39,7 +39,8 @@ void SPD_First(struct req *);
  */
 
 enum spd_gate {
-	SPD_GATE_OPEN,		/* go on: Sandpaper is off */
+	SPD_GATE_OPEN,		/* go on: Sandpaper is off, or the request is
+				 * refused and VCL answers */
 	SPD_GATE_QUEUED,	/* it waits: return to the pool */
 	SPD_GATE_REFUSED	/* answered: clean up */
 };
@@ -62,7 +63,9 @@ int SPD_Begin(struct worker *, struct req *);
 /* The request leaves its worker for a waiting list. */
 void SPD_Disembark(struct req *);
 /* 1: the request is refused, and VCL answers: go on with vcl_synth. */
-int SPD_Refused(struct req *);
+int SPD_Synth(struct req *);
+/* The same question, in vcl_synth: such a request may not restart. */
+int SPD_Refused(const struct req *);
 /* Note the status of the request's answer. */
 void SPD_Answer(struct req *, uint16_t status);
 /* The request is done: settle its cost. */
@@ -108,7 +111,7 @@ int SPD_FetchTask(struct pool *, struct busyobj *, struct pool_task *,
 /* A fetch begins on its thread. */
 void SPD_FetchBegin(void);
 /* A fetch ends: charge its CPU time. */
-void SPD_FetchEnd(const struct busyobj *);
+void SPD_FetchEnd(struct busyobj *);
 /* An HTTP/2 session's thread begins (1) or ends (-1). */
 void SPD_H2Session(int);
 /* A pool of threads begins (1) or ends (0). */

@@ -49,12 +49,14 @@
 
 #include "admission/curve.h"
 #include "memory/owners.h"
+#include "overload/fetches.h"
 #include "overload/overload.h"
 #include "overload/pressure.h"
 #include "perfctr/account.h"
 #include "perfctr/meter.h"
 #include "perfctr/nic.h"
 #include "poolmgr/poolmgr.h"
+#include "price/price.h"
 #include "releaser/releaser.h"
 #include "tenants/hostmap.h"
 #include "tenants/newhosts.h"
@@ -114,6 +116,7 @@ void spd_oc_free(struct objcore *);
 #define SPD_FETCH_LIMIT		8	/* only the limit of its owner counts
 					 * for a search, see hook_store.c */
 #define SPD_FETCH_STORED	16	/* its object stays in the cache */
+#define SPD_FETCH_ASKS		32	/* it waits for the head of its answer */
 
 /* The largest size that is admitted, in bo->sandpaper[3].  If none was drawn,
  * it is SPD_SIZE_ALL. */
@@ -247,7 +250,7 @@ void spd_part_again(struct worker *, struct spd_conn *);
 void spd_refuse(struct req *);
 int spd_refuse_in_vcl(struct req *);
 void spd_refusal_synth(const struct spd_worker *, struct req *);
-void spd_refused(struct spd_worker *);
+void spd_by_vcl_ends(struct spd_worker *);
 void spd_refusal_of(struct spd_worker *,
     const struct spd_tenant *);			/* locked */
 size_t spd_page_bytes(const struct spd_worker *, const struct req *);
@@ -366,6 +369,15 @@ const char *spd_overload_word(const struct spd_tenant *, int64_t now);
 void spd_overload_refused(struct spd_tenant *, int64_t now);
 void spd_overload_released(struct spd_tenant *, int64_t wait, int64_t now);
 
+/* spd_price.c */
+void spd_price_busy(unsigned percent);				/* locked */
+void spd_price_queue(struct spd_tenant *, int64_t now);		/* locked */
+void spd_price_fetched(struct spd_tenant *, int64_t cpu);	/* locked */
+void spd_price_done(struct spd_tenant *);			/* locked */
+double spd_congestion(enum rel_resource, int64_t now);		/* locked */
+double spd_price(const struct spd_tenant *, enum rel_resource,
+    int64_t now);						/* locked */
+
 /* spd_queue.c */
 enum spd_in {
 	SPD_IN_QUEUED,
@@ -378,6 +390,7 @@ void spd_take_out(struct rel_node *, int64_t now);	/* locked */
 void spd_count_late(struct spd_tenant *, int64_t now);	/* locked */
 void spd_charge_refusal(struct spd_worker *, struct spd_tenant *,
     const struct req *, int64_t cpu, int64_t now);	/* locked */
+void spd_answered(struct spd_worker *, const struct req *);
 int spd_enough_run(int64_t now);		/* locked */
 void spd_freeze(int on);			/* locked */
 void spd_step(unsigned);			/* locked */
@@ -445,6 +458,7 @@ void spd_enforce_limit(struct busyobj *);
 /* hook_fetch.c, hook_h2.c */
 void spd_fetch_look(struct spd_fetch_look *);
 unsigned spd_fetches(void);			/* locked */
+void spd_fetch_answered(struct busyobj *);
 unsigned spd_h2_sessions(void);			/* locked */
 
 /* spd_open.c */

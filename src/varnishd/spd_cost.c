@@ -250,6 +250,7 @@ spd_estimate(struct spd_tenant *t)
 	ACC_Next(&t->account, e);
 	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
 		memcpy(e, t->fixed, sizeof e);
+	memcpy(t->estimate, e, sizeof e);
 	REL_SetEstimate(spd_rel, t->rel, e);
 }
 

@@ -52,6 +52,7 @@ spd_open(int64_t now)
 
 	load.busy = busy(now);
 	spd_lock();
+	spd_price_busy(load.busy);
 	load.slots = spd_slots();
 	load.cores = spd_set.cores;
 	load.open = spd_slots_open();

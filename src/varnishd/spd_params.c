@@ -64,6 +64,8 @@ spd_params(void)
 	if (mode != spd_set.mode && mode == SPD_OFF)
 		spd_timer(METER_Now());		/* wake the leader */
 	spd_set.mode = mode;
+	if (mode != SPD_ON)
+		spd_price_busy(0);	/* spd_open() does not run */
 	drain = mode == SPD_OFF && (REL_Waiting(spd_rel) > 0 ||
 	    spd_nready() > 0 || spd_nparked() > 0 || spd_running() > 0);
 	spd_set.live = mode != SPD_OFF || drain;

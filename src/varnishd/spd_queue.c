@@ -59,6 +59,22 @@ spd_age(struct spd_conn *conn, int64_t now)
 	return (vmax_t(int64_t, 0, now - came));
 }
 
+/* Charge a tenant for a refusal: ns of CPU, and bytes that are sent.  Caller
+ * holds spd_lock(). */
+static void
+spd_charge_sent(struct spd_tenant *t, int64_t cpu, size_t bytes, int64_t now)
+{
+	int64_t wire = 0;
+
+	if (bytes > 0) {
+		wire = (int64_t)COST_Wire(bytes, cache_param->sandpaper_mtu,
+		    cache_param->sandpaper_header);
+		SPD_COUNT(t, bytes, bytes);
+		(void)spd_link_release(wire, now);
+	}
+	spd_charge(t, cpu, spd_net(wire), now);
+}
+
 /*
  * Charge a tenant for a refusal that took `cpu` ns, and for the page that it
  * sends.  req: NULL for an HTTP/2 stream, which gets no page.  Caller holds
@@ -68,19 +84,27 @@ void
 spd_charge_refusal(struct spd_worker *me, struct spd_tenant *t,
     const struct req *req, int64_t cpu, int64_t now)
 {
-	size_t bytes;
-	int64_t wire = 0;
 
 	SPD_LOCKED();
 	spd_refusal_of(me, t);
-	bytes = req == NULL ? 0 : spd_page_bytes(me, req);
-	if (bytes > 0) {
-		wire = (int64_t)COST_Wire(bytes, cache_param->sandpaper_mtu,
-		    cache_param->sandpaper_header);
-		SPD_COUNT(t, bytes, bytes);
-		(void)spd_link_release(wire, now);
-	}
-	spd_charge(t, cpu, spd_net(wire), now);
+	spd_charge_sent(t, cpu, req == NULL || me->page == NULL ||
+	    me->page->vcl ? 0 : spd_page_bytes(me, req), now);
+}
+
+/* VCL has answered a refused request: charge its tenant, which is the payer, for
+ * the bytes.  Takes spd_lock(). */
+void
+spd_answered(struct spd_worker *me, const struct req *req)
+{
+	int64_t now = METER_Now();
+
+	spd_by_vcl_ends(me);
+	spd_lock();
+	if (me->payer != NULL &&
+	    TEN_OfData(me->payer)->generation == me->payer_generation)
+		spd_charge_sent(me->payer, 0, req->acct.resp_hdrbytes +
+		    req->acct.resp_bodybytes, now);
+	spd_unlock();
 }
 
 /*
@@ -141,6 +165,7 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	SPD_REQUEST(n)->counted = 0;
 	/* After the unlock another worker may run, end and free the request */
 	REL_Enqueue(spd_rel, t->rel, n, now);
+	spd_price_queue(t, now);
 	spd_vsc->enqueued++;
 	spd_vsc->waiting = REL_Waiting(spd_rel);
 	if (conn != NULL) {
@@ -197,6 +222,7 @@ spd_release(int64_t now, int slot, int64_t *when)
 	node->slot = (uint16_t)slot;
 	t = spd_tenant_rel(node->tenant);
 	counted = spd_link_release(spd_wire(t), now);
+	spd_price_queue(t, now);
 	SPD_REQUEST(node)->flags |= SPD_F_GRANTED;
 	SPD_REQUEST(node)->counted = counted & SPD_COUNTED_MAX;
 	if (spd_set.mode != SPD_OFF && t->queue_timeout > 0 &&
@@ -220,6 +246,7 @@ spd_take_out(struct rel_node *n, int64_t now)
 
 	SPD_LOCKED();
 	REL_Cancel(spd_rel, n, now);
+	spd_price_queue(t, now);
 	spd_charge(t, (int64_t)SPD_REQUEST(n)->cpu_16ns << 4, 0, now);
 	spd_vsc->cancelled++;
 	spd_vsc->waiting = REL_Waiting(spd_rel);

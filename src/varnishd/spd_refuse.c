@@ -1,7 +1,7 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The answer of a refusal: no VCL runs, and the connection usually stays open.
+ * The answer of a refusal: usually no VCL runs, and the connection stays open.
  *
  * A new connection costs more CPU time than a refusal.  So the connection
  * closes only if the client wants that, if the request has a body, which nobody reads,
@@ -10,7 +10,7 @@
  * a status and a page of its own.
  *
  * If the tenant's refusal says so, vcl_synth makes the answer, on the worker
- * that refuses.  It has no slot of its own, so few may do that at a time: a
+ * that refuses.  This worker has no slot then, so few may do that at a time: a
  * client that does not read its answer holds its worker.
  */
 
@@ -29,7 +29,6 @@
 
 #define SPD_ANSWER	512		/* bytes, of the head */
 #define SPD_BY_VCL	8		/* answers by VCL at the same time */
-#define SPD_RESTARTS	1000000		/* more than a request may have */
 
 static _Atomic unsigned by_vcl;		/* answers by VCL that go on */
 
@@ -178,8 +177,8 @@ spd_refuse(struct req *req)
  * VCL answers
  */
 
-/* Return 1 if VCL answers this refused HTTP/1 request, and log the request.
- * Then it goes on as a request does that has passed the gate. */
+/* Return 1 if VCL may answer this refused HTTP/1 request, and log the request.
+ * It then continues like an admitted request. */
 int
 spd_refuse_in_vcl(struct req *req)
 {
@@ -198,8 +197,8 @@ spd_refuse_in_vcl(struct req *req)
 	return (1);
 }
 
-/* Give vcl_synth the status of the refusal.  The request may not restart: then
- * it would run without a release. */
+/* Give vcl_synth the status of the refusal.  client.identity may still be that of
+ * the connection's last request. */
 void
 spd_refusal_synth(const struct spd_worker *me, struct req *req)
 {
@@ -207,16 +206,15 @@ spd_refusal_synth(const struct spd_worker *me, struct req *req)
 
 	req->err_code = (uint16_t)atoi(line);
 	req->err_reason = line + 4;
-	req->restarts = SPD_RESTARTS;
+	req->client_identity = NULL;
 }
 
-/* The worker has answered a request.  If VCL did it, another one may begin. */
+/* VCL has answered: another request may run VCL. */
 void
-spd_refused(struct spd_worker *me)
+spd_by_vcl_ends(struct spd_worker *me)
 {
 
-	if (me->answers == NULL)
-		return;
+	AN(me->answers);
 	me->answers = NULL;
 	by_vcl--;
 	PAGE_Unref(me->page);

@@ -44,8 +44,17 @@ struct spd_tenant {
 	unsigned		writers;	/* workers with a slow reader */
 	unsigned		fetches;	/* waiting for a thread, or
 						 * running */
+	int64_t			estimate[REL__RESOURCES];	/* ns, as the
+							 * releaser has it */
+	int64_t			fetched;	/* ns of CPU over the cores, by
+						 * fetches, since a request was
+						 * done */
+	int64_t			fetch_each;	/* the mean of these, per
+						 * request */
+	int64_t			fetch_mean;	/* the same, per fetch */
+	struct price_part	price;		/* of its queue */
 	struct ovl		overload;	/* of its queue */
-	struct ovl		fetch_overload;	/* of its fetches */
+	struct ovl_fetches	origins;	/* how fast they answer */
 	struct ovl_pressure	pressure;	/* of its queue */
 	int64_t			cut;		/* ns, last refusal by overload
 						 * control; 0: none */

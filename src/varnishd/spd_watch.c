@@ -250,6 +250,10 @@ spd_watch_queue(int64_t now)
 	stuck = spd_stuck(now);
 	spd_vsc->oldest_wait_ms = REL_Oldest(spd_rel) < 0 ? 0 :
 	    (uint64_t)vmax_t(int64_t, 0, now - REL_Oldest(spd_rel)) / 1000000;
+	spd_vsc->congestion_cpu = (uint64_t)(spd_congestion(REL_CPU, now) *
+	    1000);
+	spd_vsc->congestion_net = (uint64_t)(spd_congestion(REL_NET, now) *
+	    1000);
 	spd_unlock();
 	if (stuck)
 		spd_tell_stuck(now);

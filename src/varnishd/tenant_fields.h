@@ -39,6 +39,10 @@ TENANT_FIELD(COST, estimate_cpu_ns, "estimate_cpu_s", "estimated cpu, us",
     VSC, st.estimate[REL_CPU])
 TENANT_FIELD(COST, estimate_net_ns, "estimate_net_s", "estimated net, us",
     VSC, st.estimate[REL_NET])
+TENANT_FIELD(REAL, price_cpu, "price_cpu", "price of cpu", NO,
+    spd_price(t, REL_CPU, now))
+TENANT_FIELD(REAL, price_net, "price_net", "price of net", NO,
+    spd_price(t, REL_NET, now))
 TENANT_FIELD(NUMBER, requests, "requests", "requests", VSC, t->requests)
 TENANT_FIELD(NUMBER, refused, "refused", "refused", VSC,
     t->refused_full + t->refused_target + t->refused_late + t->refused_fetch)

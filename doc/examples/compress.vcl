@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Pages that are not cached are compressed while net is scarce, and sent as they
+# are while cpu is scarce. doc/overload.md explains it.
+
+vcl 4.1;
+
+import sandpaper;
+
+backend shop { .host = "127.0.0.1"; .port = "8081"; }
+
+sub vcl_recv {
+	# Do not let clients set this header.
+	unset req.http.X-Compress;
+	if (req.http.Accept-Encoding ~ "gzip" &&
+	    sandpaper.congestion(net) > sandpaper.congestion(cpu)) {
+		set req.http.X-Compress = "1";
+	}
+}
+
+sub vcl_backend_fetch {
+	# The origin sends pages as they are: Varnish compresses.
+	unset bereq.http.Accept-Encoding;
+}
+
+sub vcl_backend_response {
+	if (bereq.http.X-Compress && beresp.http.Content-Type ~ "^(text/|application/(json|javascript))") {
+		set beresp.do_gzip = true;
+	}
+}

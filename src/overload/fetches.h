@@ -1,0 +1,50 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * How many fetches may wait for a tenant's origins, so that they answer within
+ * its fetch target?
+ *
+ * The limit follows the time from a fetch's begin to the head of its answer, as
+ * the window of TCP follows losses (V. Jacobson, "Congestion avoidance and
+ * control", 1988).  While the mean of these times is above half of the target,
+ * the limit falls by three tenths, at most once per half of the target.  Else it
+ * rises by one for as many answers as it allows fetches.  It begins without a
+ * bound.  Half of the target is a reserve: an answer that is too slow is seen
+ * only when it comes.
+ *
+ * If no answer has come for the whole target, no further fetch may begin.  But
+ * FETCHES_LEAST of them always may.  So an origin that is fast again is noticed.
+ * A fetch in the background stands for two, so these are refused first.
+ *
+ * All times are ns.  No clock, lock or allocation.  The caller serialises.
+ */
+
+#ifndef OVERLOAD_FETCHES_H_INCLUDED
+#define OVERLOAD_FETCHES_H_INCLUDED
+
+#include <stdint.h>
+
+#define FETCHES_LEAST	4U
+
+struct ovl_fetches {			/* of a tenant; all 0 at first */
+	unsigned		waiting;	/* for the head of an answer */
+	int64_t			quiet;		/* since then no answer came,
+						 * while FETCHES_LEAST waited */
+	int64_t			cut;		/* when the limit fell last */
+	double			mean;		/* of the times of answers */
+	double			limit;		/* 0: none yet */
+};
+
+/* Return 1, and count the fetch, if it may begin.  target: 0: none. */
+int OVL_FetchBegins(struct ovl_fetches *, int64_t target, int background,
+    int64_t now);
+
+/* A fetch that was counted has an answer, or has failed, `took` after it
+ * began. */
+void OVL_FetchAnswered(struct ovl_fetches *, int64_t target, int64_t took,
+    int64_t now);
+
+/* A fetch that was counted did not begin. */
+void OVL_FetchUndone(struct ovl_fetches *);
+
+#endif

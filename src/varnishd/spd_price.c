@@ -1,0 +1,110 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Prices in varnishd: what waits, given to src/price.
+ *
+ * A tenant's queue is its waiting requests, each at the tenant's estimate.  The
+ * CPU time of fetches is no part of that estimate: it is added here.  The
+ * running fetches are a queue for the cores, too: no slot limits these.  While
+ * the cores are not busy, nothing waits for them: the requests wait for net, or
+ * for the limit of their tenant.  The buffer, by which the congestion is scaled, is
+ * sandpaper_standing, or BUFFER if that is 0.  All functions are called with
+ * spd_lock() held.
+ */
+
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "spd.h"
+
+#define SPD_BUSY	90	/* % of the cores: they are busy */
+#define SPD_FETCH_MEMORY 16	/* requests, or fetches, of a mean */
+#define SPD_BUFFER	20000000	/* ns */
+
+static struct price price;
+static int busy;
+
+/* The process uses this percentage of its cores. */
+void
+spd_price_busy(unsigned percent)
+{
+
+	SPD_LOCKED();
+	busy = percent >= SPD_BUSY;
+}
+
+static int64_t
+spd_buffer(void)
+{
+
+	return (spd_set.standing > 0 ? spd_set.standing : SPD_BUFFER);
+}
+
+/* Return what the tenant's next request costs, with its fetches. */
+static int64_t
+spd_price_cost(const struct spd_tenant *t, enum rel_resource r)
+{
+
+	return (t->estimate[r] + (r == REL_CPU ? t->fetch_each : 0));
+}
+
+/* The tenant's queue, or its estimate, has changed. */
+void
+spd_price_queue(struct spd_tenant *t, int64_t now)
+{
+	int64_t queue[REL__RESOURCES], cost[REL__RESOURCES];
+	int64_t waiting = REL_TenantWaiting(t->rel);
+	int r;
+
+	SPD_LOCKED();
+	for (r = 0; r < REL__RESOURCES; r++) {
+		cost[r] = spd_price_cost(t, r);
+		queue[r] = waiting * cost[r];
+	}
+	if (busy)
+		queue[REL_CPU] += t->fetches * t->fetch_mean;
+	else
+		queue[REL_CPU] = 0;
+	PRICE_Set(&price, &t->price, queue, cost, now);
+}
+
+/* A fetch of the tenant has taken `cpu` ns of CPU. */
+void
+spd_price_fetched(struct spd_tenant *t, int64_t cpu)
+{
+
+	SPD_LOCKED();
+	cpu /= spd_set.cores;
+	t->fetched += cpu;
+	t->fetch_mean += (cpu - t->fetch_mean) / SPD_FETCH_MEMORY;
+}
+
+/* A request of the tenant is done: its fetches cost what was added since the
+ * last one. */
+void
+spd_price_done(struct spd_tenant *t)
+{
+
+	SPD_LOCKED();
+	t->fetch_each += (t->fetched - t->fetch_each) / SPD_FETCH_MEMORY;
+	t->fetched = 0;
+}
+
+/* Return the congestion of a resource. */
+double
+spd_congestion(enum rel_resource r, int64_t now)
+{
+
+	SPD_LOCKED();
+	return (PRICE_Congestion(&price, r, spd_buffer(), now));
+}
+
+/* Return the price of the tenant's next request. */
+double
+spd_price(const struct spd_tenant *t, enum rel_resource r, int64_t now)
+{
+
+	SPD_LOCKED();
+	return (PRICE_Of(&price, r, spd_price_cost(t, r), spd_buffer(), now));
+}

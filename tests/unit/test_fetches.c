@@ -1,0 +1,219 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The limit of fetches, as fetches.h says, and in front of origins: one that is
+ * well, one that cannot serve all, one that is dead for a while.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "overload/fetches.h"
+
+#define MS		INT64_C(1000000)	/* ns */
+#define SECOND		(1000 * MS)
+#define TARGET		SECOND
+
+static unsigned
+begin(struct ovl_fetches *f, unsigned n, int background, int64_t now)
+{
+	unsigned begun = 0;
+
+	while (n-- > 0)
+		begun += (unsigned)OVL_FetchBegins(f, TARGET, background, now);
+	return (begun);
+}
+
+static void
+answer(struct ovl_fetches *f, unsigned n, int64_t took, int64_t now)
+{
+
+	while (n-- > 0)
+		OVL_FetchAnswered(f, TARGET, took, now);
+}
+
+static void
+test_no_bound_at_first(void **state)
+{
+	struct ovl_fetches f = { .waiting = 0 };
+
+	(void)state;
+	assert_int_equal(begin(&f, 1000, 0, SECOND), 1000);
+	assert_int_equal(begin(&f, 1000, 1, SECOND), 1000);
+	assert_int_equal(f.waiting, 2000);
+	OVL_FetchUndone(&f);
+	assert_int_equal(f.waiting, 1999);
+}
+
+/* Slow answers: the limit falls to 0.7 of those that waited, once per half of
+ * the target.  Fast ones let it rise by one per limit */
+static void
+test_limit(void **state)
+{
+	struct ovl_fetches f = { .waiting = 0 };
+
+	(void)state;
+	assert_int_equal(begin(&f, 100, 0, SECOND), 100);
+	answer(&f, 1, 9 * SECOND, 2 * SECOND);	/* the mean is 0.56 s */
+	assert_int_equal((unsigned)(f.limit * 10), 700);
+	answer(&f, 9, 9 * SECOND, 2 * SECOND);
+	assert_int_equal((unsigned)(f.limit * 10), 700);
+	assert_int_equal(begin(&f, 1, 0, 2 * SECOND), 0);
+	answer(&f, 1, 9 * SECOND, 2 * SECOND + 499 * MS);
+	assert_int_equal((unsigned)(f.limit * 10), 700);
+	answer(&f, 1, 9 * SECOND, 2 * SECOND + 500 * MS);
+	assert_int_equal((unsigned)(f.limit * 10), 490);
+	answer(&f, 38, 9 * SECOND, 2 * SECOND + 500 * MS);
+	assert_int_equal(f.waiting, 50);
+	assert_int_equal(begin(&f, 1, 0, 2 * SECOND + 500 * MS), 0);
+	answer(&f, 2, 9 * SECOND, 2 * SECOND + 500 * MS);
+	assert_int_equal(begin(&f, 5, 0, 2 * SECOND + 500 * MS), 1);
+	f.mean = 0;
+	answer(&f, 49, 0, 3 * SECOND);
+	assert_int_equal((unsigned)(f.limit * 10), 499);
+}
+
+/* A fetch in the background stands for two.  Four of others always begin */
+static void
+test_background(void **state)
+{
+	struct ovl_fetches f = { .waiting = 0, .limit = 10 };
+
+	(void)state;
+	assert_int_equal(begin(&f, 9, 1, SECOND), 5);
+	assert_int_equal(begin(&f, 9, 0, SECOND), 5);
+	f.limit = FETCHES_LEAST;
+	f.waiting = 0;
+	assert_int_equal(begin(&f, 9, 1, SECOND), 2);
+	assert_int_equal(begin(&f, 9, 0, SECOND), 2);
+}
+
+/* No answer for the target: only four may wait, until one comes */
+static void
+test_quiet(void **state)
+{
+	struct ovl_fetches f = { .waiting = 0 };
+
+	(void)state;
+	assert_int_equal(begin(&f, 3, 0, SECOND), 3);
+	assert_int_equal(begin(&f, 1, 0, 10 * SECOND), 1);
+	assert_int_equal(begin(&f, 9, 0, 11 * SECOND), 9);
+	assert_int_equal(begin(&f, 1, 0, 11 * SECOND + 1), 0);
+	answer(&f, 1, MS, 12 * SECOND);
+	assert_int_equal(begin(&f, 9, 0, 13 * SECOND), 9);
+	assert_int_equal(begin(&f, 1, 0, 13 * SECOND + 1), 0);
+}
+
+/* Without a target the limit is forgotten */
+static void
+test_no_target(void **state)
+{
+	struct ovl_fetches f = { .waiting = 0, .limit = 4, .mean = SECOND };
+
+	(void)state;
+	assert_int_equal(begin(&f, 9, 0, SECOND), 4);
+	assert_true(OVL_FetchBegins(&f, 0, 1, 100 * SECOND));
+	OVL_FetchAnswered(&f, 0, SECOND, 100 * SECOND);
+	assert_int_equal(begin(&f, 100, 0, 100 * SECOND), 100);
+}
+
+/*
+ * An origin: `servers` at a time, each request takes `service`.  `load`
+ * requests/s come, at even times, for `seconds`.  Returns how many were answered
+ * within the target; *refused: how many were not let in.
+ */
+static unsigned
+origin(struct ovl_fetches *f, unsigned servers, int64_t service,
+    unsigned load, unsigned seconds, unsigned *refused)
+{
+	static int64_t begun[100000], ends[100000];
+	unsigned head = 0, tail = 0, good = 0, n, u;
+	int64_t now;
+
+	*refused = 0;
+	for (n = 0; n < load * seconds; n++) {
+		now = SECOND + n * (SECOND / load);
+		for (; head < tail && ends[head] <= now; head++) {
+			good += ends[head] - begun[head] <= TARGET;
+			OVL_FetchAnswered(f, TARGET, ends[head] - begun[head],
+			    ends[head]);
+		}
+		if (!OVL_FetchBegins(f, TARGET, 0, now)) {
+			++*refused;
+			continue;
+		}
+		u = tail++;
+		begun[u] = now;
+		ends[u] = now + service;
+		if (u >= servers && ends[u - servers] > now)
+			ends[u] = ends[u - servers] + service;
+	}
+	return (good);
+}
+
+/* No request is refused by an origin that has enough servers, also if each
+ * answer takes almost half of the target */
+static void
+test_healthy(void **state)
+{
+	struct ovl_fetches f = { .waiting = 0 };
+	unsigned refused;
+
+	(void)state;
+	(void)origin(&f, 10000, 490 * MS, 1000, 20, &refused);
+	assert_int_equal(refused, 0);
+}
+
+/* At 2 and 10 times what it can serve, nearly all that it can serve is in time.
+ * Without a limit it is 0.1 or less */
+static void
+test_overloaded(void **state)
+{
+	static const unsigned loads[] = { 200, 1000 };
+	unsigned u, good, refused;
+
+	(void)state;
+	for (u = 0; u < 2; u++) {
+		struct ovl_fetches f = { .waiting = 0 };
+
+		good = origin(&f, 2, 20 * MS, loads[u], 60, &refused);
+		assert_in_range(good, u == 0 ? 95 * 60 : 80 * 60, 100 * 60);
+		assert_true(refused > 0);
+	}
+}
+
+/* When an origin is fast again, the limit rises */
+static void
+test_recovers(void **state)
+{
+	struct ovl_fetches f = { .limit = FETCHES_LEAST,
+	    .mean = 10. * SECOND };
+	unsigned refused;
+
+	(void)state;
+	(void)origin(&f, 100, 20 * MS, 1000, 30, &refused);
+	assert_in_range(refused, 1, 3000);
+	assert_true(f.limit > 20);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_bound_at_first),
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_background),
+		cmocka_unit_test(test_quiet),
+		cmocka_unit_test(test_no_target),
+		cmocka_unit_test(test_healthy),
+		cmocka_unit_test(test_overloaded),
+		cmocka_unit_test(test_recovers),
+	};
+
+	return (cmocka_run_group_tests(tests, NULL, NULL));
+}
