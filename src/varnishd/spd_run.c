@@ -29,10 +29,13 @@
 #define SPD_REFUSE_PART	4		/* refusals have 1/4 of the cost of
 					 * requests, and at most */
 #define SPD_REFUSE_MOST	1000000		/* ns at a time */
+#define SPD_REFUSE_IDLE	16		/* refusals have 1/16 of all time */
 
 SPD_STATIC unsigned parsers;		/* workers that parse; locked */
 static int64_t may_refuse;		/* ns, for refusals before the next
 					 * waiting request; locked */
+static int64_t refilled;		/* ns, when time was added to it;
+					 * locked */
 
 /*--------------------------------------------------------------------
  * Hand releases to threads
@@ -124,14 +127,20 @@ spd_pace(int64_t cost)
 	    (int64_t)SPD_REFUSE_MOST);
 }
 
-/* Return 1 if this worker must run a waiting request before it parses: refusals
- * have used up their time.  Caller holds spd_lock(). */
+/*
+ * Return 1 if a waiting request must run before a connection is parsed: refusals
+ * have used up their time.  They have a part of all time, too: if the requests
+ * that run take long, connections are still parsed.  Caller holds spd_lock().
+ */
 static int
-spd_must_run(const struct spd_worker *me)
+spd_must_run(int64_t now)
 {
 
-	return (may_refuse < 0 && REL_Waiting(spd_rel) > 0 &&
-	    (me->slot >= 0 || !spd_slots_full()));
+	SPD_LOCKED();
+	may_refuse = vmin(may_refuse + vmax_t(int64_t, 0, now - refilled) /
+	    SPD_REFUSE_IDLE, (int64_t)SPD_REFUSE_MOST);
+	refilled = now;
+	return (may_refuse < 0 && REL_Waiting(spd_rel) > 0);
 }
 
 /*
@@ -250,8 +259,8 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now, int tried)
 	struct pool_task *task;
 	struct spd_conn *c;
 	struct req *req;
-	int64_t when;
-	int slot, run_first = !tried && spd_must_run(me);
+	int64_t when = 0;		/* not 0: nothing could be released */
+	int slot, run_first = !tried && spd_must_run(now);
 
 	SPD_LOCKED();
 	task = spd_stranded();
@@ -298,7 +307,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now, int tried)
 		spd_timer(when);
 		spd_give_mine(me);
 	}
-	if ((me->parsed > 0 || run_first) && spd_may_parse()) {
+	if ((run_first ? when != 0 : me->parsed > 0) && spd_may_parse()) {
 		me->parsed = 0;
 		return (spd_pick(wrk, me, now, 1));
 	}
