@@ -220,6 +220,7 @@ void spd_stage_last(struct spd_profile *, int64_t now);
 void spd_link_init(void);
 void spd_link_seen(const struct sess *);
 void spd_learn(int64_t now);
+int64_t spd_link_backlog(int64_t now);			/* locked */
 int spd_link_busy(int64_t now);
 int64_t spd_net(int64_t wire);
 /* The following are locked */

@@ -297,6 +297,15 @@ spd_net(int64_t wire)
  * The backlog of net: NIC_*() for the other files.  Caller holds spd_lock().
  */
 
+/* Return the time that net needs for what is released and not sent, ns. */
+int64_t
+spd_link_backlog(int64_t now)
+{
+
+	SPD_LOCKED();
+	return (spd_net(NIC_Backlog(nic, now)));
+}
+
 /* Set the upper bound of the rate, bits/s, if it has changed.  0: none. */
 void
 spd_link_bound(uint64_t bound)

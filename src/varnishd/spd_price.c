@@ -7,7 +7,8 @@
  * CPU time of fetches is no part of that estimate: it is added here.  The
  * running fetches are a queue for the cores, too: no slot limits these.  While
  * the cores are not busy, nothing waits for them: the requests wait for net, or
- * for the limit of their tenant.  The buffer, by which the congestion is scaled, is
+ * for the limit of their tenant.  Released bytes that are not sent yet wait for
+ * net: no request of a tenant that is alone there waits.  The buffer, by which the congestion is scaled, is
  * sandpaper_standing, or BUFFER if that is 0.  All functions are called with
  * spd_lock() held.
  */
@@ -23,6 +24,7 @@
 #define SPD_BUFFER	20000000	/* ns */
 
 static struct price price;
+static struct price_part to_send;		/* of net: released bytes */
 static int busy;
 
 /* The process uses this percentage of its cores. */
@@ -91,12 +93,25 @@ spd_price_done(struct spd_tenant *t)
 	t->fetched = 0;
 }
 
+/* Note what net has to send. */
+static void
+spd_price_link(int64_t now)
+{
+	const int64_t cost[REL__RESOURCES] = { 0, 0 };
+	const int64_t queue[REL__RESOURCES] = {
+		[REL_NET] = spd_link_backlog(now)
+	};
+
+	PRICE_Set(&price, &to_send, queue, cost, now);
+}
+
 /* Return the congestion of a resource. */
 double
 spd_congestion(enum rel_resource r, int64_t now)
 {
 
 	SPD_LOCKED();
+	spd_price_link(now);
 	return (PRICE_Congestion(&price, r, spd_buffer(), now));
 }
 
@@ -106,5 +121,6 @@ spd_price(const struct spd_tenant *t, enum rel_resource r, int64_t now)
 {
 
 	SPD_LOCKED();
+	spd_price_link(now);
 	return (PRICE_Of(&price, r, spd_price_cost(t, r), spd_buffer(), now));
 }
