@@ -115,12 +115,12 @@ spd_congestion(enum rel_resource r, int64_t now)
 	return (PRICE_Congestion(&price, r, spd_buffer(), now));
 }
 
-/* Return the price of the tenant's next request. */
+/* Return the price of the tenant's next request.  The keeper's last look at net,
+ * at most 0.1 s ago, is part of it. */
 double
 spd_price(const struct spd_tenant *t, enum rel_resource r, int64_t now)
 {
 
 	SPD_LOCKED();
-	spd_price_link(now);
 	return (PRICE_Of(&price, r, spd_price_cost(t, r), spd_buffer(), now));
 }
