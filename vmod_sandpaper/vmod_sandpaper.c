@@ -301,7 +301,7 @@ VCL_BOOL
 vmod_refused(VRT_CTX)
 {
 
-	return (!NOT_CLIENT(ctx) && SPD_ReqRefused(top(ctx)));
+	return (!NOT_CLIENT(ctx) && SPD_Refused(top(ctx)));
 }
 
 VCL_DURATION

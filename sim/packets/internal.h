@@ -71,7 +71,7 @@ struct queue {
 	uint32_t		waiting;
 	int64_t			work;		/* ns, of these */
 	double			average;
-	int64_t			idle;		/* since then */
+	int64_t			idle;		/* when it became empty */
 	int64_t			cheapest;	/* cost, of all paths */
 	int64_t			busy_ns;
 	int32_t			*served;	/* the last ORDER paths */

@@ -28,8 +28,9 @@
 
 struct ovl_fetches {			/* of a tenant; all 0 at first */
 	unsigned		waiting;	/* for the head of an answer */
-	int64_t			quiet;		/* since then no answer came,
-						 * while FETCHES_LEAST waited */
+	int64_t			quiet;		/* time of the last answer, or
+						 * when FETCHES_LEAST began to
+						 * wait, if that is later */
 	int64_t			cut;		/* when the limit fell last */
 	double			mean;		/* of the times of answers */
 	double			limit;		/* 0: none yet */

@@ -7,9 +7,9 @@
  * A fetch over the limit fails as if no thread were free.  So a dead origin
  * takes a bounded number of threads, and cache hits go on.  A tenant with a
  * fetch target has a second limit, which follows how fast its origins answer.
- * Fetches in the background meet the limits first.  A fetch counts from the test of the limit
- * until it ends, also while it waits for a thread.  A tenant's record stays
- * until its fetches end.
+ * Fetches in the background meet the limits first.  A fetch counts from the test
+ * of the limit until it ends, also while it waits for a thread.  A tenant's
+ * record stays until its fetches end.
  *
  * Its object belongs to that tenant; to (new), if the tenant is a new Host.
  *

@@ -190,13 +190,6 @@ SPD_Refused(const struct req *req)
 	return (spd_me.magic == SPD_WORKER_MAGIC && spd_me.answers == req);
 }
 
-int
-SPD_ReqRefused(const struct req *req)
-{
-
-	return (SPD_Refused(req));
-}
-
 /* The same, and then give vcl_synth the status. */
 int
 SPD_Synth(struct req *req)

@@ -441,7 +441,7 @@ void spd_wake_leader(void);
 void spd_dispatch(void);
 void spd_begin(struct spd_worker *, struct req *, int64_t now);	/* locked */
 void spd_parsed(struct spd_conn *);
-void spd_pace(int64_t cost);				/* locked */
+void spd_pace(int64_t cpu);					/* locked */
 void spd_find_work(struct worker *);
 
 /* spd_lend.c */

@@ -26,9 +26,10 @@
 #define SPD_SUM_TURNS	32		/* tasks between two Pool_TrySumstat()
 					 * that succeed */
 #define SPD_REFUSE_COST	20000		/* ns of CPU, of a refusal */
-#define SPD_REFUSE_PART	4		/* refusals have 1/4 of the cost of
-					 * requests, and at most */
-#define SPD_REFUSE_MOST	1000000		/* ns at a time */
+#define SPD_REFUSE_PART	4		/* refusals have 1/4 of the CPU time of
+					 * requests */
+#define SPD_REFUSE_MOST	1000000		/* ns, most that they can have at a
+					 * time */
 #define SPD_REFUSE_IDLE	16		/* refusals have 1/16 of all time */
 
 SPD_STATIC unsigned parsers;		/* workers that parse; locked */
@@ -112,18 +113,18 @@ spd_begin(struct spd_worker *me, struct req *req, int64_t now)
 }
 
 /*
- * A request is done that was charged `cost` ns: refusals may have a part of
+ * A request is done that took `cpu` ns of CPU time: refusals may have a part of
  * that.  Parsing comes first, so without this limit refusals would take all CPU
  * time from the requests that wait, if clients ask faster than they can be
  * refused (J. Mogul and K. Ramakrishnan, "Eliminating receive livelock", 1997).
  * The other connections wait to be parsed.  Caller holds spd_lock().
  */
 void
-spd_pace(int64_t cost)
+spd_pace(int64_t cpu)
 {
 
 	SPD_LOCKED();
-	may_refuse = vmin(may_refuse + cost / SPD_REFUSE_PART,
+	may_refuse = vmin(may_refuse + cpu / SPD_REFUSE_PART,
 	    (int64_t)SPD_REFUSE_MOST);
 }
 
