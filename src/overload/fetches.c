@@ -11,7 +11,7 @@
 
 #define NEW		(1. / 16)	/* weight of an answer in the mean */
 #define FALL		.7
-#define LIMIT_MOST	1e6
+#define TOOK_MOST	2		/* targets, that one answer counts */
 
 int
 OVL_FetchBegins(struct ovl_fetches *f, int64_t target, int background,
@@ -19,10 +19,14 @@ OVL_FetchBegins(struct ovl_fetches *f, int64_t target, int background,
 {
 	unsigned waiting = f->waiting << (background != 0);
 
-	if (target > 0 && waiting >= FETCHES_LEAST &&
-	    ((f->limit > 0 && waiting >= f->limit) ||
-	    (f->waiting >= FETCHES_LEAST && now - f->quiet > target)))
+	if (target > 0 && f->limit > 0 && waiting >= f->limit)
 		return (0);
+	if (target > 0 && f->waiting >= FETCHES_LEAST &&
+	    now - f->quiet > target) {
+		if (now - f->probe <= target)
+			return (0);
+		f->probe = now;
+	}
 	if (++f->waiting == FETCHES_LEAST)
 		f->quiet = now;
 	return (1);
@@ -41,10 +45,11 @@ OVL_FetchAnswered(struct ovl_fetches *f, int64_t target, int64_t took,
 		f->limit = f->mean = 0;
 		return;
 	}
+	took = took < TOOK_MOST * target ? took : TOOK_MOST * target;
 	f->mean += NEW * (fmax(0, (double)took) - f->mean);
 	if (f->mean <= (double)target / 2) {
 		if (f->limit > 0)
-			f->limit = fmin(LIMIT_MOST, f->limit + 1 / f->limit);
+			f->limit += 1 / f->limit;
 	} else if (now - f->cut >= target / 2) {
 		f->cut = now;
 		if (f->limit > 0)

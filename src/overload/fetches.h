@@ -12,9 +12,10 @@
  * bound.  Half of the target is a reserve: an answer that is too slow is seen
  * only when it comes.
  *
- * If no answer has come for the whole target, no further fetch may begin.  But
- * FETCHES_LEAST of them always may.  So an origin that is fast again is noticed.
- * A fetch in the background stands for two, so these are refused first.
+ * If no answer has come for the whole target, one fetch per target may begin.  So
+ * a few slow URLs do not stop all others, and an origin that is fast again is
+ * noticed.  FETCHES_LEAST fetches may always wait.  A fetch in the background may
+ * begin only below half of the limit, so these are refused first.
  *
  * All times are ns.  No clock, lock or allocation.  The caller serialises.
  */
@@ -31,6 +32,9 @@ struct ovl_fetches {			/* of a tenant; all 0 at first */
 	int64_t			quiet;		/* time of the last answer, or
 						 * when FETCHES_LEAST began to
 						 * wait, if that is later */
+	int64_t			probe;		/* the last fetch that began
+						 * without an answer for the
+						 * target */
 	int64_t			cut;		/* when the limit fell last */
 	double			mean;		/* of the times of answers */
 	double			limit;		/* 0: none yet */

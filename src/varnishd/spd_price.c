@@ -64,10 +64,7 @@ spd_price_queue(struct spd_tenant *t, int64_t now)
 		cost[r] = spd_price_cost(t, r);
 		queue[r] = waiting * cost[r];
 	}
-	if (busy)
-		queue[REL_CPU] += t->fetches * t->fetch_mean;
-	else
-		queue[REL_CPU] = 0;
+	queue[REL_CPU] += t->fetches * t->fetch_mean;
 	PRICE_Set(&price, &t->price, queue, cost, now);
 }
 
@@ -112,6 +109,8 @@ spd_congestion(enum rel_resource r, int64_t now)
 
 	SPD_LOCKED();
 	spd_price_link(now);
+	if (r == REL_CPU && !busy)
+		return (0);
 	return (PRICE_Congestion(&price, r, spd_buffer(), now));
 }
 
@@ -122,5 +121,7 @@ spd_price(const struct spd_tenant *t, enum rel_resource r, int64_t now)
 {
 
 	SPD_LOCKED();
+	if (r == REL_CPU && !busy)
+		return (0);
 	return (PRICE_Of(&price, r, spd_price_cost(t, r), spd_buffer(), now));
 }
