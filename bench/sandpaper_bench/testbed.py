@@ -127,11 +127,18 @@ def use_congestion_control(name: str, inside: Sequence[str]) -> None:
 
 
 def free_port() -> int:
-    """Return a TCP port of the loopback interface that is free now."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port: int = s.getsockname()[1]
-        return port
+    """Return a TCP port of the loopback interface for a server of ours.
+
+    A connection that the port's side closes first stays for a minute
+    (TIME-WAIT).  Till then the kernel gives the port to nobody who asks for
+    any, and to a server that asks for this one (SO_REUSEADDR).
+    """
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as peer:
+            server.accept()[0].close()
+            peer.recv(1)
+    return port
 
 
 @dataclass(frozen=True)

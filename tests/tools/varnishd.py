@@ -75,13 +75,13 @@ class Varnishd(contextlib.ExitStack):
             file = self.folder / "vcl"
             file.write_text(vcl)
             arguments = ["-f", str(file), *arguments]
+        self.said = self.enter_context((self.folder / "said").open("w+"))
         self.process = subprocess.Popen(
             [*before, f"{ROOT}/sbin/varnishd", "-F", "-j", "none",
              "-n", f"{self.folder}/n", "-a", f"127.0.0.1:{self.port}",
              *(word for p in params for word in ("-p", p)), *arguments],
             env=os.environ | {k: str(v) for k, v in env.items()},
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL)
+            stdin=subprocess.DEVNULL, stdout=self.said, stderr=self.said)
         self.callback(self.end)
         until(self.answers, "varnishd does not start")
         return self
@@ -96,9 +96,15 @@ class Varnishd(contextlib.ExitStack):
 
     def answers(self) -> bool:
         """Does varnishadm find it?  If not, ask again."""
-        assert self.process.poll() is None, "varnishd has ended"
+        if self.process.poll() is not None:
+            pytest.fail(f"varnishd has ended: {self.said_until_now()}")
         return self.program("varnishadm", "-t", str(TIMEOUT // 10), "ping",
                             status=None).returncode == 0
+
+    def said_until_now(self) -> str:
+        """Return what varnishd has written."""
+        self.said.seek(0)
+        return self.said.read()
 
     def end(self) -> None:
         self.process.terminate()
