@@ -26,7 +26,7 @@ static void
 share_assert(const struct share *s)
 {
 
-	assert(s != NULL && s->magic == SHARE_MAGIC);
+	assert(s != NULL && s->in != NULL && s->in->magic == SHARES_MAGIC);
 }
 
 void
@@ -46,7 +46,6 @@ SHARE_Init(struct share *s, struct shares *in, struct share *group,
 	assert(s != NULL && in != NULL && in->magic == SHARES_MAGIC);
 	assert(group == NULL || (group->members == in && members == NULL));
 	memset(s, 0, sizeof *s);
-	s->magic = SHARE_MAGIC;
 	s->in = in;
 	s->group = group;
 	s->members = members;
@@ -65,16 +64,71 @@ share_level(const struct share *s, uint64_t bytes)
 		return (LEVEL_FIRST);
 	if (bytes <= s->reservation)
 		return (LEVEL_KEPT);
-	level = floor((log2((double)bytes) + WEIGHTS - log2(s->weight)) *
+	level = floor((log2((double)bytes) + WEIGHTS - log2((double)s->weight)) *
 	    SHARES_STEPS) + LEVEL_LEAST;
 	return (level < LEVEL_FIRST - 1 ? (unsigned)level : LEVEL_FIRST - 1);
 }
 
+/*--------------------------------------------------------------------
+ * Owners in the order of their levels, the highest first
+ */
+
+/* Return the first share of the highest level below this one, or NULL. */
+static struct share *
+shares_below(const struct shares *in, unsigned level)
+{
+	unsigned u = level / 64;
+	uint64_t used;
+
+	assert(in != NULL && in->magic == SHARES_MAGIC);
+	used = level % 64 == 0 ? 0 :
+	    in->used[u] << (64 - level % 64) >> (64 - level % 64);
+	while (used == 0) {
+		if (u == 0)
+			return (NULL);
+		used = in->used[--u];
+	}
+	return (in->level[u * 64 + 63 - (unsigned)__builtin_clzll(used)]);
+}
+
+static struct share *
+shares_top(const struct shares *in)
+{
+
+	return (shares_below(in, LEVEL_FIRST + 1));
+}
+
+/* Return the owner after this one, in the order of levels, or NULL.  After NULL
+ * comes the first one. */
+static struct share *
+shares_walk(const struct shares *in, const struct share *s)
+{
+	struct share *next;
+
+	if (s == NULL)
+		next = shares_top(in);
+	else if (s->next != NULL)
+		next = s->next;
+	else
+		next = shares_below(s->in, s->level);
+	if (next == NULL && s != NULL && s->group != NULL)
+		return (shares_walk(in, s->group));
+	if (next != NULL && next->members != NULL)
+		next = shares_top(next->members);
+	return (next);
+}
+
+/*--------------------------------------------------------------------
+ * Bytes and settings
+ */
+
 static void
 share_unlink(struct share *s)
 {
-	struct shares *in = s->in;
+	struct shares *in = s->in, *all = s->group == NULL ? in : s->group->in;
 
+	if (all->look == s)
+		all->look = shares_walk(all, s);
 	*s->link = s->next;
 	if (s->next != NULL)
 		s->next->link = s->link;
@@ -116,7 +170,7 @@ SHARE_Set(struct share *s, double weight, uint64_t reservation, uint64_t limit)
 
 	share_assert(s);
 	assert(weight >= .001 && weight <= 1 << WEIGHTS);
-	s->weight = weight;
+	s->weight = (float)weight;
 	s->reservation = reservation;
 	s->limit = limit;
 	share_settle(s);
@@ -150,31 +204,6 @@ SHARE_Release(struct share *s, uint64_t bytes)
 /*--------------------------------------------------------------------
  * The victim
  */
-
-/* Return the first share of the highest level below this one, or NULL. */
-static struct share *
-shares_below(const struct shares *in, unsigned level)
-{
-	unsigned u = level / 64;
-	uint64_t used;
-
-	assert(in != NULL && in->magic == SHARES_MAGIC);
-	used = level % 64 == 0 ? 0 :
-	    in->used[u] << (64 - level % 64) >> (64 - level % 64);
-	while (used == 0) {
-		if (u == 0)
-			return (NULL);
-		used = in->used[--u];
-	}
-	return (in->level[u * 64 + 63 - (unsigned)__builtin_clzll(used)]);
-}
-
-static struct share *
-shares_top(const struct shares *in)
-{
-
-	return (shares_below(in, LEVEL_FIRST + 1));
-}
 
 /* Return the victim among these, or NULL.  taker is one of them, or NULL. */
 static struct share *
@@ -230,26 +259,6 @@ SHARES_Victim(struct share_search *search, const struct shares *in,
 	return (s);
 }
 
-/* Return the owner after this one, in the order of levels, or NULL.  After NULL
- * comes the first one. */
-static struct share *
-shares_walk(const struct shares *in, const struct share *s)
-{
-	struct share *next;
-
-	if (s == NULL)
-		next = shares_top(in);
-	else if (s->next != NULL)
-		next = s->next;
-	else
-		next = shares_below(s->in, s->level);
-	if (next == NULL && s != NULL && s->group != NULL)
-		return (shares_walk(in, s->group));
-	if (next != NULL && next->members != NULL)
-		next = shares_top(next->members);
-	return (next);
-}
-
 struct share *
 SHARES_Next(struct share_search *search)
 {
@@ -260,4 +269,30 @@ SHARES_Next(struct share_search *search)
 		search->at = shares_walk(search->in, search->at);
 	while (search->at != NULL && search->at == search->first);
 	return (search->at);
+}
+
+/*--------------------------------------------------------------------
+ * Idle objects
+ */
+
+static int
+kept(const struct share *s)
+{
+
+	return (s->level == LEVEL_KEPT ||
+	    (s->group != NULL && s->group->level == LEVEL_KEPT));
+}
+
+struct share *
+SHARES_Look(struct shares *in)
+{
+	struct share *s = in->look;
+
+	assert(in->magic == SHARES_MAGIC);
+	if (s == NULL)
+		s = shares_walk(in, NULL);
+	if (s == NULL)
+		return (NULL);
+	in->look = shares_walk(in, s);
+	return (kept(s) ? NULL : s);
 }

@@ -14,6 +14,9 @@
  *    is the victim, the same rules choose one of its members.  A member's
  *    reservation and limit count only within its group.
  *
+ * Memory is for use.  The host may evict an object that has been idle for very
+ * long, whosever it is.  SHARES_Look() names the owners in turn for that.
+ *
  * Owners with about the same bytes per weight are in one level.  A doubling
  * has SHARES_STEPS levels.  So the victim is found in O(1), and has at least
  * 2^(-1/SHARES_STEPS) of the most bytes per weight.  Within a level the order
@@ -35,16 +38,15 @@ struct shares;
 
 /* The account of an owner or a group in one store */
 struct share {
-	unsigned		magic;
-#define SHARE_MAGIC		0x5ba7e001
 	unsigned		level;		/* 0: in no level */
+	float			weight;
 	struct share		*next, **link;	/* in its level */
-	struct shares		*in;		/* the set it competes in */
+	struct shares		*in;		/* the set it competes in; NULL
+						 * before SHARE_Init() */
 	struct share		*group;		/* its group, or NULL */
 	struct shares		*members;	/* of a group, else NULL */
 	uint64_t		bytes;
 	uint64_t		reservation, limit;	/* bytes; 0: none */
-	double			weight;
 };
 
 /* A set that competes: owners and groups, or the members of a group */
@@ -53,6 +55,8 @@ struct shares {
 #define SHARES_MAGIC		0x5ba7e5e7
 	uint64_t		used[SHARES_LEVELS / 64];	/* bit: level */
 	struct share		*level[SHARES_LEVELS];
+	struct share		*look;		/* SHARES_Look(): the next one,
+						 * or NULL: the first one */
 };
 
 void SHARES_Init(struct shares *);
@@ -74,6 +78,13 @@ void SHARE_Release(struct share *, uint64_t bytes);
  * member of its group.  NULL: none, or none that has bytes.
  */
 struct share *SHARE_Over(struct share *, uint64_t more);
+
+/*
+ * Return the next owner in turn that has bytes, and is not within its
+ * reservation or its group's.  NULL: this time there is none.  in: owners and
+ * groups, not the members of a group.
+ */
+struct share *SHARES_Look(struct shares *in);
 
 /* A search for a share whose object is evicted.  No share may change
  * meanwhile. */

@@ -110,9 +110,9 @@ place(struct store *s, struct share *share, struct grouped *g)
 	struct share *group = g == NULL ? NULL : &g->share;
 	uint64_t bytes = share->bytes;
 
-	if (share->magic == SHARE_MAGIC && share->group == group)
+	if (share->in != NULL && share->group == group)
 		return;
-	if (share->magic == SHARE_MAGIC)
+	if (share->in != NULL)
 		SHARE_Release(share, bytes);
 	SHARE_Init(share, g == NULL ? s->all : g->members, group, NULL);
 	SHARE_Charge(share, bytes);
@@ -127,7 +127,7 @@ share_of(struct store *s, uint32_t n)
 	struct own_settings set;
 	struct grouped *g = NULL;
 
-	if (o->share.magic != SHARE_MAGIC || o->serial != serial) {
+	if (o->share.in == NULL || o->serial != serial) {
 		o->serial = serial;
 		OWN_Settings(s->owners, n, &set);
 		o->group = set.group;
@@ -235,6 +235,13 @@ STORE_Next(struct store_search *f)
 	}
 	f->begun = 1;
 	return (list);
+}
+
+unsigned
+STORE_Look(struct store *s)
+{
+
+	return (list_of(s, SHARES_Look(s->all)));
 }
 
 unsigned

@@ -67,6 +67,10 @@ unsigned STORE_Victim(struct store_search *, struct store *, uint32_t taker,
     uint64_t bytes, int own);
 unsigned STORE_Next(struct store_search *);
 
+/* Return the list of the next owner in turn (SHARES_Look()), or STORE_END.  If
+ * its first object has been idle for too long, the host evicts that one. */
+unsigned STORE_Look(struct store *);
+
 /* If the owner had so many bytes more, would it or its group be above its
  * limit?  Return the list that has to lose an object then, or STORE_END. */
 unsigned STORE_Over(struct store *, uint32_t owner, uint64_t more);

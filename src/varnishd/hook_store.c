@@ -8,6 +8,10 @@
  * it is on. memory/store.h says how objects move when it changes.  The objects
  * of all new Hosts belong to the group (new).
  *
+ * Each eviction first looks at one owner, in turn.  If nobody has asked for its
+ * first object for sandpaper_memory_idle, that object goes.  If the wall clock
+ * steps forward by as much, all objects are idle, until clients ask for them.
+ *
  * The lock of the stevedore's LRU guards the lists and bytes.  Nothing here
  * takes spd_lock().
  */
@@ -19,6 +23,7 @@
 #include "spd.h"
 
 #include "storage/storage.h"
+#include "vtim.h"
 
 #define TRIES		8		/* busy objects to try in one list */
 
@@ -170,6 +175,24 @@ search(struct spd_victim *v)
 	    v->fetch.owner, v->fetch.bytes, v->own)));
 }
 
+/* Return the first object of the owner that is next in turn, if it is idle.
+ * Else NULL. */
+static struct objcore *
+search_idle(const struct spd_victim *v)
+{
+	double most = cache_param->sandpaper_memory_idle;
+	struct objcore *oc;
+	unsigned list;
+
+	if (!v->own || most == 0)
+		return (NULL);
+	list = STORE_Look(v->store->store);
+	if (list == STORE_END)
+		return (NULL);
+	oc = VTAILQ_FIRST(list_at(v->store, list));
+	return (oc != NULL && VTIM_real() - oc->last_lru > most ? oc : NULL);
+}
+
 /* Return the first object that has to go if the owner of the fetch, or its
  * group, is above its limit with the object that it fetches. */
 static struct objcore *
@@ -187,6 +210,7 @@ search_over(const struct spd_victim *v)
 struct objcore *
 SPD_StoreVictim(struct spd_victim *v, struct spd_store *s)
 {
+	struct objcore *oc;
 
 	CHECK_OBJ_NOTNULL(s, SPD_STORE_MAGIC);
 	spd_fetch_look(&v->fetch);
@@ -194,9 +218,12 @@ SPD_StoreVictim(struct spd_victim *v, struct spd_store *s)
 	v->own = memory_is_shared();
 	v->patient = !v->own;
 	v->tries = 0;
+	v->idle = 0;
 	if (v->fetch.flags & SPD_FETCH_LIMIT)
 		return (search_over(v));
-	return (search(v));
+	oc = search_idle(v);
+	v->idle = oc != NULL;
+	return (v->idle ? oc : search(v));
 }
 
 /*
@@ -212,6 +239,10 @@ SPD_StoreNext(struct spd_victim *v, struct objcore *oc)
 {
 	struct objcore *next = VTAILQ_NEXT(oc, lru_list);
 
+	if (v->idle) {
+		v->idle = 0;
+		return (search(v));
+	}
 	if (v->patient && next != NULL)
 		return (next);
 	if (!v->patient) {

@@ -145,7 +145,7 @@ struct spd_victim {
 	struct spd_fetch_look	fetch;
 	struct store_search	search[1];
 	unsigned		tries;		/* of one list */
-	int			own, patient;
+	int			own, idle, patient;
 };
 struct objcore *SPD_StoreVictim(struct spd_victim *, struct spd_store *);
 struct objcore *SPD_StoreNext(struct spd_victim *, struct objcore *);

@@ -11,6 +11,7 @@
  *    limit if any is, and within its reservation only if all are. Otherwise
  *    it has about the most bytes per weight;
  *  - an owner above its limit has to lose an object;
+ *  - each owner that is not within a reservation is looked at in turn;
  *  - an object may be in transit if there is room, by the rule of owners.h.
  */
 
@@ -237,6 +238,49 @@ judge_search(struct fuzz *f)
 	}
 }
 
+/* Is it within its reservation, or its group's? */
+static int
+is_kept(const struct fuzz *f, const struct who *w)
+{
+	const struct who *u, *group = NULL;
+	uint64_t bytes = 0;
+
+	if (class_of(w) == 2)
+		return (1);
+	if (w->set.group == OWN_NONE)
+		return (0);
+	for (u = f->who; u < f->who + OWNERS; u++) {
+		if (u->n == OWN_OTHER)
+			continue;
+		if (u->is_group && u->n == w->set.group)
+			group = u;
+		else if (!u->is_group && u->set.group == w->set.group)
+			bytes += u->bytes[1];
+	}
+	assert(group != NULL);
+	return (group->set.limit == 0 || bytes <= group->set.limit ?
+	    bytes <= group->set.reservation : 0);
+}
+
+static void
+judge_look(struct fuzz *f)
+{
+	const struct who *w;
+	unsigned list, seen = 0, u;
+
+	for (u = 0; u < 2 * OWNERS; u++) {
+		list = STORE_Look(f->store);
+		if (list == STORE_END)
+			continue;
+		w = owner_of(f, list);
+		assert(w != NULL && w->bytes[1] > 0 && !is_kept(f, w));
+		seen |= 1U << (w - f->who);
+	}
+	for (w = f->who; w < f->who + OWNERS; w++)
+		if (w->bytes[1] > 0 && !is_kept(f, w))
+			assert(seen >> (w - f->who) & 1);
+}
+
 static void
 judge(struct fuzz *f)
 {
@@ -265,6 +309,7 @@ judge(struct fuzz *f)
 		assert(loser->bytes[1] > 0);
 	}
 	judge_search(f);
+	judge_look(f);
 }
 
 static void

@@ -7,8 +7,6 @@ either over at once or too late for the test.
 
 from __future__ import annotations
 
-import struct
-
 import client as http
 from common import TIMEOUT
 
@@ -17,18 +15,10 @@ from varnishd import Varnishd, status
 STEP = 2 * TIMEOUT  # seconds
 
 
-def step(varnishd: Varnishd, seconds: int) -> None:
-    """Let the wall clock be off by so many seconds."""
-    file = varnishd.folder / "step"
-    with file.open("r+b" if file.exists() else "wb") as f:
-        f.write(struct.pack("=q", seconds * 1_000_000_000))
-
-
 def start(varnishd: Varnishd, *params: str) -> None:
     """Start varnishd, with a wall clock that is right."""
-    step(varnishd, 0)
-    varnishd.start(f"clock_step={2 * STEP}", *params, preload="clock_step",
-                   CLOCK_STEP=varnishd.folder / "step")
+    varnishd.step_clock(0)
+    varnishd.start(f"clock_step={2 * STEP}", *params, preload="clock_step")
 
 
 def test_forward_while_a_request_waits(varnishd: Varnishd) -> None:
@@ -38,7 +28,7 @@ def test_forward_while_a_request_waits(varnishd: Varnishd) -> None:
     varnishd.cli("debug.sandpaper.wait 1")
     varnishd.await_counter("SANDPAPER.oldest_wait_ms", 1)
     before = varnishd.counter("SANDPAPER.oldest_wait_ms")
-    step(varnishd, STEP)
+    varnishd.step_clock(STEP)
     # The keeper has looked at it three times
     varnishd.await_counter("SANDPAPER.oldest_wait_ms", before + 300,
                            TIMEOUT * 1000)
@@ -55,7 +45,7 @@ def test_backward_while_a_request_waits(varnishd: Varnishd) -> None:
     varnishd.cli("debug.sandpaper.freeze")
     client = varnishd.ask("a.example")
     varnishd.cli("debug.sandpaper.wait 1")
-    step(varnishd, -STEP)
+    varnishd.step_clock(-STEP)
     assert status(client) == 503
     assert varnishd.counter("SANDPAPER.timed_out") == 1
     varnishd.assert_alive()
@@ -67,7 +57,7 @@ def test_forward_while_a_connection_lingers(varnishd: Varnishd) -> None:
     assert varnishd.get("a.example", client=client) == 200
     varnishd.await_counter("SANDPAPER.lingering", 1)
     harvests = varnishd.counter("SANDPAPER.harvests")
-    step(varnishd, STEP)
+    varnishd.step_clock(STEP)
     assert varnishd.get("b.example") == 200
     varnishd.await_counter("SANDPAPER.harvests", harvests + 1)
     assert varnishd.get("a.example", client=client) == 200
@@ -80,7 +70,7 @@ def test_backward_while_a_connection_lingers(varnishd: Varnishd) -> None:
     client = varnishd.connect()
     assert varnishd.get("a.example", client=client) == 200
     varnishd.await_counter("SANDPAPER.lingering", 1)
-    step(varnishd, -STEP)
+    varnishd.step_clock(-STEP)
     varnishd.await_counter("SANDPAPER.lingering", 0, 0)
     assert varnishd.get("a.example", client=client) == 200
     varnishd.assert_alive()
@@ -93,7 +83,7 @@ def test_backward_while_half_requests_wait(varnishd: Varnishd) -> None:
         client.sendall(http.get("a.example") + b"GET / HTTP/1.1\r\n")
         assert status(client) == 200
     varnishd.await_counter("SANDPAPER.lingering", 2)
-    step(varnishd, -STEP)
+    varnishd.step_clock(-STEP)
     varnishd.await_counter("SANDPAPER.lingering", 0, 0)
     assert varnishd.get("b.example") == 200
     varnishd.assert_alive()

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 
 import client as http
+import pytest
 from common import TIMEOUT, until
 from pages import Origin
 
@@ -17,6 +18,7 @@ from varnishd import Varnishd
 STORE = 4_000_000  # bytes of storage
 PAGE = 100_000  # bytes of one object: fewer than 40 fit
 KEPT = 10
+HOURS = 3600  # seconds
 LIMIT = 2**20  # bytes: 1MB in VCL
 VCL = """vcl 4.1;
 import sandpaper;
@@ -41,11 +43,14 @@ class Cache:
 
     def __init__(self, varnishd: Varnishd, pages: Origin, memory: str,
                  weight: float = 1, more: str = "", page: int = PAGE,
-                 store: int = STORE) -> None:
+                 store: int = STORE, parameters: Sequence[str] = (),
+                 preload: str = "") -> None:
         self.varnishd, self.pages, self.page = varnishd, pages, page
+        if preload:
+            varnishd.step_clock(0)
         varnishd.start(
-            f"sandpaper_memory={memory}", "lru_interval=0",
-            vcl=VCL.format(port=pages.server_port, weight=weight, more=more),
+            f"sandpaper_memory={memory}", "lru_interval=0", *parameters,
+            preload=preload, vcl=VCL.format(port=pages.server_port, weight=weight, more=more),
             arguments=["-s", f"malloc,{store}"])
         self.client = HTTPConnection("127.0.0.1", varnishd.port,
                                      timeout=TIMEOUT)
@@ -109,6 +114,22 @@ def test_memory_that_nobody_uses_is_lent(
     cache.get("shop", fits)
     assert cache.misses("shop", range(15, 30)) == 0
     assert cache.misses("scan", range(15, 30)) <= 2
+
+
+@pytest.mark.parametrize(("idle", "lost"), [(3600, KEPT), (9000, 0), (0, 0)])
+def test_a_share_is_for_use(varnishd: Varnishd, pages: Origin, idle: int,
+                            lost: int) -> None:
+    cache = Cache(varnishd, pages, "on", parameters=[
+        f"sandpaper_memory_idle={idle}", "default_ttl=100000",
+        f"clock_step={3 * HOURS}"], preload="clock_step")
+    cache.get("shop", range(KEPT))
+    cache.get("news", range(1))
+    varnishd.step_clock(2 * HOURS)
+    # A client asks for it, so it is not idle
+    assert cache.misses("news", range(1)) == 0
+    cache.get("scan", range(100))
+    assert cache.misses("shop", range(KEPT)) == lost
+    assert cache.misses("news", range(1)) == 0
 
 
 def test_a_share_follows_the_weight(

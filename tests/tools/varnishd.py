@@ -12,6 +12,7 @@ import os
 import re
 import resource
 import socket
+import struct
 import subprocess
 from collections.abc import Iterable, Sequence
 from http.client import HTTPConnection
@@ -60,6 +61,7 @@ class Varnishd(contextlib.ExitStack):
         self.port = free_port()
         # burn.c writes to `now` when it begins, and stops at `go`
         self.now, self.go = folder / "now", folder / "go"
+        self.step = folder / "step"  # clock_step.c reads it
         os.mkfifo(self.now)
         os.mkfifo(self.go)
 
@@ -71,6 +73,7 @@ class Varnishd(contextlib.ExitStack):
         """Start it with parameters (`name=value`); return when it answers."""
         if preload:
             env["LD_PRELOAD"] = self.shim(preload)
+            env["CLOCK_STEP"] = self.step
         if vcl:
             file = self.folder / "vcl"
             file.write_text(vcl)
@@ -93,6 +96,11 @@ class Varnishd(contextlib.ExitStack):
             ran("gcc", "-shared", "-fPIC", "-O", "-o", library,
                 HERE / f"{name}.c")
         return library
+
+    def step_clock(self, seconds: int) -> None:
+        """Let the wall clock be off by so many seconds, with clock_step."""
+        with self.step.open("r+b" if self.step.exists() else "wb") as f:
+            f.write(struct.pack("=q", seconds * 1_000_000_000))
 
     def answers(self) -> bool:
         """Does varnishadm find it?  If not, ask again."""

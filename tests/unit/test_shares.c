@@ -252,6 +252,61 @@ test_next(void **state)
 	assert_null(SHARES_Next(&search));
 }
 
+/* The owners with bytes, in turn.  One whose bytes change keeps its turn, or
+ * loses it once. */
+static void
+test_look(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_begin(&w, 2 * GROUPS);
+	assert_null(SHARES_Look(&w.all));
+	SHARE_Charge(&w.tenant[0], MB);			/* of group 0 */
+	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[0]);
+	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[0]);
+	SHARE_Charge(&w.tenant[GROUPS], 2 * MB);	/* of group 0 */
+	SHARE_Charge(&w.tenant[2 * GROUPS], 9 * MB);	/* of none */
+	SHARE_Charge(&w.tenant[2 * GROUPS + 1], MB);
+	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[2 * GROUPS]);
+	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[GROUPS]);
+	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[0]);
+	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[2 * GROUPS + 1]);
+	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[2 * GROUPS]);
+	/* The next two are gone */
+	SHARE_Release(&w.tenant[GROUPS], 2 * MB);
+	SHARE_Release(&w.tenant[0], MB);
+	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[2 * GROUPS + 1]);
+	/* The next one is the last one, and is gone */
+	SHARE_Release(&w.tenant[2 * GROUPS], 9 * MB);
+	SHARE_Release(&w.tenant[2 * GROUPS + 1], MB);
+	assert_null(SHARES_Look(&w.all));
+}
+
+/* What is reserved stays, however long it is idle. */
+static void
+test_look_at_reservations(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_begin(&w, 2 * GROUPS);
+	SHARE_Set(&w.tenant[2 * GROUPS], 1, MB, 0);
+	SHARE_Charge(&w.tenant[2 * GROUPS], MB);
+	assert_null(SHARES_Look(&w.all));
+	SHARE_Charge(&w.tenant[2 * GROUPS], 1);
+	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[2 * GROUPS]);
+	SHARE_Release(&w.tenant[2 * GROUPS], MB + 1);
+	SHARE_Charge(&w.tenant[0], MB);			/* of group 0 */
+	SHARE_Set(&w.group[0], 1, 2 * MB, 0);
+	assert_null(SHARES_Look(&w.all));
+	SHARE_Charge(&w.tenant[GROUPS], 2 * MB);	/* of group 0 */
+	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[GROUPS]);
+	SHARE_Set(&w.tenant[GROUPS], 1, 3 * MB, 0);
+	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[0]);
+	assert_null(SHARES_Look(&w.all));
+}
+
 /*--------------------------------------------------------------------
  * Against a search
  */
@@ -271,7 +326,7 @@ key_of(const struct share *s, uint64_t more)
 
 	k.first = s->limit != 0 && bytes > s->limit;
 	k.above = bytes > s->reservation;
-	k.per_weight = (double)bytes / s->weight;
+	k.per_weight = (double)bytes / (double)s->weight;
 	return (k);
 }
 
@@ -475,6 +530,8 @@ main(void)
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_group),
 		cmocka_unit_test(test_next),
+		cmocka_unit_test(test_look),
+		cmocka_unit_test(test_look_at_reservations),
 		cmocka_unit_test(test_search),
 		cmocka_unit_test(test_max_min),
 		cmocka_unit_test(test_lent_until_asked_for),

@@ -49,6 +49,19 @@ PARAM_SIMPLE(
 )
 
 PARAM_SIMPLE(
+	/* name */	sandpaper_memory_idle,
+	/* type */	double,
+	/* min */	"0",
+	/* max */	NULL,
+	/* def */	"3600",
+	/* units */	"seconds",
+	/* descr */
+	"Sets for how long a tenant's share keeps an object that nobody "
+	"asks for, with sandpaper_memory=on. After that it can be evicted "
+	"for other tenants. 0: no limit."
+)
+
+PARAM_SIMPLE(
 	/* name */	sandpaper_admission,
 	/* type */	sandpaper_mode,
 	/* min */	NULL,
