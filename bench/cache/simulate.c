@@ -32,6 +32,7 @@ struct object {
 	uint64_t		id;
 	uint32_t		size, owner;
 	uint32_t		asked;		/* requests so far */
+	uint64_t		last;		/* number of the last one */
 	uint32_t		newer, older;	/* in its list, or NOBODY */
 	int			in;		/* the cache */
 };
@@ -61,6 +62,7 @@ static struct {
 	double			threshold;	/* bytes of the largest object */
 	uint32_t		uses;		/* the request that admits it */
 	int			own;		/* a list for each tenant */
+	uint64_t		idle;		/* requests; 0: no limit */
 } options = { .c = INFINITY, .frequency = 1, .threshold = INFINITY,
     .delta = 250000, .seed = 1 };
 
@@ -74,7 +76,8 @@ static struct store *store;
 static struct tuner tuner[1];
 static struct sketch sketch[1];
 static double used;
-static uint64_t state;
+static uint64_t state;			/* of the random numbers */
+static uint64_t now;			/* requests so far */
 
 static void *
 room(size_t n, size_t size)
@@ -153,14 +156,28 @@ list_newest(struct object *o)
 	l->newest = at;
 }
 
+/* Return the oldest object of the owner that is next in turn, if it is idle.
+ * Else NULL.  As in hook_store.c. */
+static struct object *
+idle_one(void)
+{
+	unsigned at = STORE_Look(store);
+	struct object *o = at == STORE_END ? NULL : &object[list[at].oldest];
+
+	return (o != NULL && now - o->last > options.idle ? o : NULL);
+}
+
 static void
 evict_for(uint32_t owner, uint64_t bytes)
 {
 	struct store_search search;
-	struct object *o;
+	struct object *o = NULL;
 
-	o = &object[list[STORE_Victim(&search, store, owner, bytes,
-	    options.own)].oldest];
+	if (options.own && options.idle > 0)
+		o = idle_one();
+	if (o == NULL)
+		o = &object[list[STORE_Victim(&search, store, owner, bytes,
+		    options.own)].oldest];
 	unlist(o);
 	STORE_Remove(store, o->owner, o->size, options.own);
 	used -= o->size;
@@ -187,6 +204,7 @@ ask(struct object *o, uint32_t owner)
 {
 
 	o->asked++;
+	o->last = ++now;
 	if (o->in) {
 		unlist(o);
 		list_newest(o);
@@ -370,6 +388,8 @@ usage(FILE *f)
 	    "  --form NAME        pade (the default), exact or transient\n"
 	    "  --memory VALUE     off: one LRU list (the default); on: a list "
 	    "for each tenant\n"
+	    "  --idle N           a tenant's list keeps an object for N "
+	    "requests after its last one; 0: for ever (0)\n"
 	    "  --delta N          requests of a window (250000)\n"
 	    "  --sample N         1 in N objects is sampled, a power of 2 (1)\n"
 	    "  --seed N           of the random numbers (1)\n");
@@ -418,6 +438,9 @@ set_option(int option, const char *s)
 	case 'm':
 		options.own = on_or_off("--memory", s);
 		break;
+	case 'i':
+		options.idle = (uint64_t)number("--idle", s, 0, 1e15);
+		break;
 	case 'q':
 		options.frequency = on_or_off("--frequency", s);
 		break;
@@ -447,6 +470,7 @@ main(int argc, char **argv)
 		{ "admission", required_argument, NULL, 'a' },
 		{ "form", required_argument, NULL, 'f' },
 		{ "memory", required_argument, NULL, 'm' },
+		{ "idle", required_argument, NULL, 'i' },
 		{ "delta", required_argument, NULL, 'd' },
 		{ "sample", required_argument, NULL, 'n' },
 		{ "seed", required_argument, NULL, 's' },

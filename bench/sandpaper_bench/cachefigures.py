@@ -85,18 +85,20 @@ def tenants(figures: Records) -> str:
     rows = []
     for name, t in found["tenants"].items():
         whole, second = (t[part]["median"] / base[part]["median"]
+                         if part in t else None
                          for part in ("all", "all_second_half"))
         rows.append({
-            "name": name, **t, "whole": whole, "second": second,
+            "name": name, **t,
+            "whole": "" if whole is None else f"{whole:.3f}",
+            "second": "" if second is None else f"{second:.3f}",
             "goal": goal(t["least"], KEPT, True),
-            "lost": goal(second, LOST, True) if "memory" in name
-            and "ours" in name else ""})
+            "lost": "" if second is None or "ours and" not in name
+            else goal(second, LOST, True)})
     return table([
         ("cache", "{name}"), ("kept, mean", "{mean:.2f}"),
         ("kept, worst tenant", "{least:.2f}"), (f"goal {KEPT:g}", "{goal}"),
-        ("all hits over those of ours", "{whole:.3f}"),
-        ("the same, second half", "{second:.3f}"),
-        (f"goal {LOST:g}", "{lost}"),
+        ("all hits over those of ours", "{whole}"),
+        ("the same, second half", "{second}"), (f"goal {LOST:g}", "{lost}"),
     ], rows)
 
 

@@ -35,6 +35,7 @@ def test_result(record: dict[str, Any]) -> None:
             assert found["ours"] > 1.5 * found["LRU"]
     tenants = record["results"][-1]["tenants"]
     assert tenants["memory"]["least"] > tenants["LRU"]["least"]
+    assert tenants["equal parts"]["least"] > tenants["LRU"]["least"]
 
 
 def test_tables(record: dict[str, Any]) -> None:
