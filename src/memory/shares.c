@@ -26,7 +26,7 @@ static void
 share_assert(const struct share *s)
 {
 
-	assert(s != NULL && s->in != NULL && s->in->magic == SHARES_MAGIC);
+	assert(s != NULL && s->weight > 0);
 }
 
 void
@@ -39,14 +39,12 @@ SHARES_Init(struct shares *in)
 }
 
 void
-SHARE_Init(struct share *s, struct shares *in, struct share *group,
-    struct shares *members)
+SHARE_Init(struct share *s, struct share *group, struct shares *members)
 {
 
-	assert(s != NULL && in != NULL && in->magic == SHARES_MAGIC);
-	assert(group == NULL || (group->members == in && members == NULL));
+	assert(s != NULL);
+	assert(group == NULL || (group->members != NULL && members == NULL));
 	memset(s, 0, sizeof *s);
-	s->in = in;
 	s->group = group;
 	s->members = members;
 	s->weight = 1;
@@ -98,21 +96,29 @@ shares_top(const struct shares *in)
 	return (shares_below(in, LEVEL_FIRST + 1));
 }
 
-/* Return the owner after this one, in the order of levels, or NULL.  After NULL
- * comes the first one. */
+/* Return the set that a share competes in. */
+static struct shares *
+shares_of(struct shares *all, const struct share *s)
+{
+
+	return (s->group == NULL ? all : s->group->members);
+}
+
+/* Return the owner after this one, or NULL.  After NULL comes the first one. */
 static struct share *
-shares_walk(const struct shares *in, const struct share *s)
+shares_walk(const struct shares *all, const struct share *s)
 {
 	struct share *next;
 
 	if (s == NULL)
-		next = shares_top(in);
+		next = shares_top(all);
 	else if (s->next != NULL)
 		next = s->next;
 	else
-		next = shares_below(s->in, s->level);
+		next = shares_below(s->group == NULL ? all : s->group->members,
+		    s->level);
 	if (next == NULL && s != NULL && s->group != NULL)
-		return (shares_walk(in, s->group));
+		return (shares_walk(all, s->group));
 	if (next != NULL && next->members != NULL)
 		next = shares_top(next->members);
 	return (next);
@@ -123,9 +129,9 @@ shares_walk(const struct shares *in, const struct share *s)
  */
 
 static void
-share_unlink(struct share *s)
+share_unlink(struct shares *all, struct share *s)
 {
-	struct shares *in = s->in, *all = s->group == NULL ? in : s->group->in;
+	struct shares *in = shares_of(all, s);
 
 	if (all->look == s)
 		all->look = shares_walk(all, s);
@@ -136,16 +142,18 @@ share_unlink(struct share *s)
 		in->used[s->level / 64] &= ~(UINT64_C(1) << s->level % 64);
 }
 
-/* Move a share to a level.  If it moves, it is the first one there. */
+/* Move a share to the level of its bytes.  If it moves, it is the first one
+ * there. */
 static void
-share_move(struct share *s, unsigned level)
+share_settle(struct shares *all, struct share *s)
 {
-	struct shares *in = s->in;
+	struct shares *in = shares_of(all, s);
+	unsigned level = share_level(s, s->bytes);
 
 	if (level == s->level)
 		return;
 	if (s->level != LEVEL_NONE)
-		share_unlink(s);
+		share_unlink(all, s);
 	s->level = level;
 	if (level == LEVEL_NONE)
 		return;
@@ -157,15 +165,9 @@ share_move(struct share *s, unsigned level)
 	in->used[level / 64] |= UINT64_C(1) << level % 64;
 }
 
-static void
-share_settle(struct share *s)
-{
-
-	share_move(s, share_level(s, s->bytes));
-}
-
 void
-SHARE_Set(struct share *s, double weight, uint64_t reservation, uint64_t limit)
+SHARE_Set(struct shares *all, struct share *s, double weight,
+    uint64_t reservation, uint64_t limit)
 {
 
 	share_assert(s);
@@ -173,23 +175,23 @@ SHARE_Set(struct share *s, double weight, uint64_t reservation, uint64_t limit)
 	s->weight = (float)weight;
 	s->reservation = reservation;
 	s->limit = limit;
-	share_settle(s);
+	share_settle(all, s);
 }
 
 void
-SHARE_Charge(struct share *s, uint64_t bytes)
+SHARE_Charge(struct shares *all, struct share *s, uint64_t bytes)
 {
 
 	share_assert(s);
 	assert(s->members == NULL);
 	for (; s != NULL; s = s->group) {
 		s->bytes += bytes;
-		share_settle(s);
+		share_settle(all, s);
 	}
 }
 
 void
-SHARE_Release(struct share *s, uint64_t bytes)
+SHARE_Release(struct shares *all, struct share *s, uint64_t bytes)
 {
 
 	share_assert(s);
@@ -197,7 +199,7 @@ SHARE_Release(struct share *s, uint64_t bytes)
 	for (; s != NULL; s = s->group) {
 		assert(bytes <= s->bytes);
 		s->bytes -= bytes;
-		share_settle(s);
+		share_settle(all, s);
 	}
 }
 
@@ -232,12 +234,12 @@ SHARE_Over(struct share *s, uint64_t more)
 	if (over(s, more) && s->bytes > 0)
 		return (s);
 	if (s->group != NULL && over(s->group, more))
-		return (shares_pick(s->in, s, more));
+		return (shares_pick(s->group->members, s, more));
 	return (NULL);
 }
 
 struct share *
-SHARES_Victim(struct share_search *search, const struct shares *in,
+SHARES_Victim(struct share_search *search, const struct shares *all,
     struct share *taker, uint64_t bytes)
 {
 	struct share *s = taker;
@@ -247,13 +249,12 @@ SHARES_Victim(struct share_search *search, const struct shares *in,
 		assert(s->members == NULL);
 		if (s->group != NULL)
 			s = s->group;
-		assert(s->in == in);
 	}
-	s = shares_pick(in, s, bytes);
+	s = shares_pick(all, s, bytes);
 	if (s != NULL && s->members != NULL)
 		s = shares_pick(s->members, taker != NULL &&
 		    taker->group == s ? taker : NULL, bytes);
-	search->in = in;
+	search->all = all;
 	search->first = s;
 	search->at = NULL;
 	return (s);
@@ -266,7 +267,7 @@ SHARES_Next(struct share_search *search)
 	if (search->first == NULL)
 		return (NULL);
 	do
-		search->at = shares_walk(search->in, search->at);
+		search->at = shares_walk(search->all, search->at);
 	while (search->at != NULL && search->at == search->first);
 	return (search->at);
 }
@@ -284,15 +285,15 @@ kept(const struct share *s)
 }
 
 struct share *
-SHARES_Look(struct shares *in)
+SHARES_Look(struct shares *all)
 {
-	struct share *s = in->look;
+	struct share *s = all->look;
 
-	assert(in->magic == SHARES_MAGIC);
+	assert(all->magic == SHARES_MAGIC);
 	if (s == NULL)
-		s = shares_walk(in, NULL);
+		s = shares_walk(all, NULL);
 	if (s == NULL)
 		return (NULL);
-	in->look = shares_walk(in, s);
+	all->look = shares_walk(all, s);
 	return (kept(s) ? NULL : s);
 }

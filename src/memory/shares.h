@@ -39,10 +39,8 @@ struct shares;
 /* The account of an owner or a group in one store */
 struct share {
 	unsigned		level;		/* 0: in no level */
-	float			weight;
+	float			weight;		/* 0 before SHARE_Init() */
 	struct share		*next, **link;	/* in its level */
-	struct shares		*in;		/* the set it competes in; NULL
-						 * before SHARE_Init() */
 	struct share		*group;		/* its group, or NULL */
 	struct shares		*members;	/* of a group, else NULL */
 	uint64_t		bytes;
@@ -61,17 +59,20 @@ struct shares {
 
 void SHARES_Init(struct shares *);
 
-/* Prepare a share without bytes, of weight 1.  group: its group, or NULL; with
- * a group, `in` is the members of it.  members: NULL, or those of this group.
- * A member of a group is no group. */
-void SHARE_Init(struct share *, struct shares *in, struct share *group,
-    struct shares *members);
+/*
+ * In each call, `all` is the set of owners and groups, not the members of a
+ * group.
+ */
+
+/* Prepare a share without bytes, of weight 1.  group: its group, or NULL.
+ * members: NULL, or those of this group.  A member of a group is no group. */
+void SHARE_Init(struct share *, struct share *group, struct shares *members);
 /* weight: 0.001 to 1024.  reservation, limit: bytes; 0: none. */
-void SHARE_Set(struct share *, double weight, uint64_t reservation,
-    uint64_t limit);
+void SHARE_Set(struct shares *all, struct share *, double weight,
+    uint64_t reservation, uint64_t limit);
 /* Add bytes to an owner and to its group, or take them away. */
-void SHARE_Charge(struct share *, uint64_t bytes);
-void SHARE_Release(struct share *, uint64_t bytes);
+void SHARE_Charge(struct shares *all, struct share *, uint64_t bytes);
+void SHARE_Release(struct shares *all, struct share *, uint64_t bytes);
 /*
  * If the owner had so many bytes more, would it or its group be above its
  * limit?  Return the share that has to lose an object then: the owner, or a
@@ -79,17 +80,14 @@ void SHARE_Release(struct share *, uint64_t bytes);
  */
 struct share *SHARE_Over(struct share *, uint64_t more);
 
-/*
- * Return the next owner in turn that has bytes, and is not within its
- * reservation or its group's.  NULL: this time there is none.  in: owners and
- * groups, not the members of a group.
- */
-struct share *SHARES_Look(struct shares *in);
+/* Return the next owner in turn that has bytes, and is not within its
+ * reservation or its group's.  NULL: this time there is none. */
+struct share *SHARES_Look(struct shares *all);
 
 /* A search for a share whose object is evicted.  No share may change
  * meanwhile. */
 struct share_search {
-	const struct shares	*in;
+	const struct shares	*all;
 	struct share		*first, *at;
 };
 
@@ -99,7 +97,7 @@ struct share_search {
  * taker: the owner that needs room for so many bytes, or NULL.  It counts as
  * if it had them.
  */
-struct share *SHARES_Victim(struct share_search *, const struct shares *,
+struct share *SHARES_Victim(struct share_search *, const struct shares *all,
     struct share *taker, uint64_t bytes);
 /* No object of that share can be evicted: return the next share, or NULL. */
 struct share *SHARES_Next(struct share_search *);

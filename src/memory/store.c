@@ -91,14 +91,15 @@ group_of(struct store *s, uint32_t n)
 		if (g == NULL)
 			return (NULL);
 		SHARES_Init(g->members);
-		SHARE_Init(&g->share, s->all, NULL, g->members);
+		SHARE_Init(&g->share, NULL, g->members);
 		g->serial = serial - 1;
 		s->group[n] = g;
 	}
 	if (g->serial != serial) {
 		g->serial = serial;
 		OWN_Settings(s->owners, n, &set);
-		SHARE_Set(&g->share, set.weight, set.reservation, set.limit);
+		SHARE_Set(s->all, &g->share, set.weight, set.reservation,
+		    set.limit);
 	}
 	return (g);
 }
@@ -110,12 +111,12 @@ place(struct store *s, struct share *share, struct grouped *g)
 	struct share *group = g == NULL ? NULL : &g->share;
 	uint64_t bytes = share->bytes;
 
-	if (share->in != NULL && share->group == group)
+	if (share->weight > 0 && share->group == group)
 		return;
-	if (share->in != NULL)
-		SHARE_Release(share, bytes);
-	SHARE_Init(share, g == NULL ? s->all : g->members, group, NULL);
-	SHARE_Charge(share, bytes);
+	if (share->weight > 0)
+		SHARE_Release(s->all, share, bytes);
+	SHARE_Init(share, group, NULL);
+	SHARE_Charge(s->all, share, bytes);
 }
 
 /* Return the share of an owner, with the settings of now, also of its group. */
@@ -127,14 +128,15 @@ share_of(struct store *s, uint32_t n)
 	struct own_settings set;
 	struct grouped *g = NULL;
 
-	if (o->share.in == NULL || o->serial != serial) {
+	if (o->share.weight == 0 || o->serial != serial) {
 		o->serial = serial;
 		OWN_Settings(s->owners, n, &set);
 		o->group = set.group;
 		if (o->group != OWN_NONE)
 			g = group_of(s, o->group);
 		place(s, &o->share, g);
-		SHARE_Set(&o->share, set.weight, set.reservation, set.limit);
+		SHARE_Set(s->all, &o->share, set.weight, set.reservation,
+		    set.limit);
 	} else if (o->group != OWN_NONE)
 		(void)group_of(s, o->group);
 	return (&o->share);
@@ -150,7 +152,7 @@ STORE_Add(struct store *s, uint32_t owner, uint64_t bytes, int own)
 
 	OWN_Add(s->owners, owner, bytes);
 	if (own)
-		SHARE_Charge(share_of(s, owner), bytes);
+		SHARE_Charge(s->all, share_of(s, owner), bytes);
 	else
 		s->common++;
 }
@@ -161,7 +163,7 @@ STORE_Remove(struct store *s, uint32_t owner, uint64_t bytes, int own)
 
 	OWN_Remove(s->owners, owner, bytes);
 	if (own)
-		SHARE_Release(share_of(s, owner), bytes);
+		SHARE_Release(s->all, share_of(s, owner), bytes);
 	else {
 		assert(s->common > 0);
 		s->common--;
@@ -174,7 +176,7 @@ STORE_Empty(struct store *s, uint32_t owner, uint64_t bytes, int own)
 
 	OWN_Remove(s->owners, owner, bytes);
 	if (own)
-		SHARE_Release(share_of(s, owner), bytes);
+		SHARE_Release(s->all, share_of(s, owner), bytes);
 }
 
 /*--------------------------------------------------------------------

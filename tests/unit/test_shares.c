@@ -48,15 +48,14 @@ world_begin(struct world *w, unsigned members)
 	SHARES_Init(&w->all);
 	for (u = 0; u < GROUPS; u++) {
 		SHARES_Init(&w->of_group[u]);
-		SHARE_Init(&w->group[u], &w->all, NULL, &w->of_group[u]);
+		SHARE_Init(&w->group[u], NULL, &w->of_group[u]);
 	}
 	for (u = 0; u < TENANTS; u++) {
 		g = u % GROUPS;
 		if (u < members)
-			SHARE_Init(&w->tenant[u], &w->of_group[g],
-			    &w->group[g], NULL);
+			SHARE_Init(&w->tenant[u], &w->group[g], NULL);
 		else
-			SHARE_Init(&w->tenant[u], &w->all, NULL, NULL);
+			SHARE_Init(&w->tenant[u], NULL, NULL);
 	}
 }
 
@@ -81,8 +80,8 @@ test_nobody(void **state)
 	world_begin(&w, 0);
 	assert_null(victim(&w, NULL, 0));
 	assert_null(victim(&w, &w.tenant[0], MB));
-	SHARE_Charge(&w.tenant[0], MB);
-	SHARE_Release(&w.tenant[0], MB);
+	SHARE_Charge(&w.all, &w.tenant[0], MB);
+	SHARE_Release(&w.all, &w.tenant[0], MB);
 	assert_null(victim(&w, NULL, 0));
 }
 
@@ -93,13 +92,13 @@ test_most_bytes_per_weight(void **state)
 
 	(void)state;
 	world_begin(&w, 0);
-	SHARE_Charge(&w.tenant[0], 3 * MB);
-	SHARE_Charge(&w.tenant[1], 4 * MB);
+	SHARE_Charge(&w.all, &w.tenant[0], 3 * MB);
+	SHARE_Charge(&w.all, &w.tenant[1], 4 * MB);
 	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[1]);
-	SHARE_Set(&w.tenant[1], 2, 0, 0);
+	SHARE_Set(&w.all, &w.tenant[1], 2, 0, 0);
 	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[0]);
-	SHARE_Set(&w.tenant[0], 1024, 0, 0);
-	SHARE_Set(&w.tenant[1], 0.001, 0, 0);
+	SHARE_Set(&w.all, &w.tenant[0], 1024, 0, 0);
+	SHARE_Set(&w.all, &w.tenant[1], 0.001, 0, 0);
 	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[1]);
 }
 
@@ -110,8 +109,8 @@ test_the_taker_counts_with_what_it_takes(void **state)
 
 	(void)state;
 	world_begin(&w, 0);
-	SHARE_Charge(&w.tenant[0], 3 * MB);
-	SHARE_Charge(&w.tenant[1], 4 * MB);
+	SHARE_Charge(&w.all, &w.tenant[0], 3 * MB);
+	SHARE_Charge(&w.all, &w.tenant[1], 4 * MB);
 	assert_ptr_equal(victim(&w, &w.tenant[0], MB / 2),
 	    &w.tenant[1]);
 	assert_ptr_equal(victim(&w, &w.tenant[0], 2 * MB),
@@ -129,8 +128,8 @@ test_a_taker_of_the_same_level(void **state)
 
 	(void)state;
 	world_begin(&w, 0);
-	SHARE_Charge(&w.tenant[0], 1);
-	SHARE_Charge(&w.tenant[1], 1);
+	SHARE_Charge(&w.all, &w.tenant[0], 1);
+	SHARE_Charge(&w.all, &w.tenant[1], 1);
 	assert_ptr_equal(victim(&w, &w.tenant[0], 0), &w.tenant[0]);
 	assert_ptr_equal(victim(&w, &w.tenant[1], 0), &w.tenant[1]);
 }
@@ -144,13 +143,13 @@ test_most_bytes_that_count(void **state)
 
 	(void)state;
 	world_begin(&w, 0);
-	SHARE_Set(&w.tenant[0], 1, 0, 1);
-	SHARE_Charge(&w.tenant[0], 2);
-	SHARE_Charge(&w.tenant[1], (uint64_t)exp2(53.85));
+	SHARE_Set(&w.all, &w.tenant[0], 1, 0, 1);
+	SHARE_Charge(&w.all, &w.tenant[0], 2);
+	SHARE_Charge(&w.all, &w.tenant[1], (uint64_t)exp2(53.85));
 	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[0]);
-	SHARE_Charge(&w.tenant[2], UINT64_C(1) << 62);
+	SHARE_Charge(&w.all, &w.tenant[2], UINT64_C(1) << 62);
 	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[0]);
-	SHARE_Release(&w.tenant[0], 2);
+	SHARE_Release(&w.all, &w.tenant[0], 2);
 	assert_ptr_equal(victim(&w, &w.tenant[1], 0), &w.tenant[1]);
 	assert_ptr_equal(victim(&w, &w.tenant[2], 0), &w.tenant[2]);
 }
@@ -162,15 +161,15 @@ test_reservation(void **state)
 
 	(void)state;
 	world_begin(&w, 0);
-	SHARE_Set(&w.tenant[0], 1, 5 * MB, 0);
-	SHARE_Charge(&w.tenant[0], 5 * MB);
-	SHARE_Charge(&w.tenant[1], MB);
+	SHARE_Set(&w.all, &w.tenant[0], 1, 5 * MB, 0);
+	SHARE_Charge(&w.all, &w.tenant[0], 5 * MB);
+	SHARE_Charge(&w.all, &w.tenant[1], MB);
 	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[1]);
-	SHARE_Charge(&w.tenant[0], 1);
+	SHARE_Charge(&w.all, &w.tenant[0], 1);
 	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[0]);
 	/* All have at most their reservation */
-	SHARE_Release(&w.tenant[0], 1);
-	SHARE_Release(&w.tenant[1], MB);
+	SHARE_Release(&w.all, &w.tenant[0], 1);
+	SHARE_Release(&w.all, &w.tenant[1], MB);
 	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[0]);
 }
 
@@ -181,20 +180,20 @@ test_limit(void **state)
 
 	(void)state;
 	world_begin(&w, 0);
-	SHARE_Set(&w.tenant[0], 1, 0, MB);
-	SHARE_Charge(&w.tenant[0], MB);
-	SHARE_Charge(&w.tenant[1], 9 * MB);
+	SHARE_Set(&w.all, &w.tenant[0], 1, 0, MB);
+	SHARE_Charge(&w.all, &w.tenant[0], MB);
+	SHARE_Charge(&w.all, &w.tenant[1], 9 * MB);
 	assert_null(SHARE_Over(&w.tenant[0], 0));
 	assert_null(SHARE_Over(&w.tenant[1], 100 * MB));
 	assert_ptr_equal(SHARE_Over(&w.tenant[0], 1), &w.tenant[0]);
 	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[1]);
-	SHARE_Charge(&w.tenant[0], 3);
+	SHARE_Charge(&w.all, &w.tenant[0], 3);
 	assert_ptr_equal(SHARE_Over(&w.tenant[0], 0), &w.tenant[0]);
 	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[0]);
 	/* It has to lose its last byte, and then it has none */
-	SHARE_Release(&w.tenant[0], MB + 2);
+	SHARE_Release(&w.all, &w.tenant[0], MB + 2);
 	assert_ptr_equal(SHARE_Over(&w.tenant[0], MB), &w.tenant[0]);
-	SHARE_Release(&w.tenant[0], 1);
+	SHARE_Release(&w.all, &w.tenant[0], 1);
 	assert_null(SHARE_Over(&w.tenant[0], 9 * MB));
 }
 
@@ -205,9 +204,9 @@ test_group(void **state)
 
 	(void)state;
 	world_begin(&w, 2 * GROUPS);
-	SHARE_Charge(&w.tenant[0], 2 * MB);		/* of group 0 */
-	SHARE_Charge(&w.tenant[GROUPS], 3 * MB);	/* of group 0 */
-	SHARE_Charge(&w.tenant[2 * GROUPS], 4 * MB);	/* of none */
+	SHARE_Charge(&w.all, &w.tenant[0], 2 * MB);		/* of group 0 */
+	SHARE_Charge(&w.all, &w.tenant[GROUPS], 3 * MB);	/* of group 0 */
+	SHARE_Charge(&w.all, &w.tenant[2 * GROUPS], 4 * MB);	/* of none */
 	assert_int_equal(w.group[0].bytes, 5 * MB);
 	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[GROUPS]);
 	/* Within the group, too, the taker counts with what it takes */
@@ -216,9 +215,9 @@ test_group(void **state)
 	/* One of no group does not count there */
 	assert_ptr_equal(victim(&w, &w.tenant[2 * GROUPS], MB / 2),
 	    &w.tenant[GROUPS]);
-	SHARE_Set(&w.group[0], 2, 0, 0);
+	SHARE_Set(&w.all, &w.group[0], 2, 0, 0);
 	assert_ptr_equal(victim(&w, NULL, 0), &w.tenant[2 * GROUPS]);
-	SHARE_Set(&w.group[0], 2, 0, 4 * MB);
+	SHARE_Set(&w.all, &w.group[0], 2, 0, 4 * MB);
 	/* Who fetches makes room only if it has most of the group */
 	assert_ptr_equal(SHARE_Over(&w.tenant[0], 0), &w.tenant[GROUPS]);
 	assert_ptr_equal(SHARE_Over(&w.tenant[0], 2 * MB), &w.tenant[0]);
@@ -238,12 +237,12 @@ test_next(void **state)
 	world_begin(&w, 2 * GROUPS);
 	assert_null(SHARES_Victim(&search, &w.all, taker, MB));
 	assert_null(SHARES_Next(&search));
-	SHARE_Charge(&w.tenant[0], MB);			/* of group 0 */
-	SHARE_Charge(&w.tenant[GROUPS], 3 * MB);	/* of group 0 */
-	SHARE_Charge(&w.tenant[1], MB);			/* of group 1 */
-	SHARE_Charge(&w.tenant[2 * GROUPS], 2 * MB);	/* of none */
-	SHARE_Charge(&w.tenant[2 * GROUPS + 1], 9 * MB);
-	SHARE_Set(&w.tenant[2 * GROUPS + 1], 1, 9 * MB, 0);
+	SHARE_Charge(&w.all, &w.tenant[0], MB);			/* of group 0 */
+	SHARE_Charge(&w.all, &w.tenant[GROUPS], 3 * MB);	/* of group 0 */
+	SHARE_Charge(&w.all, &w.tenant[1], MB);			/* of group 1 */
+	SHARE_Charge(&w.all, &w.tenant[2 * GROUPS], 2 * MB);	/* of none */
+	SHARE_Charge(&w.all, &w.tenant[2 * GROUPS + 1], 9 * MB);
+	SHARE_Set(&w.all, &w.tenant[2 * GROUPS + 1], 1, 9 * MB, 0);
 	assert_ptr_equal(SHARES_Victim(&search, &w.all, taker, 5 * MB), taker);
 	assert_ptr_equal(SHARES_Next(&search), &w.tenant[GROUPS]);
 	assert_ptr_equal(SHARES_Next(&search), &w.tenant[2 * GROUPS]);
@@ -262,24 +261,24 @@ test_look(void **state)
 	(void)state;
 	world_begin(&w, 2 * GROUPS);
 	assert_null(SHARES_Look(&w.all));
-	SHARE_Charge(&w.tenant[0], MB);			/* of group 0 */
+	SHARE_Charge(&w.all, &w.tenant[0], MB);			/* of group 0 */
 	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[0]);
 	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[0]);
-	SHARE_Charge(&w.tenant[GROUPS], 2 * MB);	/* of group 0 */
-	SHARE_Charge(&w.tenant[2 * GROUPS], 9 * MB);	/* of none */
-	SHARE_Charge(&w.tenant[2 * GROUPS + 1], MB);
+	SHARE_Charge(&w.all, &w.tenant[GROUPS], 2 * MB);	/* of group 0 */
+	SHARE_Charge(&w.all, &w.tenant[2 * GROUPS], 9 * MB);	/* of none */
+	SHARE_Charge(&w.all, &w.tenant[2 * GROUPS + 1], MB);
 	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[2 * GROUPS]);
 	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[GROUPS]);
 	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[0]);
 	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[2 * GROUPS + 1]);
 	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[2 * GROUPS]);
 	/* The next two are gone */
-	SHARE_Release(&w.tenant[GROUPS], 2 * MB);
-	SHARE_Release(&w.tenant[0], MB);
+	SHARE_Release(&w.all, &w.tenant[GROUPS], 2 * MB);
+	SHARE_Release(&w.all, &w.tenant[0], MB);
 	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[2 * GROUPS + 1]);
 	/* The next one is the last one, and is gone */
-	SHARE_Release(&w.tenant[2 * GROUPS], 9 * MB);
-	SHARE_Release(&w.tenant[2 * GROUPS + 1], MB);
+	SHARE_Release(&w.all, &w.tenant[2 * GROUPS], 9 * MB);
+	SHARE_Release(&w.all, &w.tenant[2 * GROUPS + 1], MB);
 	assert_null(SHARES_Look(&w.all));
 }
 
@@ -291,18 +290,18 @@ test_look_at_reservations(void **state)
 
 	(void)state;
 	world_begin(&w, 2 * GROUPS);
-	SHARE_Set(&w.tenant[2 * GROUPS], 1, MB, 0);
-	SHARE_Charge(&w.tenant[2 * GROUPS], MB);
+	SHARE_Set(&w.all, &w.tenant[2 * GROUPS], 1, MB, 0);
+	SHARE_Charge(&w.all, &w.tenant[2 * GROUPS], MB);
 	assert_null(SHARES_Look(&w.all));
-	SHARE_Charge(&w.tenant[2 * GROUPS], 1);
+	SHARE_Charge(&w.all, &w.tenant[2 * GROUPS], 1);
 	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[2 * GROUPS]);
-	SHARE_Release(&w.tenant[2 * GROUPS], MB + 1);
-	SHARE_Charge(&w.tenant[0], MB);			/* of group 0 */
-	SHARE_Set(&w.group[0], 1, 2 * MB, 0);
+	SHARE_Release(&w.all, &w.tenant[2 * GROUPS], MB + 1);
+	SHARE_Charge(&w.all, &w.tenant[0], MB);			/* of group 0 */
+	SHARE_Set(&w.all, &w.group[0], 1, 2 * MB, 0);
 	assert_null(SHARES_Look(&w.all));
-	SHARE_Charge(&w.tenant[GROUPS], 2 * MB);	/* of group 0 */
+	SHARE_Charge(&w.all, &w.tenant[GROUPS], 2 * MB);	/* of group 0 */
 	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[GROUPS]);
-	SHARE_Set(&w.tenant[GROUPS], 1, 3 * MB, 0);
+	SHARE_Set(&w.all, &w.tenant[GROUPS], 1, 3 * MB, 0);
 	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[0]);
 	assert_null(SHARES_Look(&w.all));
 }
@@ -380,13 +379,13 @@ judge_victim(struct world *w, unsigned members, struct share *taker,
 }
 
 static void
-change_one(struct share *s)
+change_one(struct world *w, struct share *s)
 {
 	uint64_t bytes = draw(4) == 0 ? draw(100) : draw(1000 * MB);
 
 	switch (draw(8)) {
 	case 0:
-		SHARE_Set(s, (double)(1 + draw(1024000)) / 1000,
+		SHARE_Set(&w->all, s, (double)(1 + draw(1024000)) / 1000,
 		    draw(2) ? draw(500 * MB) : 0,
 		    draw(4) ? 0 : 1 + draw(2000 * MB));
 		break;
@@ -395,11 +394,12 @@ change_one(struct share *s)
 	case 3:
 	case 4:
 		if (s->members == NULL)
-			SHARE_Release(s, bytes < s->bytes ? bytes : s->bytes);
+			SHARE_Release(&w->all, s, bytes < s->bytes ? bytes :
+			    s->bytes);
 		break;
 	default:
 		if (s->members == NULL)
-			SHARE_Charge(s, bytes);
+			SHARE_Charge(&w->all, s, bytes);
 	}
 }
 
@@ -416,7 +416,7 @@ test_search(void **state)
 		world_begin(&w, members);
 		for (u = 0; u < STEPS; u++) {
 			n = draw(TENANTS + GROUPS);
-			change_one(n < TENANTS ? &w.tenant[n] :
+			change_one(&w, n < TENANTS ? &w.tenant[n] :
 			    &w.group[n - TENANTS]);
 			judge_victim(&w, members, &w.tenant[draw(TENANTS)],
 			    draw(100 * MB));
@@ -449,10 +449,10 @@ fill(struct world *w, const unsigned *asks, unsigned n, unsigned times)
 		s = &w->tenant[u];
 		if (used == STORE) {
 			v = victim(w, s, 1);
-			SHARE_Release(v, 1);
+			SHARE_Release(&w->all, v, 1);
 			used--;
 		}
-		SHARE_Charge(s, 1);
+		SHARE_Charge(&w->all, s, 1);
 		used++;
 	}
 }
@@ -473,8 +473,8 @@ test_max_min(void **state)
 	(void)state;
 	seed = 7;
 	world_begin(&w, 0);
-	SHARE_Set(&w.tenant[1], 2, 0, 0);
-	SHARE_Set(&w.tenant[2], 1, 0, 0);
+	SHARE_Set(&w.all, &w.tenant[1], 2, 0, 0);
+	SHARE_Set(&w.all, &w.tenant[2], 1, 0, 0);
 	fill(&w, asks, 3, 40 * STORE);
 	assert_near(w.tenant[0].bytes, STORE / 4.);
 	assert_near(w.tenant[1].bytes, STORE / 2.);
@@ -508,7 +508,7 @@ test_shares_with_a_reservation_and_a_group(void **state)
 	(void)state;
 	seed = 9;
 	world_begin(&w, 5);	/* 0 and 4 in group 0; 1 to 3 alone in theirs */
-	SHARE_Set(&w.tenant[5], 1, STORE / 2, 0);
+	SHARE_Set(&w.all, &w.tenant[5], 1, STORE / 2, 0);
 	fill(&w, asks, 6, 40 * STORE);
 	assert_near(w.tenant[5].bytes, STORE / 2.);
 	assert_near(w.tenant[0].bytes, STORE / 16.);
