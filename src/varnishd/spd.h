@@ -51,6 +51,7 @@
 #include "memory/owners.h"
 #include "overload/fetches.h"
 #include "overload/overload.h"
+#include "overload/pace.h"
 #include "overload/pressure.h"
 #include "perfctr/account.h"
 #include "perfctr/meter.h"

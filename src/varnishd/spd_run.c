@@ -25,18 +25,9 @@
 #define SPD_YIELD	500000		/* ns, well below a time slice */
 #define SPD_SUM_TURNS	32		/* tasks between two Pool_TrySumstat()
 					 * that succeed */
-#define SPD_REFUSE_COST	20000		/* ns of CPU, of a refusal */
-#define SPD_REFUSE_PART	4		/* refusals have 1/4 of the CPU time of
-					 * requests */
-#define SPD_REFUSE_MOST	1000000		/* ns, most that they can have at a
-					 * time */
-#define SPD_REFUSE_IDLE	16		/* refusals have 1/16 of all time */
 
 SPD_STATIC unsigned parsers;		/* workers that parse; locked */
-static int64_t may_refuse;		/* ns, for refusals before the next
-					 * waiting request; locked */
-static int64_t refilled;		/* ns, when time was added to it;
-					 * locked */
+static struct pace pace;		/* of refusals; locked */
 
 /*--------------------------------------------------------------------
  * Hand releases to threads
@@ -112,36 +103,13 @@ spd_begin(struct spd_worker *me, struct req *req, int64_t now)
 	spd_conn_to(conn, SPD_BUSY);
 }
 
-/*
- * A request is done that took `cpu` ns of CPU time: refusals may have a part of
- * that.  Parsing comes first, so without this limit refusals would take all CPU
- * time from the requests that wait, if clients ask faster than they can be
- * refused (J. Mogul and K. Ramakrishnan, "Eliminating receive livelock", 1997).
- * The other connections wait to be parsed.  Caller holds spd_lock().
- */
+/* A request is done that took `cpu` ns of CPU time.  Caller holds spd_lock(). */
 void
 spd_pace(int64_t cpu)
 {
 
 	SPD_LOCKED();
-	may_refuse = vmin(may_refuse + cpu / SPD_REFUSE_PART,
-	    (int64_t)SPD_REFUSE_MOST);
-}
-
-/*
- * Return 1 if a waiting request must run before a connection is parsed: refusals
- * have used up their time.  They have a part of all time, too: if the requests
- * that run take long, connections are still parsed.  Caller holds spd_lock().
- */
-static int
-spd_must_run(int64_t now)
-{
-
-	SPD_LOCKED();
-	may_refuse = vmin(may_refuse + vmax_t(int64_t, 0, now - refilled) /
-	    SPD_REFUSE_IDLE, (int64_t)SPD_REFUSE_MOST);
-	refilled = now;
-	return (may_refuse < 0 && REL_Waiting(spd_rel) > 0);
+	PACE_Ran(&pace, cpu);
 }
 
 /*
@@ -161,8 +129,7 @@ spd_end_turn(struct spd_worker *me, int64_t now)
 		parsers--;
 		spd_stage(SPD_PARSES, me->parse_wait, now - me->parse_began);
 		if (me->turn_refused)
-			may_refuse = vmax(may_refuse - SPD_REFUSE_COST,
-			    -(int64_t)SPD_REFUSE_MOST);
+			PACE_Refused(&pace);
 	}
 	me->parks = NULL;
 	if (c != NULL && !spd_park_locked(c, now + me->parks_for, 0))
@@ -261,7 +228,8 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now, int tried)
 	struct spd_conn *c;
 	struct req *req;
 	int64_t when = 0;		/* not 0: nothing could be released */
-	int slot, run_first = !tried && spd_must_run(now);
+	int slot, spent = PACE_Spent(&pace, now);
+	int run_first = !tried && spent && REL_Waiting(spd_rel) > 0;
 
 	SPD_LOCKED();
 	task = spd_stranded();
@@ -280,7 +248,7 @@ spd_pick(struct worker *wrk, struct spd_worker *me, int64_t now, int tried)
 	if (me->slot < 0 && !me->unlooked && spd_crowded(now))
 		return (spd_rest(me, now));
 	if (parsers < spd_set.parsers && me->parsed < SPD_PARSE_RUN &&
-	    !run_first && (c = spd_ready_pop(now, may_refuse < 0)) != NULL) {
+	    !run_first && (c = spd_ready_pop(now, spent)) != NULL) {
 		parsers++;
 		me->parsing = 1;
 		me->turn_refused = 0;
