@@ -36,7 +36,7 @@ int
 PACE_Spent(struct pace *p, int64_t now)
 {
 
-	int64_t paid = now > p->at ? (now - p->at) / PACE_TIME : 0;
+	int64_t paid = (now - p->at) / PACE_TIME;
 
 	add(p, paid);
 	p->at += paid * PACE_TIME;

@@ -4,13 +4,16 @@
  * Prices in varnishd: what waits, given to src/price.
  *
  * A tenant's queue is its waiting requests, each at the tenant's estimate.  The
- * CPU time of fetches is no part of that estimate: it is added here.  The
- * running fetches are a queue for the cores, too: no slot limits these.  While
- * the cores are not busy, nothing waits for them: the requests wait for net, or
- * for the limit of their tenant.  Released bytes that are not sent yet wait for
- * net: no request of a tenant that is alone there waits.  The buffer, by which the congestion is scaled, is
- * sandpaper_standing, or BUFFER if that is 0.  All functions are called with
- * spd_lock() held.
+ * CPU time of fetches is no part of that estimate: it is added here.  Fetches
+ * that have an answer are a queue for the cores, too: no slot limits these.
+ * While the cores are not busy, nothing waits for them: the requests wait for
+ * net, or for the limit of their tenant.
+ *
+ * Released bytes that are not sent yet wait for net: no request of a tenant that
+ * is alone there waits.
+ *
+ * The congestion is in parts of a buffer: sandpaper_standing, or SPD_BUFFER if
+ * that is 0.  All functions are called with spd_lock() held.
  */
 
 #include "config.h"
