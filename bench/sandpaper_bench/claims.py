@@ -217,6 +217,10 @@ RULES: dict[str, Sequence[Rule]] = {
         "requests forgotten or lost of {enqueued}, and processes that died, "
         "in {soaked_s:.0f} s of most abuses", "wrong", 0, Unit(0),
         at_most=True),),
+    "compress": (Rule(
+        "requests/s of a page that is compressed by price, over those of "
+        "{against}, with {link}", "ratio", lambda r: float(r["goal"]),
+        part="{link}", stock=None),),
     "rate-unknown": (rate("is not set"),),
     "rate-wrong": (rate("is set twice too high"),),
 }

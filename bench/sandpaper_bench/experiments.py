@@ -6,6 +6,7 @@ from __future__ import annotations
 from . import (
     abuse,
     alone,
+    compress,
     fetch,
     haboob,
     latency,
@@ -41,6 +42,7 @@ EXPERIMENTS = {e.name: e for e in (
     parts.EXPERIMENT,
     overload.EXPERIMENT,
     haboob.EXPERIMENT,
+    compress.EXPERIMENT,
     loadcheck.EXPERIMENT,
     *abuse.EXPERIMENTS,
     *pairs.RATES,

@@ -11,7 +11,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from . import cachefigures, haboobfigures, overloadfigures
+from . import (
+    cachefigures,
+    compressfigures,
+    haboobfigures,
+    overloadfigures,
+)
 from .abuses import ABUSES, NEW_KEPT, NEW_TIMES
 from .claims import (
     FAIR,
@@ -391,7 +396,8 @@ TABLES: dict[str, Callable[..., str]] = {
     "red4mq": partial(
         overloadfigures.judged, what="red4mq", head="paper, or goal"),
     "red4mq-sweep": overloadfigures.red4mq_sweep,
-    "haboob": haboobfigures.haboob, "load-check": overloadfigures.check,
+    "haboob": haboobfigures.haboob, "compress": compressfigures.compress,
+    "load-check": overloadfigures.check,
     **{f"overload-{name}": partial(source, figure=figure, form=form)
        for name, source, figure, form in (
            ("sim", overloadfigures.simulated, "of_best", ".2f"),

@@ -15,7 +15,7 @@ from .claims import valid
 from .estimate import covers_one, known
 from .pedigree import DIRTY
 from .rig import controls
-from .table import cell
+from .table import cell, link_text
 from .varnish import STOCK
 
 Record = dict[str, Any]
@@ -103,7 +103,7 @@ def doubt(record: Record, part: str = "") -> str:
 def about(figures: Records, record: Record) -> str:
     """Return how a record was made."""
     machine, plan = record["machine"], record["plan"]
-    rate = machine["link_bits_per_second"]
+    links = link_text(record)
     facts = [
         f"`{record['command']}`", record["date"],
         f"commit {figures.commit(record)}",
@@ -113,7 +113,7 @@ def about(figures: Records, record: Record) -> str:
         f"{machine['cores']} cores of {machine['cpu']}"
         + (" (virtual)" if machine.get("virtual") else ""),
         f"Linux {machine['kernel']}",
-        f"link of {rate / 1e9:g} Gbit/s" if rate else "no shaped link"]
+        f"link of {links}" if links else "no shaped link"]
     if machine.get("governor"):
         facts.append(f"governor {machine['governor']}")
     return ", ".join(facts) + "."

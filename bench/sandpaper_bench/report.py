@@ -24,7 +24,7 @@ from .claims import NONE, Report, claims
 from .progress import duration
 from .rig import STOLEN, controls
 from .sections import SECTIONS, Section
-from .table import body, control_lines
+from .table import body, control_lines, link_text
 from .testbed import TestbedError
 
 T = TypeVar("T")
@@ -75,13 +75,13 @@ def clock(when: datetime) -> str:
     return when.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def link(machine: dict[str, Any]) -> str:
+def link(report: Report) -> str:
     """Return the client-facing link's rate, and what limits it to that."""
-    rate = machine["link_bits_per_second"]
-    if not rate:
+    rates = link_text(report)
+    if not rates:
         return "not shaped"
-    shaped = machine.get("link_shaped_by_tbf", True)
-    return f"{rate / 1e9:g} Gbit/s" + (" (tbf)" if shaped else "")
+    shaped = report["machine"].get("link_shaped_by_tbf", True)
+    return rates + (" (tbf)" if shaped else "")
 
 
 def circumstances(report: Report) -> list[tuple[str, str]]:
@@ -92,7 +92,7 @@ def circumstances(report: Report) -> list[tuple[str, str]]:
         ("testbed", f"{m['mode']}; varnishd on cores {listed(m, 'proxy')}, "
          f"load and origin on {listed(m, 'load') or 'their machines'}; "
          f"nice {m['nice']}"),
-        ("client-facing link", link(m)),
+        ("client-facing link", link(report)),
         ("TCP congestion control", str(m["congestion_control"])),
         ("source", m["source"] or "not a git checkout"),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -129,10 +129,24 @@ class Rig:
             return
         for file in files:
             self._origin.put(file.path, page(file.size))
-        self._paths = self._origin.folder / "paths"
-        self._paths.write_text("".join(
+        self._paths = self._for_client("paths", "".join(
             f"{file.weight:.9f} /{file.path}\n" for file in files))
-        self.bed.bring("client", self._paths)
+
+    def publish(self, pages: Mapping[str, bytes]) -> None:
+        """Have the origin serve these pages, too, by path without a "/"."""
+        for path, body in pages.items():
+            self._origin.put(path, body)
+
+    def headers(self, name: str, text: str) -> Path:
+        """Return a file of headers for the groups of that name."""
+        return self._for_client(f"{name}.headers", text)
+
+    def _for_client(self, name: str, text: str) -> Path:
+        """Write a file that the load generator reads."""
+        path = self._origin.folder / name
+        path.write_text(text)
+        self.bed.bring("client", path)
+        return path
 
     def begin(
         self, schedule: Sequence[float], journal: Journal | None = None

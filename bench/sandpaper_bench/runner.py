@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -250,6 +250,7 @@ class Job:
     customers: Sequence[str] = ()
     cores: Sequence[int] | None = None  # varnishd's, if not as usual
     files: Sequence[File] = ()  # that groups of mode browse ask for
+    pages: Mapping[str, bytes] = field(default_factory=dict)  # by path
     sleeps: bool = False  # the load never spins
 
     def __post_init__(self) -> None:
@@ -277,6 +278,7 @@ class Job:
         rig.variants, rig.plan = [*self.ask.variants], self.ask.plan
         rig.prepare(self.customers)
         rig.serve(self.files)
+        rig.publish(self.pages)
         rig.begin(self.schedule, journal)
         cores, seed = rig.bed.proxy_cores, rig.load.seed
         rig.bed.proxy_cores = cores if self.cores is None else [*self.cores]

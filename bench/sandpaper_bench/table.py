@@ -29,8 +29,8 @@ class Cells(Formatter):
     """Python's formats, and those that results need.
 
     ms, ms0, time: a time in s, as milliseconds; a long `time` has no tenths.
-    95, 95ms: an interval.  to, to1, to4: an interval behind a value, with two
-    digits or that many; nothing if it is not known.  or X: a text, or X if it
+    95, 95ms: an interval.  to, to0, to1, to4: an interval behind a value, with
+    two digits or that many; nothing if it is not known.  or X: a text, or X if it
     is empty.
     """
 
@@ -46,7 +46,7 @@ class Cells(Formatter):
         if form in ("95", "95ms"):
             return interval([end * (1e3 if form == "95ms" else 1)
                              for end in value])
-        if form in ("to", "to1", "to4"):
+        if form in ("to", "to0", "to1", "to4"):
             low, high = (f"{end:.{form[2:] or 2}f}" for end in value)
             return f" ({low} to {high})" if known(value) else ""
         if form.startswith("or "):
@@ -139,6 +139,14 @@ def control_lines(control: dict[str, Any]) -> list[str]:
             f"({interval(c['ratio_ci'])})"
             + ("" if c["covers_one"] else ": INVALID, does not cover 1")
             for c in controls(control)]
+
+
+def link_text(report: dict[str, Any]) -> str:
+    """Return the client-facing links' rates; nothing if none is limited."""
+    rates = {r["link_bps"] for r in report.get("results", ()) if "link_bps" in r} or {
+        report["machine"]["link_bits_per_second"]}
+    return ", ".join(f"{rate / 1e9:g}" for rate in sorted(
+        filter(None, rates))) + " Gbit/s" * any(rates)
 
 
 def table(report: dict[str, Any]) -> str:

@@ -232,9 +232,23 @@ class Testbed:
             # The origin forwards nothing: what is sent there is gone
             run("ip", "-n", self._name(p.role), "route", "add", HOLE, "via",
                 p.origin_addr)
-            run("tc", "-n", self._name(p.role), "qdisc", "add", "dev",
-                "client", "root", "tbf", "rate", f"{self.rate_bps:.0f}bit",
+        self._shape(self.rate_bps)
+
+    def _shape(self, rate_bps: float) -> None:
+        """Limit the links to the client to so many bits/s."""
+        for p in self.proxies:
+            run("tc", "-n", self._name(p.role), "qdisc", "replace", "dev",
+                "client", "root", "tbf", "rate", f"{rate_bps:.0f}bit",
                 "burst", str(BURST_BYTES), "latency", LATENCY)
+
+    @contextlib.contextmanager
+    def shaped_to(self, rate_bps: float) -> Iterator[None]:
+        """Have links of another rate for a while, in namespaces."""
+        self._shape(rate_bps)
+        try:
+            yield
+        finally:
+            self._shape(self.rate_bps)
 
     def _link(self, far: str, far_ip: str, near: str, near_ip: str) -> None:
         """Join two namespaces; each end is named after the other."""

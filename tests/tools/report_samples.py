@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
 from sandpaper_bench import (
+    compress,
     fetch,
     haboob,
     loadcheck,
@@ -196,6 +197,30 @@ def haboob_turn(longest: float, jain: float) -> haboob.HaboobTurn:
         1600.0)
 
 
+def compress_turn(
+    rate: float, kb: float = 100.0, cpu_s: float = 1.0
+) -> list[Measurement]:
+    """Return two windows with so many requests/s, of so many kB."""
+    name = compress.TENANT.name
+    return [Measurement(2.0, cpu_s, 0.1, 0.0, {name: replace(
+        seen(rate), name=name, bytes=round(2 * rate * kb * 1000))})] * 2
+
+
+def compress_results(rig: Rig, auto: Sequence[float]) -> list[Report]:
+    """Return the results of all links; plain always has 1000 requests/s.
+
+    `auto` has so many times as much with each link.
+    """
+    found = []
+    for rate_bps, times in zip(compress.RATES, auto, strict=True):
+        turns = {name: [compress_turn(1000 * x, kb) for _ in TURNS]
+                 for name, x, kb in (
+                     ("plain", 1.0, 100), ("compressed", 0.8, 44),
+                     ("auto", times, 60))}
+        found += compress.results(rig, rate_bps, turns)
+    return found
+
+
 def check_turn(p99: float) -> loadcheck.CheckTurn:
     """Return a turn in which vegeta saw that p99, and ours 20 ms."""
     ours = overloadcases.Offer(2.0, 0.9, 0.55, 0.0, 0.0, 0.01, 0.02, 3.0,
@@ -281,6 +306,7 @@ def machines(rig: Rig) -> dict[str, list[Report]]:
             for at in range(2)
             for v, figures in zip(VARIANTS, ((9.0, 0.92), (0.9, 0.998)),
                                   strict=True)],
+        "compress": compress_results(rig, (1.6, 0.95, 0.98)),
         "load-check": [
             loadcheck.result(1, "time", "load 2", [check_turn(0.019)
                                                    for _ in TURNS])],

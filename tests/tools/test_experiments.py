@@ -12,7 +12,7 @@ import resource
 import tempfile
 import time
 import unittest
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -161,6 +161,13 @@ class Rehearsal(SampleRig):
 
     def serve(self, _: Sequence[File]) -> None:
         """Have no origin."""
+
+    def publish(self, _: Mapping[str, bytes]) -> None:
+        """Have no origin."""
+
+    def headers(self, name: str, _: str) -> Path:
+        """Return where headers would be."""
+        return Path(f"{name}.headers")
 
     def tick(self) -> None:
         """Remember when a turn ended."""

@@ -103,6 +103,9 @@ EXPECTED = {
                    "–, 1.0 ×, 1.0 ×, 1.0 .. 1.0 ×, at most 2 ×, met"],
     "parts": ["–, 150.0 ×, 1.4 ×, 1.3 .. 1.4 ×, at most 2 ×, met",
               "–, –, 1.1 ×, 1.1 .. 1.1 ×, at most 1.1 ×, met"],
+    "compress": ["–, –, 1.60, 1.60 .. 1.60, at least 1.50, met",
+                 "–, –, 0.95, 0.95 .. 0.95, at least 0.97, missed",
+                 "–, –, 0.98, 0.98 .. 0.98, at least 0.97, met"],
     "soak": ["–, –, 0, 0 .. 0, 0, met"],
     "rate-unknown": ["stock 0.74, 0.56, 0.98, 0.98 .. 0.98, at least 0.90, "
                      "met"],
@@ -116,10 +119,11 @@ KINDS = (
     ("scale", 0, "ratio_ci", True), ("flash-crowd", 0, "of_fair_ci", True),
     ("blackhole", 0, "kept_ci", True),
     ("blackhole", 1, "p99_times_ci", False), ("parts", 0, "times_ci", False),
-    ("parts", 1, "cost_ci", False), ("rate-wrong", 0, "ratio_ci", True))
+    ("parts", 1, "cost_ci", False), ("compress", 2, "ratio_ci", True),
+    ("rate-wrong", 0, "ratio_ci", True))
 # Experiment, and the key of the control of its last claim
 PARTS = {"alone": "k0", "overhead": "k0, sampled", "latency": "C3-C1",
-         "blackhole": "sandpaper"}
+         "blackhole": "sandpaper", "compress": "10 Gbit/s"}
 
 
 class Claims(unittest.TestCase):
@@ -246,6 +250,8 @@ ROWS = {
                   "10.0 20.0 19.0 1.05 1.05..1.05 -",
     "haboob": "1024 sandpaper 200.0 200.00..200.00 1700 600.0 800.0 900.0 "
               "0.9980 1.00..1.00 0",
+    "compress": "10 Gbit/s auto 980 980.00..980.00 510 60000 0.50 0.05 20.0 0.980 "
+                "0.98..0.98 0.980 0.98..0.98 0.97 over plain 0",
     "blackhole": "blackhole k0 sandpaper 1001 960 0.959 0.96..0.96 1.0 20.0 "
                  "20.0 0.10 0 9 +0.0 1000 -",
     "soak": "sandpaper 3600 0 0 0 0 0 0 0 0.10 +0.0 30 to 31 memory",
