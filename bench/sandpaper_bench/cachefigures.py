@@ -10,7 +10,8 @@ from .markdown import NOT_YET, Record, Records, Row, goal, not_yet, table
 
 COMPARE = "bench/cache/compare bench/results/cache.json"
 LIVE = "bench/cache/live TRACE"
-TRACES = "bench/cache/traces bench/results/cache-traces.json TRACE.."
+TRACES = ("bench/cache/traces bench/results/cache-traces.json TRACE.. "
+          "--webcachesim FOLDER")
 PAPER = "bench/cache/paper bench/results/cache-paper.json"
 OF_BEST, BELOW, OF_WINDOW, KEPT, LOST = .95, -.002, .81, .95, .97
 GB = 10**9
@@ -124,8 +125,9 @@ def live(figures: Records) -> str:
 
 def in_unit(count: int) -> str:
     """Return bytes with a unit, in three digits."""
-    for unit, size in (("GB", GB), ("MB", 10**6), ("kB", 1000)):
-        if count >= size:
+    for unit, size in (("TB", 10**12), ("GB", GB), ("MB", 10**6),
+                       ("kB", 1000)):
+        if count >= .9995 * size:
             return f"{count / size:.3g} {unit}"
     return f"{count} B"
 
@@ -156,7 +158,7 @@ def traces(figures: Records) -> str:
     return "\n\n".join([table([
         ("trace, part of its bytes", "{trace}"), ("cache", "{size}"),
         *((name, f"{{p{n}}}") for n, name in enumerate(names)),
-    ], rows), f"`{record['command']}`, {record['date']}, commit "
+    ], rows), f"`{TRACES}`, {record['date']}, commit "
         f"{figures.commit(record)}."])
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from common import TOP
 from sandpaper_bench import cachepeers
+from sandpaper_bench.cachefigures import in_unit
 from sandpaper_bench.figures import Figures
 from sandpaper_bench.testbed import TestbedError
 
@@ -244,6 +245,14 @@ def test_policies_of_libcachesim(tmp_path: Path) -> None:
     assert run(result, trace, "--seeds", "1").returncode == 0
     found = json.loads(result.read_text())["results"][0]["caches"][0]
     assert found["policies"].keys() >= cachepeers.PEERS.keys()
+
+
+@pytest.mark.parametrize(("count", "text"), [
+    (0, "0 B"), (999, "999 B"), (1740, "1.74 kB"), (999_400, "999 kB"),
+    (999_600, "1 MB"), (24 * 10**9, "24 GB"), (2_444 * 10**9, "2.44 TB"),
+])
+def test_unit(count: int, text: str) -> None:
+    assert in_unit(count) == text
 
 
 def test_table(record: dict[str, Any]) -> None:
