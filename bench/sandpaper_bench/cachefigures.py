@@ -10,6 +10,8 @@ from .markdown import NOT_YET, Record, Records, Row, goal, not_yet, table
 
 COMPARE = "bench/cache/compare bench/results/cache.json"
 LIVE = "bench/cache/live TRACE"
+TRACES = ("bench/cache/traces bench/results/cache-traces.json TRACE.. "
+          "--webcachesim FOLDER")
 PAPER = "bench/cache/paper bench/results/cache-paper.json"
 OF_BEST, BELOW, OF_WINDOW, KEPT, LOST = .95, -.002, .81, .95, .97
 GB = 10**9
@@ -31,7 +33,8 @@ def hits(found: dict[str, Any] | None) -> str:
     """Return both hit ratios of a policy."""
     if found is None:
         return ""
-    return f"{found['objects']['median']:.3f}, {found['bytes']['median']:.3f}"
+    return ", ".join(f"{found[part]['median']:.3f}"
+                     for part in ("objects", "bytes") if part in found)
 
 
 def policies(figures: Records) -> str:
@@ -118,6 +121,45 @@ def live(figures: Records) -> str:
     ], rows), f"`{record.get('command', LIVE)}`, {record['date']}, commit "
         f"{figures.commit(record)}, {record['bytes'] / GB:g} GB, "
         f"{record['results'][0]['requests']:,} requests."])
+
+
+def in_unit(count: int) -> str:
+    """Return bytes with a unit, in three digits."""
+    for unit, size in (("TB", 10**12), ("GB", GB), ("MB", 10**6),
+                       ("kB", 1000)):
+        if count >= .9995 * size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count} B"
+
+
+def trace_files(figures: Records) -> str:
+    """Return which traces were handed over."""
+    record = figures.records.get("cache-traces")
+    if record is None:
+        return not_yet(TRACES)
+    return table([
+        ("trace", "{trace}"), ("requests", "{requests:,}"),
+        ("objects", "{objects:,}"), ("bytes of all objects", "{all}"),
+        ("bytes of all requests", "{asked}"), ("sha256", "`{sha256}`"),
+    ], [r | {"all": in_unit(r["bytes"]), "asked": in_unit(r["asked_bytes"])}
+        for r in record["results"]])
+
+
+def traces(figures: Records) -> str:
+    """Return the hit ratios on traces that were handed over."""
+    record = figures.records.get("cache-traces")
+    if record is None:
+        return not_yet(TRACES)
+    caches = [(r["trace"], c) for r in record["results"] for c in r["caches"]]
+    names = dict.fromkeys(name for _, c in caches for name in c["policies"])
+    rows = [{"trace": f"{trace}, {c['size']}", "size": in_unit(c["bytes"]),
+             **{f"p{n}": hits(c["policies"].get(name))
+                for n, name in enumerate(names)}} for trace, c in caches]
+    return "\n\n".join([table([
+        ("trace, part of its bytes", "{trace}"), ("cache", "{size}"),
+        *((name, f"{{p{n}}}") for n, name in enumerate(names)),
+    ], rows), f"`{TRACES}`, {record['date']}, commit "
+        f"{figures.commit(record)}."])
 
 
 class Claim(NamedTuple):

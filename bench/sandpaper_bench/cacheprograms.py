@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from . import pedigree, record
@@ -65,6 +66,17 @@ def generated(generate: str, kind: str, requests: int, seed: int,
     return str(trace)
 
 
+def over_seeds(values: Sequence[float]) -> Result:
+    """Return the median, the least and the most."""
+    return {"median": round(median(values), 4), "least": round(min(values), 4),
+            "most": round(max(values), 4)}
+
+
+def numbers(text: str) -> list[int]:
+    """Read numbers with commas between."""
+    return [int(n) for n in text.split(",")]
+
+
 def hits(found: Result) -> list[float]:
     """Return the hit ratio of each window."""
     return [w["objects"] for w in found["windows"]]
@@ -78,16 +90,22 @@ def best_in_windows(runs: Sequence[Result]) -> list[float]:
 def recorded(
     name: str, options: argparse.Namespace, more: Result,
     measure: Callable[[argparse.Namespace, Path], list[Result]],
+    words: Sequence[str] | None = None,
 ) -> int:
-    """Measure, and write the result to a file; return the exit status."""
+    """Measure, and write the result to a file; return the exit status.
+
+    The record says these words for the command line, by default all.
+    """
     code, program = pedigree.code(), Path(sys.argv[0]).name
     try:
         with tempfile.TemporaryDirectory() as folder:
             results = measure(options, Path(folder))
         record.write({
             "experiment": name, "date": str(datetime.date.today()), **code,
-            "command": published(f"bench/cache/{program}", sys.argv[1:]),
-            "requests": options.requests, **more, "results": results,
+            "command": published(
+                f"bench/cache/{program}",
+                sys.argv[1:] if words is None else words),
+            **more, "results": results,
         }, options.result.stem, options.result.parent)
     except (TestbedError, subprocess.CalledProcessError) as e:
         print(f"{program}: {e}", file=sys.stderr)

@@ -391,7 +391,9 @@ TABLES: dict[str, Callable[..., str]] = {
     "new-hosts": new_hosts, "real-sites": real_sites, "tests": tests,
     "cache": cachefigures.policies, "cache-goals": cachefigures.goals,
     "cache-tenants": cachefigures.tenants, "cache-live": cachefigures.live,
-    "cache-paper": cachefigures.paper, "overload-seda": partial(
+    "cache-trace-files": cachefigures.trace_files,
+    "cache-traces": cachefigures.traces, "cache-paper": cachefigures.paper,
+    "overload-seda": partial(
         overloadfigures.judged, what="seda", head="thesis"),
     "red4mq": partial(
         overloadfigures.judged, what="red4mq", head="paper, or goal"),
