@@ -32,19 +32,13 @@ OVL_FetchBegins(struct ovl_fetches *f, int64_t target, int background,
 	return (1);
 }
 
-void
-OVL_FetchAnswered(struct ovl_fetches *f, int64_t target, int64_t took,
+/* A fetch has ended; `used` waited until now.  Let the mean and the limit
+ * follow its time. */
+static void
+follow(struct ovl_fetches *f, int64_t target, int64_t took, double used,
     int64_t now)
 {
-	double used = f->waiting;
 
-	assert(f->waiting > 0);
-	f->waiting--;
-	f->quiet = now;
-	if (target <= 0) {
-		f->limit = f->mean = 0;
-		return;
-	}
 	took = took < TOOK_MOST * target ? took : TOOK_MOST * target;
 	f->mean += NEW * (fmax(0, (double)took) - f->mean);
 	if (f->mean <= (double)target / 2) {
@@ -56,6 +50,38 @@ OVL_FetchAnswered(struct ovl_fetches *f, int64_t target, int64_t took,
 			used = fmin(used, f->limit);
 		f->limit = fmax(FETCHES_LEAST, FALL * used);
 	}
+}
+
+/* A fetch no longer waits.  Return how many waited, with it. */
+static unsigned
+ended(struct ovl_fetches *f, int64_t target)
+{
+
+	assert(f->waiting > 0);
+	if (target <= 0)
+		f->limit = f->mean = 0;
+	return (f->waiting--);
+}
+
+void
+OVL_FetchAnswered(struct ovl_fetches *f, int64_t target, int64_t took,
+    int64_t now)
+{
+	unsigned used = ended(f, target);
+
+	f->quiet = now;
+	if (target > 0)
+		follow(f, target, took, used, now);
+}
+
+void
+OVL_FetchFailed(struct ovl_fetches *f, int64_t target, int64_t took,
+    int64_t now)
+{
+	unsigned used = ended(f, target);
+
+	if (target > 0 && took > target / 2)
+		follow(f, target, took, used, now);
 }
 
 void

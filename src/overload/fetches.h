@@ -17,6 +17,10 @@
  * noticed.  FETCHES_LEAST fetches may always wait.  A fetch in the background may
  * begin only below half of the limit, so these are refused first.
  *
+ * A fetch that failed quickly says nothing: an origin that refuses is not fast.
+ * One that failed after more than half of the target, as by a time-out, was too
+ * slow.
+ *
  * All times are ns.  No clock, lock or allocation.  The caller serialises.
  */
 
@@ -40,13 +44,18 @@ struct ovl_fetches {			/* of a tenant; all 0 at first */
 	double			limit;		/* 0: none yet */
 };
 
+_Static_assert(sizeof(struct ovl_fetches) <= 128, "every tenant has one");
+
 /* Return 1, and count the fetch, if it may begin.  target: 0: none. */
 int OVL_FetchBegins(struct ovl_fetches *, int64_t target, int background,
     int64_t now);
 
-/* A fetch that was counted has an answer, or has failed, `took` after it
- * began. */
+/* A fetch that was counted has an answer, `took` after it began. */
 void OVL_FetchAnswered(struct ovl_fetches *, int64_t target, int64_t took,
+    int64_t now);
+
+/* A fetch that was counted has failed, `took` after it began. */
+void OVL_FetchFailed(struct ovl_fetches *, int64_t target, int64_t took,
     int64_t now);
 
 /* A fetch that was counted did not begin. */

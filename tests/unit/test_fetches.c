@@ -37,6 +37,17 @@ answer(struct ovl_fetches *f, unsigned n, int64_t took, int64_t now)
 		OVL_FetchAnswered(f, TARGET, took, now);
 }
 
+/* Each one begins, and has failed `took` later, before the next one begins */
+static void
+fail_each(struct ovl_fetches *f, unsigned n, int64_t took, int64_t now)
+{
+
+	while (n-- > 0) {
+		assert_int_equal(begin(f, 1, 0, now), 1);
+		OVL_FetchFailed(f, TARGET, took, now + took);
+	}
+}
+
 static void
 test_no_bound_at_first(void **state)
 {
@@ -112,6 +123,52 @@ test_quiet(void **state)
 	assert_int_equal(begin(&f, 9, 0, 13 * SECOND + 1), 1);
 }
 
+/* An origin that refuses at once is not fast: neither the limit nor the mean
+ * changes */
+static void
+test_quick_failures(void **state)
+{
+	struct ovl_fetches f = { .limit = 10, .mean = SECOND };
+
+	(void)state;
+	fail_each(&f, 1000, MS, SECOND);
+	fail_each(&f, 1000, TARGET / 2, 2 * SECOND);
+	assert_int_equal(f.waiting, 0);
+	assert_true(f.limit >= 10 && f.limit <= 10);
+	assert_true(f.mean >= SECOND && f.mean <= SECOND);
+}
+
+/* A fetch that failed late was too slow.  Also when it is the first one */
+static void
+test_slow_failures(void **state)
+{
+	struct ovl_fetches f = { .waiting = 0 };
+	unsigned n;
+
+	(void)state;
+	assert_int_equal(begin(&f, 100, 0, SECOND), 100);
+	for (n = 0; n < 20; n++)
+		OVL_FetchFailed(&f, TARGET, 9 * SECOND, 10 * SECOND);
+	assert_int_equal(f.waiting, 80);
+	assert_true(f.mean > TARGET);
+	assert_int_equal((unsigned)f.limit, 67);
+}
+
+/* A failure is no answer: of an origin that gives none, four are asked, and one
+ * more per target */
+static void
+test_failures_are_no_answers(void **state)
+{
+	struct ovl_fetches f = { .waiting = 0 };
+
+	(void)state;
+	assert_int_equal(begin(&f, 5, 0, SECOND), 5);
+	OVL_FetchFailed(&f, TARGET, MS, 9 * SECOND);
+	assert_int_equal(begin(&f, 9, 0, 9 * SECOND), 1);
+	OVL_FetchFailed(&f, TARGET, 9 * SECOND, 11 * SECOND);
+	assert_int_equal(begin(&f, 9, 0, 11 * SECOND), 1);
+}
+
 /* Without a target the limit is forgotten */
 static void
 test_no_target(void **state)
@@ -122,6 +179,9 @@ test_no_target(void **state)
 	assert_int_equal(begin(&f, 9, 0, SECOND), 4);
 	assert_true(OVL_FetchBegins(&f, 0, 1, 100 * SECOND));
 	OVL_FetchAnswered(&f, 0, SECOND, 100 * SECOND);
+	assert_int_equal(begin(&f, 100, 0, 100 * SECOND), 100);
+	f.limit = 4;
+	OVL_FetchFailed(&f, 0, MS, 100 * SECOND);
 	assert_int_equal(begin(&f, 100, 0, 100 * SECOND), 100);
 }
 
@@ -212,6 +272,9 @@ main(void)
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_background),
 		cmocka_unit_test(test_quiet),
+		cmocka_unit_test(test_quick_failures),
+		cmocka_unit_test(test_slow_failures),
+		cmocka_unit_test(test_failures_are_no_answers),
 		cmocka_unit_test(test_no_target),
 		cmocka_unit_test(test_healthy),
 		cmocka_unit_test(test_overloaded),
