@@ -61,8 +61,8 @@ test_no_bound_at_first(void **state)
 	assert_int_equal(f.waiting, 1999);
 }
 
-/* Slow answers: the limit falls to 0.7 of those that waited, once per half of
- * the target.  Fast ones let it rise by one per limit */
+/* Slow answers: the limit falls to the answers in half of the target, and does
+ * not rise.  Fast ones let it rise by one per limit */
 static void
 test_limit(void **state)
 {
@@ -70,24 +70,46 @@ test_limit(void **state)
 
 	(void)state;
 	assert_int_equal(begin(&f, 100, 0, SECOND), 100);
-	f.mean = SECOND / 2;
-	answer(&f, 1, 9 * SECOND, 2 * SECOND);	/* the mean is 0.59 s */
-	assert_int_equal((unsigned)(f.limit * 10), 700);
-	answer(&f, 9, 9 * SECOND, 2 * SECOND);
-	assert_int_equal((unsigned)(f.limit * 10), 700);
+	answer(&f, 20, 0, SECOND + 500 * MS);
+	assert_true(f.limit <= 0);
+	f.mean = 9. * SECOND;
+	answer(&f, 1, 2 * SECOND, 2 * SECOND);	/* 21 in 1 s */
+	assert_int_equal((unsigned)(f.limit * 10), 105);
+	answer(&f, 1, 2 * SECOND, 2 * SECOND);
+	assert_int_equal((unsigned)(f.limit * 10), 105);
 	assert_int_equal(begin(&f, 1, 0, 2 * SECOND), 0);
-	answer(&f, 1, 9 * SECOND, 2 * SECOND + 499 * MS);
-	assert_int_equal((unsigned)(f.limit * 10), 700);
-	answer(&f, 1, 9 * SECOND, 2 * SECOND + 500 * MS);
-	assert_int_equal((unsigned)(f.limit * 10), 490);
-	answer(&f, 38, 9 * SECOND, 2 * SECOND + 500 * MS);
-	assert_int_equal(f.waiting, 50);
-	assert_int_equal(begin(&f, 1, 0, 2 * SECOND + 500 * MS), 0);
-	answer(&f, 2, 9 * SECOND, 2 * SECOND + 500 * MS);
-	assert_int_equal(begin(&f, 5, 0, 2 * SECOND + 500 * MS), 1);
+	answer(&f, 1, 2 * SECOND, 3 * SECOND);	/* 23 in 2 s */
+	assert_int_equal((unsigned)(f.limit * 100), 575);
+	answer(&f, 1, 2 * SECOND, 4 * SECOND);	/* half forgotten: 12.5 in 2 s */
+	assert_int_equal((unsigned)(f.limit * 100), 400);
 	f.mean = 0;
-	answer(&f, 49, 0, 3 * SECOND);
-	assert_int_equal((unsigned)(f.limit * 10), 499);
+	answer(&f, 4, 0, 4 * SECOND);
+	assert_int_equal((unsigned)(f.limit * 100), 492);
+	assert_int_equal(begin(&f, 1, 0, 4 * SECOND), 0);
+	answer(&f, 69, 0, 4 * SECOND);
+	assert_int_equal(f.waiting, 3);
+	f.limit = 4.9;
+	assert_int_equal(begin(&f, 9, 0, 4 * SECOND), 2);
+}
+
+/* A window that is too short says nothing.  It begins when a fetch waits */
+static void
+test_window(void **state)
+{
+	struct ovl_fetches f = { .mean = 9. * SECOND };
+
+	(void)state;
+	assert_int_equal(begin(&f, 5, 0, SECOND), 5);
+	answer(&f, 1, 9 * SECOND, SECOND + 249 * MS);
+	assert_true(f.limit <= 0);
+	answer(&f, 4, 9 * SECOND, SECOND + 250 * MS);
+	assert_int_equal((unsigned)f.limit, FETCHES_LEAST);
+	f.limit = 99;
+	assert_int_equal(begin(&f, 50, 0, 9 * SECOND), 50);
+	answer(&f, 49, 9 * SECOND, 9 * SECOND + 249 * MS);
+	assert_int_equal((unsigned)f.limit, 99);
+	answer(&f, 1, 9 * SECOND, 10 * SECOND);	/* 50 in 1 s */
+	assert_int_equal((unsigned)f.limit, 25);
 }
 
 /* A fetch in the background stands for two.  Four of others always begin */
@@ -151,7 +173,7 @@ test_slow_failures(void **state)
 		OVL_FetchFailed(&f, TARGET, 9 * SECOND, 10 * SECOND);
 	assert_int_equal(f.waiting, 80);
 	assert_true(f.mean > TARGET);
-	assert_int_equal((unsigned)f.limit, 67);
+	assert_int_equal((unsigned)f.limit, FETCHES_LEAST);
 }
 
 /* A failure is no answer: of an origin that gives none, four are asked, and one
@@ -270,6 +292,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_bound_at_first),
 		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_window),
 		cmocka_unit_test(test_background),
 		cmocka_unit_test(test_quiet),
 		cmocka_unit_test(test_quick_failures),
