@@ -113,9 +113,10 @@ def fetch_goals(figures: Records) -> str:
     record = figures.records.get("fetches-sim")
     if record is None:
         return not_yet(f"{SIMULATED} fetches")
-    return table([("goal", "{paper}"), ("here", "{found}"), ("", "{verdict}")], [
-        {**j, "verdict": "met" if j["agrees"] else "missed"}
-        for j in record["judgements"]])
+    rows = [{**j, "verdict": "met" if j["agrees"] else "missed"}
+            for j in record["judgements"]]
+    return table([("goal", "{paper}"), ("here", "{found}"),
+                  ("", "{verdict}")], rows)
 
 
 def live(figures: Records, figure: str, form: str) -> str:
