@@ -112,6 +112,43 @@ test_window(void **state)
 	assert_int_equal((unsigned)f.limit, 25);
 }
 
+/* Of a window of two targets or more half is forgotten */
+static void
+test_forgets(void **state)
+{
+	struct ovl_fetches f = { .waiting = 0 };
+
+	(void)state;
+	assert_int_equal(begin(&f, 1, 0, SECOND), 1);
+	assert_int_equal(begin(&f, 199, 0, SECOND + 1), 199);
+	assert_int_equal(f.began, SECOND);
+	answer(&f, 100, 0, 3 * SECOND);
+	f.mean = 9. * SECOND;
+	answer(&f, 1, 2 * SECOND, 3 * SECOND);	/* 100.5 in 1 s */
+	assert_int_equal((unsigned)(f.limit * 100), 5025);
+}
+
+/* An answer has a sixteenth of the mean, and counts two targets at most */
+static void
+test_mean(void **state)
+{
+	struct ovl_fetches f = { .waiting = 0 };
+
+	(void)state;
+	assert_int_equal(begin(&f, 4, 0, SECOND), 4);
+	answer(&f, 1, -SECOND, SECOND);
+	assert_int_equal(f.mean, 0);
+	answer(&f, 1, 160 * MS, SECOND);
+	assert_int_equal(f.mean, 10 * MS);
+	f.mean = 0;
+	answer(&f, 1, 9 * SECOND, SECOND);
+	assert_int_equal(f.mean, 125 * MS);
+	f.mean = TARGET / 2;			/* half is not above half */
+	f.limit = 10;
+	answer(&f, 1, TARGET / 2, 2 * SECOND);
+	assert_int_equal((unsigned)(f.limit * 10), 101);
+}
+
 /* A fetch in the background stands for two.  Four of others always begin */
 static void
 test_background(void **state)
@@ -170,9 +207,9 @@ test_slow_failures(void **state)
 	(void)state;
 	assert_int_equal(begin(&f, 100, 0, SECOND), 100);
 	for (n = 0; n < 20; n++)
-		OVL_FetchFailed(&f, TARGET, 9 * SECOND, 10 * SECOND);
+		OVL_FetchFailed(&f, TARGET, TARGET * 3 / 4, 10 * SECOND);
 	assert_int_equal(f.waiting, 80);
-	assert_true(f.mean > TARGET);
+	assert_true(f.mean > TARGET * .5);
 	assert_int_equal((unsigned)f.limit, FETCHES_LEAST);
 }
 
@@ -201,6 +238,7 @@ test_no_target(void **state)
 	assert_int_equal(begin(&f, 9, 0, SECOND), 4);
 	assert_true(OVL_FetchBegins(&f, 0, 1, 100 * SECOND));
 	OVL_FetchAnswered(&f, 0, SECOND, 100 * SECOND);
+	assert_int_equal(f.mean, 0);
 	assert_int_equal(begin(&f, 100, 0, 100 * SECOND), 100);
 	f.limit = 4;
 	OVL_FetchFailed(&f, 0, MS, 100 * SECOND);
@@ -293,6 +331,8 @@ main(void)
 		cmocka_unit_test(test_no_bound_at_first),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_forgets),
+		cmocka_unit_test(test_mean),
 		cmocka_unit_test(test_background),
 		cmocka_unit_test(test_quiet),
 		cmocka_unit_test(test_quick_failures),
