@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from sandpaper_sim.fetches import (
     ANSWERED,
     BACKGROUND,
     FAILED,
+    FETCH,
     MISS,
     REFUSED,
     Cache,
@@ -154,6 +156,29 @@ def test_times_that_vary_do_not_stop_an_origin_that_serves_all(
     """A limit that fell by three tenths refused 0.87 here."""
     found = fetches.simulate("10 x, serves all, times vary", "target", seed)
     assert found["refused"] < 0.1
+
+
+def test_an_answer_is_good_until_the_target() -> None:
+    rows = np.array([(5, 5 + TARGET, 0, MISS, ANSWERED),
+                     (5, 6 + TARGET, 0, MISS, ANSWERED),
+                     (5, 6, 0, MISS, FAILED)], FETCH)
+    assert list(fetches.good(rows)["end"]) == [5 + TARGET]
+
+
+def test_a_slow_origin_can_serve_less() -> None:
+    found = fetches.simulate("0.8 x, 4 times slower", "fixed-8", SEED)
+    assert 0.7 < found["of_possible"] <= 1.1
+
+
+def test_long_polls_wait_long_and_use_no_server() -> None:
+    found = fetches.simulate("0.5 x, long polls", "none", SEED)
+    assert found["most"] > 20
+    assert found["of_possible"] > 0.95
+
+
+def test_a_death_empties_the_queue() -> None:
+    found = fetches.simulate("2 x, dead, then fast", "none", SEED)
+    assert found["of_possible"] > 0.03
 
 
 def test_a_neighbour_is_not_hurt() -> None:
