@@ -158,6 +158,15 @@ def test_times_that_vary_do_not_stop_an_origin_that_serves_all(
     assert found["refused"] < 0.1
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_target_of_three_times_the_mean_refuses_nearly_nothing(
+        seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(fetches.SERVERS, "varies",
+                        (fetches.EVERYBODY, TARGET // 3))
+    found = fetches.simulate("1 x, serves all, times vary", "target", seed)
+    assert found["refused"] < 0.01
+
+
 def test_an_answer_is_good_until_the_target() -> None:
     rows = np.array([(5, 5 + TARGET, 0, MISS, ANSWERED),
                      (5, 6 + TARGET, 0, MISS, ANSWERED),
