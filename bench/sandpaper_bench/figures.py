@@ -398,6 +398,8 @@ TABLES: dict[str, Callable[..., str]] = {
     "red4mq": partial(
         overloadfigures.judged, what="red4mq", head="paper, or goal"),
     "red4mq-sweep": overloadfigures.red4mq_sweep,
+    "fetches": overloadfigures.fetches,
+    "fetch-goals": overloadfigures.fetch_goals,
     "haboob": haboobfigures.haboob, "compress": compressfigures.compress,
     "load-check": overloadfigures.check,
     **{f"overload-{name}": partial(source, figure=figure, form=form)

@@ -13,6 +13,8 @@ CHECK = "bench/sandpaper-bench load-check --record"
 SHOWN = {"beside open": "neighbour, open loop",
          "beside closed": "neighbour, closed loop",
          **{f"cheap {load}": f"0.13 ms, load {load}" for load in (2, 5, 8)}}
+FETCHES = ("of_possible", "of_possible_ci", "limit", "refused", "p99_ms",
+           "settled_s", "background_of_left", "neighbour_p99_ms")
 
 
 def across(results: Sequence[Row], by: str, figure: str, form: str) -> str:
@@ -72,6 +74,49 @@ def red4mq_sweep(figures: Records) -> str:
         ("total, droptail", "{total_droptail:.2f}"),
         ("total, MQ", "{total_mq:.2f}"), ("MQ over droptail", "{keeps:.2f}"),
     ], record["sweep"])
+
+
+def fetches(figures: Records) -> str:
+    """Return what became of fetches, with a target and without, by case."""
+    record = figures.records.get("fetches-sim")
+    if record is None:
+        return not_yet(f"{SIMULATED} fetches")
+    found = record["parameters"]
+    names = list(dict.fromkeys(r["case"] for r in record["results"]))
+    rows = [{"case": name, **{
+        f"{variant}_{key}": next((
+            r.get(key) for r in record["results"]
+            if (r["case"], r["variant"]) == (name, variant)), None)
+        for variant in ("none", "target", "fixed") for key in FETCHES}}
+        for name in names]
+    return "\n\n".join([
+        table([("load", "{case}"),
+               ("good, no target", "{none_of_possible:.2f}"),
+               ("good, target",
+                "{target_of_possible:.2f}{target_of_possible_ci:to}"),
+               ("good, fixed", "{fixed_of_possible:.2f}"),
+               ("its limit", "{fixed_limit}"),
+               ("refused, target", "{target_refused:.3f}"),
+               ("p99, no target, ms", "{none_p99_ms:.0f}"),
+               ("p99, target, ms", "{target_p99_ms:.0f}"),
+               ("settled, target, s", "{target_settled_s:.0f}"),
+               ("background, target", "{target_background_of_left:.2f}"),
+               ("neighbour's p99, target, ms",
+                "{target_neighbour_p99_ms:.1f}")], rows),
+        made(figures, record, f"{found['seeds']} seeds",
+             f"capacity {found['capacity_per_s']} fetches/s",
+             f"target {found['target_s']:g} s")])
+
+
+def fetch_goals(figures: Records) -> str:
+    """Return the goals of the fetch target, and if they are met."""
+    record = figures.records.get("fetches-sim")
+    if record is None:
+        return not_yet(f"{SIMULATED} fetches")
+    rows = [{**j, "verdict": "met" if j["agrees"] else "missed"}
+            for j in record["judgements"]]
+    return table([("goal", "{paper}"), ("here", "{found}"),
+                  ("", "{verdict}")], rows)
 
 
 def live(figures: Records, figure: str, form: str) -> str:

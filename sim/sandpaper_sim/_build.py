@@ -61,6 +61,17 @@ int OVL_ByName(const char *);
 int OVL_Admit(unsigned, struct ovl *, const struct ovl_queue *);
 void OVL_Released(unsigned, struct ovl *, const struct ovl_queue *,
     int64_t wait);
+struct ovl_fetches {
+    unsigned waiting;
+    double mean, limit;
+    ...;
+};
+int OVL_FetchBegins(struct ovl_fetches *, int64_t target, int background,
+    int64_t now);
+void OVL_FetchAnswered(struct ovl_fetches *, int64_t target, int64_t took,
+    int64_t now);
+void OVL_FetchFailed(struct ovl_fetches *, int64_t target, int64_t took,
+    int64_t now);
 unsigned EST_Kinds(void);
 const char *EST_Name(unsigned);
 struct hostmap { ...; };
@@ -106,7 +117,8 @@ def build(archive: Path, into: Path) -> Path:
     ffi.set_source(
         MODULE, '#include "account.h"\n#include "glue.h"\n'
         '#include "hostmap.h"\n#include "newhosts.h"\n#include "nic.h"\n'
-        '#include "overload/overload.h"\n#include "packets.h"\n'
+        '#include "overload/fetches.h"\n#include "overload/overload.h"\n'
+        '#include "packets.h"\n'
         '#include "policy.h"\n',
         sources=[str(HERE / "glue.c"), *map(str, sorted(PACKETS.glob("*.c")))],
         include_dirs=[str(d) for d in (HERE, PACKETS, *FOLDERS)],

@@ -10,8 +10,8 @@
 #include "fetches.h"
 
 #define NEW		(1. / 16)	/* weight of an answer in the mean */
-#define FALL		.7
 #define TOOK_MOST	2		/* targets, that one answer counts */
+#define WINDOW_MOST	2		/* targets; then half is forgotten */
 
 int
 OVL_FetchBegins(struct ovl_fetches *f, int64_t target, int background,
@@ -27,35 +27,69 @@ OVL_FetchBegins(struct ovl_fetches *f, int64_t target, int background,
 			return (0);
 		f->probe = now;
 	}
+	if (f->waiting == 0) {
+		f->began = now;
+		f->answers = 0;
+	}
 	if (++f->waiting == FETCHES_LEAST)
 		f->quiet = now;
 	return (1);
+}
+
+/* A fetch has ended.  Let the mean and the limit follow its time. */
+static void
+follow(struct ovl_fetches *f, int64_t target, int64_t took, int64_t now)
+{
+	double half = (double)target / 2, window = (double)(now - f->began);
+	double served;
+
+	took = took < TOOK_MOST * target ? took : TOOK_MOST * target;
+	f->mean += NEW * (fmax(0, (double)took) - f->mean);
+	if (f->mean <= half) {
+		if (f->limit > 0)
+			f->limit += 1 / f->limit;
+	} else if (window >= half / 2) {
+		served = f->answers * half / window;
+		if (f->limit <= 0 || served < f->limit)
+			f->limit = fmax(FETCHES_LEAST, served);
+	}
+	if (window >= WINDOW_MOST * (double)target) {
+		f->began = now - (now - f->began) / 2;
+		f->answers /= 2;
+	}
+}
+
+/* A fetch no longer waits.  Without a target what was learned is forgotten. */
+static void
+ended(struct ovl_fetches *f, int64_t target)
+{
+
+	assert(f->waiting > 0);
+	f->waiting--;
+	if (target <= 0)
+		f->limit = f->mean = 0;
 }
 
 void
 OVL_FetchAnswered(struct ovl_fetches *f, int64_t target, int64_t took,
     int64_t now)
 {
-	double used = f->waiting;
 
-	assert(f->waiting > 0);
-	f->waiting--;
+	ended(f, target);
 	f->quiet = now;
-	if (target <= 0) {
-		f->limit = f->mean = 0;
-		return;
-	}
-	took = took < TOOK_MOST * target ? took : TOOK_MOST * target;
-	f->mean += NEW * (fmax(0, (double)took) - f->mean);
-	if (f->mean <= (double)target / 2) {
-		if (f->limit > 0)
-			f->limit += 1 / f->limit;
-	} else if (now - f->cut >= target / 2) {
-		f->cut = now;
-		if (f->limit > 0)
-			used = fmin(used, f->limit);
-		f->limit = fmax(FETCHES_LEAST, FALL * used);
-	}
+	f->answers++;
+	if (target > 0)
+		follow(f, target, took, now);
+}
+
+void
+OVL_FetchFailed(struct ovl_fetches *f, int64_t target, int64_t took,
+    int64_t now)
+{
+
+	ended(f, target);
+	if (target > 0 && took > target / 2)
+		follow(f, target, took, now);
 }
 
 void

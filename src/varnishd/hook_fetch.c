@@ -136,16 +136,30 @@ spd_fetch_count(struct busyobj *bo)
 	return (!full);
 }
 
+/* Return 1 if the origin said that it does not serve this request: it has an
+ * error, or asks for fewer requests. */
+static int
+spd_fetch_denied(const struct busyobj *bo)
+{
+	uint16_t status = http_GetStatus(bo->beresp);
+
+	return (status >= 500 || status == 429);
+}
+
 /* The fetch no longer waits for an answer.  Caller holds spd_lock(). */
 static void
-spd_fetch_answer(struct busyobj *bo, struct spd_tenant *t, int64_t now)
+spd_fetch_answer(struct busyobj *bo, struct spd_tenant *t, int failed,
+    int64_t now)
 {
+	int64_t took = now - (int64_t)bo->sandpaper[4];
 
 	if (!(bo->sandpaper[2] & SPD_FETCH_ASKS))
 		return;
 	bo->sandpaper[2] &= ~(uint64_t)SPD_FETCH_ASKS;
-	OVL_FetchAnswered(&t->origins, t->fetch_target,
-	    now - (int64_t)bo->sandpaper[4], now);
+	if (failed)
+		OVL_FetchFailed(&t->origins, t->fetch_target, took, now);
+	else
+		OVL_FetchAnswered(&t->origins, t->fetch_target, took, now);
 }
 
 /* The head of the answer is there. */
@@ -157,7 +171,7 @@ spd_fetch_answered(struct busyobj *bo)
 	if (t == NULL)
 		return;
 	spd_lock();
-	spd_fetch_answer(bo, t, METER_Now());
+	spd_fetch_answer(bo, t, spd_fetch_denied(bo), METER_Now());
 	spd_unlock();
 }
 
@@ -215,7 +229,8 @@ SPD_FetchBegin(void)
 	me->fetch_began = METER_Now();
 }
 
-/* End a fetch, and charge its CPU time and the residual to its tenant. */
+/* End a fetch, and charge its CPU time and the residual to its tenant.  If no
+ * head of an answer came, it has failed. */
 void
 SPD_FetchEnd(struct busyobj *bo)
 {
@@ -232,7 +247,7 @@ SPD_FetchEnd(struct busyobj *bo)
 	spd_residual_count();
 	t = spd_fetch_uncount(bo, now);
 	if (t != NULL) {
-		spd_fetch_answer(bo, t, now);
+		spd_fetch_answer(bo, t, 1, now);
 		spd_charge(t, lap, 0, now);
 		spd_price_fetched(t, lap);
 	}

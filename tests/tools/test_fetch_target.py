@@ -2,12 +2,15 @@
 """A fetch target keeps answers in time when an origin cannot serve all.
 
 The origin serves two requests at a time, each for 20 ms.  Clients ask for twice
-as many objects as it can serve, none of which is in the cache.
+as many objects as it can serve, none of which is in the cache.  An origin that
+answers with 503 at once is not fast.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from statistics import median
 
@@ -17,6 +20,8 @@ SERVERS, SERVICE_S = 2, 0.02
 CAPACITY = SERVERS / SERVICE_S  # objects/s
 LOAD, SECONDS = 2, 5
 TARGET_S = 0.5
+REFUSALS, CLIENTS = 4000, 3  # of the origin; fewer than always may wait
+BURST, MOST = 200, 60  # the last of MOST fetches would wait for 0.6 s
 VCL = """vcl 4.1;
 import sandpaper;
 backend b {{ .host = "127.0.0.1"; .port = "{port}"; }}
@@ -37,21 +42,43 @@ class Answer:
     took_s: float
 
 
-async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter,
-                servers: asyncio.Semaphore) -> None:
-    """Answer one request of varnishd's, when a server is free."""
-    await reader.readuntil(b"\r\n\r\n")
-    async with servers:
-        await asyncio.sleep(SERVICE_S)
-    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"
-                 b"Connection: close\r\n\r\n")
-    writer.close()
+@dataclass
+class Origin:
+    """Where varnishd fetches."""
+
+    servers: asyncio.Semaphore
+    refuses: bool = False
+    port: int = 0
+
+    async def serve(self, reader: asyncio.StreamReader,
+                    writer: asyncio.StreamWriter) -> None:
+        """Answer one request of varnishd's, when a server is free."""
+        await reader.readuntil(b"\r\n\r\n")
+        status = b"503 No" if self.refuses else b"200 OK"
+        if not self.refuses:
+            async with self.servers:
+                await asyncio.sleep(SERVICE_S)
+        writer.write(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n"
+                     b"Connection: close\r\n\r\n")
+        writer.close()
 
 
-async def ask(port: int, number: int, begin: float) -> Answer:
+@asynccontextmanager
+async def started(varnishd: Varnishd, target: str) -> AsyncIterator[Origin]:
+    """Start an origin, and varnishd in front of it."""
+    origin = Origin(asyncio.Semaphore(SERVERS))
+    server = await asyncio.start_server(
+        origin.serve, "127.0.0.1", 0, backlog=1024)
+    origin.port = server.sockets[0].getsockname()[1]
+    async with server:
+        await asyncio.to_thread(varnishd.start, vcl=VCL.format(
+            port=origin.port, target=target))
+        yield origin
+
+
+async def ask(port: int, number: int, due: float) -> Answer:
     """Ask in time, on a connection of its own."""
     loop = asyncio.get_running_loop()
-    due = begin + number / (LOAD * CAPACITY)
     await asyncio.sleep(due - loop.time())
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(b"GET /%d HTTP/1.1\r\nHost: shop.example\r\n"
@@ -62,19 +89,36 @@ async def ask(port: int, number: int, begin: float) -> Answer:
     return Answer(int(line.split()[1]), took)
 
 
-async def all_answers(varnishd: Varnishd, target: str) -> list[Answer]:
+async def overload(port: int) -> list[Answer]:
     """Return the answers to SECONDS of requests."""
-    servers = asyncio.Semaphore(SERVERS)
-    origin = await asyncio.start_server(
-        lambda r, w: serve(r, w, servers), "127.0.0.1", 0, backlog=1024)
-    port = origin.sockets[0].getsockname()[1]
-    async with origin:
-        await asyncio.to_thread(
-            varnishd.start, vcl=VCL.format(port=port, target=target))
-        begin = asyncio.get_running_loop().time() + 0.1
-        return await asyncio.gather(*(
-            ask(varnishd.port, number, begin)
-            for number in range(int(LOAD * CAPACITY * SECONDS))))
+    begin = asyncio.get_running_loop().time() + 0.1
+    return await asyncio.gather(*(
+        ask(port, number, begin + number / (LOAD * CAPACITY))
+        for number in range(int(LOAD * CAPACITY * SECONDS))))
+
+
+async def all_answers(varnishd: Varnishd, target: str) -> list[Answer]:
+    """Return the answers of an origin that is overloaded."""
+    async with started(varnishd, target):
+        return await overload(varnishd.port)
+
+
+async def burst_after_refusals(varnishd: Varnishd, target: str) -> int:
+    """Return how many fetches of a burst begin, after the origin refused."""
+    async def refusals() -> None:
+        for number in range(REFUSALS // CLIENTS):
+            assert (await ask(varnishd.port, number, 0)).status == 503
+
+    async with started(varnishd, target) as origin:
+        await overload(varnishd.port)
+        before = varnishd.counter("SANDPAPER.refused_fetch")
+        origin.refuses = True
+        await asyncio.gather(*(refusals() for _ in range(CLIENTS)))
+        assert varnishd.counter("SANDPAPER.refused_fetch") == before
+        origin.refuses = False
+        await asyncio.gather(*(ask(varnishd.port, n, 0)
+                               for n in range(BURST)))
+        return BURST + before - varnishd.counter("SANDPAPER.refused_fetch")
 
 
 def good(answers: list[Answer]) -> float:
@@ -102,3 +146,10 @@ def test_with_a_target_they_are_in_time(varnishd: Varnishd) -> None:
     assert good(answers) > 0.8
     assert median(refused) < 0.1
     assert varnishd.counter("SANDPAPER.refused_fetch") == len(refused)
+
+
+def test_an_origin_that_refuses_is_not_fast(varnishd: Varnishd) -> None:
+    begun = asyncio.run(burst_after_refusals(
+        varnishd, f'sandpaper.fetch_target("shop", {TARGET_S}s);'))
+    print(f"{begun} of {BURST} fetches began")
+    assert 4 <= begun < MOST

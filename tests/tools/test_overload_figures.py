@@ -57,6 +57,30 @@ def test_a_table_of_the_thesis() -> None:
     assert text.endswith("commit abc, seed 1.")
 
 
+def test_tables_of_fetches() -> None:
+    def result(variant: str, good: float, **more: Any) -> dict[str, Any]:
+        return {"case": "2 x", "variant": variant, "of_possible": good,
+                "of_possible_ci": [good - .01, good + .01], "refused": .5,
+                "p99_ms": 400.4, "settled_s": 2, **more}
+
+    records = figures(**{"fetches-sim": {
+        "command": "record", "date": "2026-11-28", "commit": "abc",
+        "parameters": {"seeds": 3, "capacity_per_s": 100, "target_s": .5},
+        "results": [result("none", 0, p99_ms=9000),
+                    result("target", .98, background_of_left=.91),
+                    result("fixed", .99, limit=24)],
+        "judgements": [{"paper": "fast", "found": "1 s", "agrees": True},
+                       {"paper": "even", "found": "2 s", "agrees": False}]}})
+    text = overloadfigures.fetches(records)
+    assert ("| 2 x | 0.00 | 0.98 (0.97 to 0.99) | 0.99 | 24 | 0.500 | 9000 "
+            "| 400 | 2 | 0.91 |  |") in text
+    assert text.endswith("commit abc, 3 seeds, capacity 100 fetches/s, "
+                         "target 0.5 s.")
+    goals = overloadfigures.fetch_goals(records)
+    assert "| fast | 1 s | met |" in goals
+    assert "| even | 2 s | missed |" in goals
+
+
 def test_a_table_of_constants() -> None:
     text = overloadfigures.red4mq_sweep(figures(**{"red4mq-sim": {"sweep": [
         {"constant": "jitter", "value": "5 ms", "share_red-4": .5,
@@ -87,5 +111,7 @@ def test_without_a_record() -> None:
         figures(), "seda", "thesis")
     assert "bench/record-sim red4mq" in overloadfigures.red4mq_sweep(
         figures())
+    for table in (overloadfigures.fetches, overloadfigures.fetch_goals):
+        assert "bench/record-sim fetches" in table(figures())
     assert "overload --record" in overloadfigures.live(
         figures(), "kept", ".2f")

@@ -37,6 +37,17 @@ answer(struct ovl_fetches *f, unsigned n, int64_t took, int64_t now)
 		OVL_FetchAnswered(f, TARGET, took, now);
 }
 
+/* Each one begins, and has failed `took` later, before the next one begins */
+static void
+fail_each(struct ovl_fetches *f, unsigned n, int64_t took, int64_t now)
+{
+
+	while (n-- > 0) {
+		assert_int_equal(begin(f, 1, 0, now), 1);
+		OVL_FetchFailed(f, TARGET, took, now + took);
+	}
+}
+
 static void
 test_no_bound_at_first(void **state)
 {
@@ -50,8 +61,8 @@ test_no_bound_at_first(void **state)
 	assert_int_equal(f.waiting, 1999);
 }
 
-/* Slow answers: the limit falls to 0.7 of those that waited, once per half of
- * the target.  Fast ones let it rise by one per limit */
+/* Slow answers: the limit falls to the answers in half of the target, and does
+ * not rise.  Fast ones let it rise by one per limit */
 static void
 test_limit(void **state)
 {
@@ -59,24 +70,83 @@ test_limit(void **state)
 
 	(void)state;
 	assert_int_equal(begin(&f, 100, 0, SECOND), 100);
-	f.mean = SECOND / 2;
-	answer(&f, 1, 9 * SECOND, 2 * SECOND);	/* the mean is 0.59 s */
-	assert_int_equal((unsigned)(f.limit * 10), 700);
-	answer(&f, 9, 9 * SECOND, 2 * SECOND);
-	assert_int_equal((unsigned)(f.limit * 10), 700);
+	answer(&f, 20, 0, SECOND + 500 * MS);
+	assert_true(f.limit <= 0);
+	f.mean = 9. * SECOND;
+	answer(&f, 1, 2 * SECOND, 2 * SECOND);	/* 21 in 1 s */
+	assert_int_equal((unsigned)(f.limit * 10), 105);
+	answer(&f, 1, 2 * SECOND, 2 * SECOND);
+	assert_int_equal((unsigned)(f.limit * 10), 105);
 	assert_int_equal(begin(&f, 1, 0, 2 * SECOND), 0);
-	answer(&f, 1, 9 * SECOND, 2 * SECOND + 499 * MS);
-	assert_int_equal((unsigned)(f.limit * 10), 700);
-	answer(&f, 1, 9 * SECOND, 2 * SECOND + 500 * MS);
-	assert_int_equal((unsigned)(f.limit * 10), 490);
-	answer(&f, 38, 9 * SECOND, 2 * SECOND + 500 * MS);
-	assert_int_equal(f.waiting, 50);
-	assert_int_equal(begin(&f, 1, 0, 2 * SECOND + 500 * MS), 0);
-	answer(&f, 2, 9 * SECOND, 2 * SECOND + 500 * MS);
-	assert_int_equal(begin(&f, 5, 0, 2 * SECOND + 500 * MS), 1);
+	answer(&f, 1, 2 * SECOND, 3 * SECOND);	/* 23 in 2 s */
+	assert_int_equal((unsigned)(f.limit * 100), 575);
+	answer(&f, 1, 2 * SECOND, 4 * SECOND);	/* half forgotten: 12.5 in 2 s */
+	assert_int_equal((unsigned)(f.limit * 100), 400);
 	f.mean = 0;
-	answer(&f, 49, 0, 3 * SECOND);
-	assert_int_equal((unsigned)(f.limit * 10), 499);
+	answer(&f, 4, 0, 4 * SECOND);
+	assert_int_equal((unsigned)(f.limit * 100), 492);
+	assert_int_equal(begin(&f, 1, 0, 4 * SECOND), 0);
+	answer(&f, 69, 0, 4 * SECOND);
+	assert_int_equal(f.waiting, 3);
+	f.limit = 4.9;
+	assert_int_equal(begin(&f, 9, 0, 4 * SECOND), 2);
+}
+
+/* A window that is too short says nothing.  It begins when a fetch waits */
+static void
+test_window(void **state)
+{
+	struct ovl_fetches f = { .mean = 9. * SECOND };
+
+	(void)state;
+	assert_int_equal(begin(&f, 5, 0, SECOND), 5);
+	answer(&f, 1, 9 * SECOND, SECOND + 249 * MS);
+	assert_true(f.limit <= 0);
+	answer(&f, 4, 9 * SECOND, SECOND + 250 * MS);
+	assert_int_equal((unsigned)f.limit, FETCHES_LEAST);
+	f.limit = 99;
+	assert_int_equal(begin(&f, 50, 0, 9 * SECOND), 50);
+	answer(&f, 49, 9 * SECOND, 9 * SECOND + 249 * MS);
+	assert_int_equal((unsigned)f.limit, 99);
+	answer(&f, 1, 9 * SECOND, 10 * SECOND);	/* 50 in 1 s */
+	assert_int_equal((unsigned)f.limit, 25);
+}
+
+/* Of a window of two targets or more half is forgotten */
+static void
+test_forgets(void **state)
+{
+	struct ovl_fetches f = { .waiting = 0 };
+
+	(void)state;
+	assert_int_equal(begin(&f, 1, 0, SECOND), 1);
+	assert_int_equal(begin(&f, 199, 0, SECOND + 1), 199);
+	assert_int_equal(f.began, SECOND);
+	answer(&f, 100, 0, 3 * SECOND);
+	f.mean = 9. * SECOND;
+	answer(&f, 1, 2 * SECOND, 3 * SECOND);	/* 100.5 in 1 s */
+	assert_int_equal((unsigned)(f.limit * 100), 5025);
+}
+
+/* An answer has a sixteenth of the mean, and counts two targets at most */
+static void
+test_mean(void **state)
+{
+	struct ovl_fetches f = { .waiting = 0 };
+
+	(void)state;
+	assert_int_equal(begin(&f, 4, 0, SECOND), 4);
+	answer(&f, 1, -SECOND, SECOND);
+	assert_int_equal(f.mean, 0);
+	answer(&f, 1, 160 * MS, SECOND);
+	assert_int_equal(f.mean, 10 * MS);
+	f.mean = 0;
+	answer(&f, 1, 9 * SECOND, SECOND);
+	assert_int_equal(f.mean, 125 * MS);
+	f.mean = TARGET / 2;			/* half is not above half */
+	f.limit = 10;
+	answer(&f, 1, TARGET / 2, 2 * SECOND);
+	assert_int_equal((unsigned)(f.limit * 10), 101);
 }
 
 /* A fetch in the background stands for two.  Four of others always begin */
@@ -112,6 +182,52 @@ test_quiet(void **state)
 	assert_int_equal(begin(&f, 9, 0, 13 * SECOND + 1), 1);
 }
 
+/* An origin that refuses at once is not fast: neither the limit nor the mean
+ * changes */
+static void
+test_quick_failures(void **state)
+{
+	struct ovl_fetches f = { .limit = 10, .mean = SECOND };
+
+	(void)state;
+	fail_each(&f, 1000, MS, SECOND);
+	fail_each(&f, 1000, TARGET / 2, 2 * SECOND);
+	assert_int_equal(f.waiting, 0);
+	assert_true(f.limit >= 10 && f.limit <= 10);
+	assert_true(f.mean >= SECOND && f.mean <= SECOND);
+}
+
+/* A fetch that failed late was too slow.  Also when it is the first one */
+static void
+test_slow_failures(void **state)
+{
+	struct ovl_fetches f = { .waiting = 0 };
+	unsigned n;
+
+	(void)state;
+	assert_int_equal(begin(&f, 100, 0, SECOND), 100);
+	for (n = 0; n < 20; n++)
+		OVL_FetchFailed(&f, TARGET, TARGET * 3 / 4, 10 * SECOND);
+	assert_int_equal(f.waiting, 80);
+	assert_true(f.mean > TARGET * .5);
+	assert_int_equal((unsigned)f.limit, FETCHES_LEAST);
+}
+
+/* A failure is no answer: of an origin that gives none, four are asked, and one
+ * more per target */
+static void
+test_failures_are_no_answers(void **state)
+{
+	struct ovl_fetches f = { .waiting = 0 };
+
+	(void)state;
+	assert_int_equal(begin(&f, 5, 0, SECOND), 5);
+	OVL_FetchFailed(&f, TARGET, MS, 9 * SECOND);
+	assert_int_equal(begin(&f, 9, 0, 9 * SECOND), 1);
+	OVL_FetchFailed(&f, TARGET, 9 * SECOND, 11 * SECOND);
+	assert_int_equal(begin(&f, 9, 0, 11 * SECOND), 1);
+}
+
 /* Without a target the limit is forgotten */
 static void
 test_no_target(void **state)
@@ -122,6 +238,10 @@ test_no_target(void **state)
 	assert_int_equal(begin(&f, 9, 0, SECOND), 4);
 	assert_true(OVL_FetchBegins(&f, 0, 1, 100 * SECOND));
 	OVL_FetchAnswered(&f, 0, SECOND, 100 * SECOND);
+	assert_int_equal(f.mean, 0);
+	assert_int_equal(begin(&f, 100, 0, 100 * SECOND), 100);
+	f.limit = 4;
+	OVL_FetchFailed(&f, 0, MS, 100 * SECOND);
 	assert_int_equal(begin(&f, 100, 0, 100 * SECOND), 100);
 }
 
@@ -210,8 +330,14 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_bound_at_first),
 		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_forgets),
+		cmocka_unit_test(test_mean),
 		cmocka_unit_test(test_background),
 		cmocka_unit_test(test_quiet),
+		cmocka_unit_test(test_quick_failures),
+		cmocka_unit_test(test_slow_failures),
+		cmocka_unit_test(test_failures_are_no_answers),
 		cmocka_unit_test(test_no_target),
 		cmocka_unit_test(test_healthy),
 		cmocka_unit_test(test_overloaded),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from ..figure import Figure
 from . import (
     appendix_b,
+    fetches,
     gaming,
     new_hosts,
     overload,
@@ -34,7 +35,7 @@ from . import (
 ALL: list[Figure] = [
     *(f.FIGURE for f in (
         sandpaper_fig5, sandpaper_fig10, sandpaper_fig11, unbounded,
-        appendix_b, gaming, new_hosts, overload)),
+        appendix_b, gaming, new_hosts, overload, fetches)),
     *seda_threads.FIGURES, *seda_spike.FIGURES, *seda_load.FIGURES,
     *seda_degrade.FIGURES,
     *red4mq_os.FIGURES, *red4mq_line.FIGURES, *red4mq_fair.FIGURES,
