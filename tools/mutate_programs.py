@@ -21,7 +21,7 @@ from typing import Any
 
 from mutate_suite import Suite, Test, covered_lines, digest, must
 
-LIBRARIES = ("admission", "memory", "overload", "perfctr", "poolmgr",
+LIBRARIES = ("admission", "memory", "overload", "perfctr", "poolmgr", "price",
              "releaser", "tenants")
 # A variable that a mutant leaves unset has 0xfe in each byte
 FLAGS = ["-std=gnu11", "-O1", "-w", "-fPIC", "-DFEWER_RUNS",

@@ -24,8 +24,8 @@ FRAME = re.compile(r" +#\d+ (?:0x[0-9a-f]+ in )?(\S.*?)(?: (\S+:\d+))?"
 RUNTIME = re.compile(r"libsanitizer/|lib[atl]san\.")
 SYSTEM_CALLS = {"SPD_Writev", "spd_send", "SPD_Read"}
 OURS = re.compile(r"(^|/)(sandpaper/varnishd|vmod_sandpaper|tests/unit|"
-                  r"src/(admission|memory|overload|perfctr|poolmgr|releaser|"
-                  r"tenants))/")
+                  r"src/(admission|memory|overload|perfctr|poolmgr|price|"
+                  r"releaser|tenants))/")
 OUR_MODULE = "libvmod_sandpaper.so"
 START = re.compile(r"WARNING: ThreadSanitizer: (?P<tsan>.+?) \(pid|"
                    r"==\d+==ERROR: AddressSanitizer: (?P<asan>[\w-]+)|"
