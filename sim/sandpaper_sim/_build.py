@@ -61,6 +61,14 @@ int OVL_ByName(const char *);
 int OVL_Admit(unsigned, struct ovl *, const struct ovl_queue *);
 void OVL_Released(unsigned, struct ovl *, const struct ovl_queue *,
     int64_t wait);
+struct price_part { ...; };
+struct price { ...; };
+void PRICE_Set(struct price *, struct price_part *, const int64_t queue[2],
+    const int64_t cost[2], int64_t now);
+double PRICE_Congestion(const struct price *, int resource, int64_t buffer,
+    int64_t now);
+double PRICE_Of(const struct price *, int resource, int64_t cost,
+    int64_t buffer, int64_t now);
 unsigned EST_Kinds(void);
 const char *EST_Name(unsigned);
 struct hostmap { ...; };
@@ -75,7 +83,7 @@ const char *MAP_Limits(struct hostmap *, const char *name, double reservation,
 # The headers of src/tenants say releaser/..
 FOLDERS = [TOP / "src" / "releaser", TOP / "src" / "perfctr",
            TOP / "src" / "tenants", TOP / "src"]
-HEADERS = [*FOLDERS, TOP / "src" / "overload", PACKETS]
+HEADERS = [*FOLDERS, TOP / "src" / "overload", TOP / "src" / "price", PACKETS]
 
 
 def declarations(header: Path) -> str:
@@ -107,7 +115,7 @@ def build(archive: Path, into: Path) -> Path:
         MODULE, '#include "account.h"\n#include "glue.h"\n'
         '#include "hostmap.h"\n#include "newhosts.h"\n#include "nic.h"\n'
         '#include "overload/overload.h"\n#include "packets.h"\n'
-        '#include "policy.h"\n',
+        '#include "policy.h"\n#include "price/price.h"\n',
         sources=[str(HERE / "glue.c"), *map(str, sorted(PACKETS.glob("*.c")))],
         include_dirs=[str(d) for d in (HERE, PACKETS, *FOLDERS)],
         extra_objects=[str(archive)],
