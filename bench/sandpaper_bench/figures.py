@@ -391,6 +391,10 @@ TABLES: dict[str, Callable[..., str]] = {
     "red4mq": partial(
         overloadfigures.judged, what="red4mq", head="paper, or goal"),
     "red4mq-sweep": overloadfigures.red4mq_sweep,
+    "tiers": partial(
+        overloadfigures.judged, what="tiers", head="goal"),
+    "tiers-cases": overloadfigures.tiers_cases,
+    "tiers-sweep": overloadfigures.tiers_sweep,
     "haboob": haboobfigures.haboob, "load-check": overloadfigures.check,
     **{f"overload-{name}": partial(source, figure=figure, form=form)
        for name, source, figure, form in (

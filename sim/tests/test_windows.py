@@ -69,6 +69,11 @@ def test_without_a_rule_there_is_no_limit() -> None:
         w.sent(0)
 
 
+def test_a_window_has_room_for_so_many() -> None:
+    for size in (1.0, 4.0, 4.9):
+        assert trip(fast(HALVE, size), SECOND) == int(size)
+
+
 def test_it_doubles_until_a_refusal_and_is_cut_once_a_round_trip() -> None:
     w = Window(HALVE)
     w.sent(0)

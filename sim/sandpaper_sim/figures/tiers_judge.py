@@ -40,7 +40,7 @@ from ..tiercases import (
 from ..windows import NONE, Rule
 
 BETTER, KEPT, HARMLESS = 1.05, 0.95, 0.99
-SEEDS = 20
+SEEDS = 10
 HALVE = Rule("halve", keep=0.3, add=0.0625, up=0.02)
 PRICE, KIND = Rule("price", keep=0.5, add=0.25, up=0.05, gain=0.5), "own"
 RULES = ((NONE, ""), (HALVE, ""), (PRICE, KIND))
