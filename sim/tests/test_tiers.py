@@ -202,6 +202,18 @@ def test_work_is_the_cpu_time_of_both_tiers() -> None:
     assert tiercases.work(rows, REFUSAL) == both + REFUSAL / CORES
 
 
+def test_what_a_perfect_rule_would_do() -> None:
+    case = tiercases.steady(3, tiercases.FEW, 20)
+    good, work = tiercases.perfect(case)
+    assert good == pytest.approx(1)
+    # Two of three requests are refused. A mean request costs 1 / mean(1 / c)
+    each = np.mean([1 / (c * MS) for c in tiercases.COSTS])
+    assert work == pytest.approx(2 * each * REFUSAL / CORES)
+    good, work = tiercases.perfect(tiercases.step(tiercases.FEW, 20))
+    assert good == pytest.approx(0.75, abs=0.002)
+    assert work == pytest.approx(each * REFUSAL / CORES, rel=0.01)
+
+
 def test_an_interval_has_its_median() -> None:
     low, middle, high = tiercases.interval([1, 2, 3, 4, 100])
     assert 1 <= low <= middle == 3 <= high <= 100

@@ -131,12 +131,31 @@ def test_a_rule_without_a_gain_has_no_use_for_a_price() -> None:
 
 
 def test_a_price_comes_before_a_refusal() -> None:
-    w = Window(Rule("price", gain=1.0))
-    w.size = 10.0
-    trip(w, 0, 1.0)
-    before = w.size
-    trip(w, RTT, None)
-    assert w.size < before + 2      # it no longer doubles
+    sizes = []
+    for price in (0.0, 1.0):
+        w = Window(Rule("price", gain=1.0))
+        trip(w, 0, price)
+        w.size = 10.0
+        while w.may(RTT):
+            w.sent(RTT)
+        for _ in range(10):
+            w.answered(2 * RTT, RTT, None)
+            while w.may(2 * RTT):
+                w.sent(2 * RTT)
+        sizes.append(w.size)
+    # After a price it no longer doubles
+    assert sizes == [pytest.approx(20), pytest.approx(11, abs=0.1)]
+
+
+def test_it_grows_by_a_part_of_itself_only_at_price_0() -> None:
+    sizes = []
+    for price in (0.0, 0.001):
+        w = fast(Rule("price", add=1, up=0.5, gain=1e-3), 10.0)
+        for _ in range(10):
+            w.sent(SECOND)
+        w.answered(SECOND + RTT, SECOND, price)
+        sizes.append(w.size)
+    assert sizes == [pytest.approx(10.6), pytest.approx(10.1)]
 
 
 def test_a_price_is_forgotten() -> None:
