@@ -98,6 +98,7 @@ def tiers_sweep(figures: Records) -> str:
         ("add", "{add:g}"), ("up", "{up:g}"), ("gain", "{gain:g}"),
         ("goodput, over none", "{goodput:.3f}"),
         ("work saved", "{saved:.3f}"), ("score", "{score:.3f}"),
+        ("Jain's index of tenants", "{jain:.3f}"),
     ], record["sweep"])
 
 
