@@ -402,6 +402,10 @@ TABLES: dict[str, Callable[..., str]] = {
     "fetch-goals": overloadfigures.fetch_goals,
     "haboob": haboobfigures.haboob, "compress": compressfigures.compress,
     "load-check": overloadfigures.check,
+    "tiers": partial(
+        overloadfigures.judged, what="tiers", head="goal"),
+    "tiers-cases": overloadfigures.tiers_cases,
+    "tiers-sweep": overloadfigures.tiers_sweep,
     **{f"overload-{name}": partial(source, figure=figure, form=form)
        for name, source, figure, form in (
            ("sim", overloadfigures.simulated, "of_best", ".2f"),

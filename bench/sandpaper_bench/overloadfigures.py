@@ -119,6 +119,34 @@ def fetch_goals(figures: Records) -> str:
                   ("", "{verdict}")], rows)
 
 
+def tiers_cases(figures: Records) -> str:
+    """Return what windows between tiers do, by load and round trip."""
+    record = figures.records.get("tiers-sim")
+    if record is None:
+        return not_yet(f"{SIMULATED} tiers")
+    return table([
+        ("who", "{group}"), ("case", "{case}"), ("RTT, ms", "{rtt_ms}"),
+        ("goodput, none", "{good_none:.2f}"), ("halve", "{good_halve:.2f}"),
+        ("price", "{good_price:.2f}"),
+        ("work saved, halve", "{saved_halve:.2f}"),
+        ("price", "{saved_price:.2f}"), ("perfect", "{saved_perfect:.2f}"),
+    ], record["cases"])
+
+
+def tiers_sweep(figures: Records) -> str:
+    """Return what the constants of windows between tiers do."""
+    record = figures.records.get("tiers-sim")
+    if record is None:
+        return not_yet(f"{SIMULATED} tiers")
+    return table([
+        ("rule", "{rule}"), ("price", "{kind}"), ("keep", "{keep:g}"),
+        ("add", "{add:g}"), ("up", "{up:g}"), ("gain", "{gain:g}"),
+        ("goodput, over none", "{goodput:.3f}"),
+        ("work saved", "{saved:.3f}"), ("score", "{score:.3f}"),
+        ("Jain's index of tenants", "{jain:.3f}"),
+    ], record["sweep"])
+
+
 def live(figures: Records, figure: str, form: str) -> str:
     """Return a figure of real servers."""
     record = figures.records.get("overload")

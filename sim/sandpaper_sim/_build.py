@@ -72,6 +72,14 @@ void OVL_FetchAnswered(struct ovl_fetches *, int64_t target, int64_t took,
     int64_t now);
 void OVL_FetchFailed(struct ovl_fetches *, int64_t target, int64_t took,
     int64_t now);
+struct price_part { ...; };
+struct price { ...; };
+void PRICE_Set(struct price *, struct price_part *, const int64_t queue[2],
+    const int64_t cost[2], int64_t now);
+double PRICE_Congestion(const struct price *, int resource, int64_t buffer,
+    int64_t now);
+double PRICE_Of(const struct price *, int resource, int64_t cost,
+    int64_t buffer, int64_t now);
 unsigned EST_Kinds(void);
 const char *EST_Name(unsigned);
 struct hostmap { ...; };
@@ -86,7 +94,7 @@ const char *MAP_Limits(struct hostmap *, const char *name, double reservation,
 # The headers of src/tenants say releaser/..
 FOLDERS = [TOP / "src" / "releaser", TOP / "src" / "perfctr",
            TOP / "src" / "tenants", TOP / "src"]
-HEADERS = [*FOLDERS, TOP / "src" / "overload", PACKETS]
+HEADERS = [*FOLDERS, TOP / "src" / "overload", TOP / "src" / "price", PACKETS]
 
 
 def declarations(header: Path) -> str:
@@ -119,7 +127,7 @@ def build(archive: Path, into: Path) -> Path:
         '#include "hostmap.h"\n#include "newhosts.h"\n#include "nic.h"\n'
         '#include "overload/fetches.h"\n#include "overload/overload.h"\n'
         '#include "packets.h"\n'
-        '#include "policy.h"\n',
+        '#include "policy.h"\n#include "price/price.h"\n',
         sources=[str(HERE / "glue.c"), *map(str, sorted(PACKETS.glob("*.c")))],
         include_dirs=[str(d) for d in (HERE, PACKETS, *FOLDERS)],
         extra_objects=[str(archive)],

@@ -244,10 +244,14 @@ class Releaser:
                              f"{FLOWS_MAX} virtual flows")
         lib.REL_SetFlows(self._rel, alpha)
 
+    def into(self, tenant: int, st: Any) -> Any:  # noqa: ANN401
+        """REL_TenantStat(): fill and return a `struct rel_tenant_stat *`."""
+        lib.REL_TenantStat(self._rel, self._tenant(tenant), st)
+        return st
+
     def stat(self, tenant: int) -> dict[str, int]:
         """Its counts, estimates and account, ns."""
-        st = ffi.new("struct rel_tenant_stat *")
-        lib.REL_TenantStat(self._rel, self._tenant(tenant), st)
+        st = self.into(tenant, ffi.new("struct rel_tenant_stat *"))
         return {"waiting": st.waiting, "running": st.running,
                 "estimate_cpu": st.estimate[CPU],
                 "estimate_net": st.estimate[NET],

@@ -89,6 +89,27 @@ def test_a_table_of_constants() -> None:
     assert "| jitter | 5 ms | 0.50 | 0.46 | 0.99 | 0.88 | 0.89 |" in text
 
 
+def test_tables_of_two_tiers() -> None:
+    record = figures(**{"tiers-sim": {
+        "cases": [
+            {"group": "6 tenants", "case": "load 3", "rtt_ms": 20,
+             "good_none": .96, "good_halve": 1, "good_price": .99,
+             "saved_halve": .77, "saved_price": .78, "saved_perfect": .79},
+            {"group": "6 tenants", "case": "load 1", "rtt_ms": 20,
+             "good_none": .9, "good_halve": .9, "good_price": .9,
+             "saved_halve": None, "saved_price": None,
+             "saved_perfect": None}],
+        "sweep": [{"rule": "price", "kind": "own", "keep": .5, "add": .25,
+                   "up": .1, "gain": 1, "goodput": 1.18, "saved": .756,
+                   "score": .894, "jain": .964}]}})
+    cases = overloadfigures.tiers_cases(record)
+    assert "| 6 tenants | load 3 | 20 | 0.96 | 1.00 | 0.99 | 0.77 | 0.78 "\
+        "| 0.79 |" in cases
+    assert "| load 1 | 20 | 0.90 | 0.90 | 0.90 |  |  |  |" in cases
+    assert "| price | own | 0.5 | 0.25 | 0.1 | 1 | 1.180 | 0.756 | 0.894 "\
+        "| 0.964 |" in overloadfigures.tiers_sweep(record)
+
+
 def test_a_table_of_servers() -> None:
     def result(case: str, variant: str, kept: float | None) -> dict[str, Any]:
         return {"case": case, "variant": variant, "kept": kept, "turns": 1}
@@ -113,5 +134,7 @@ def test_without_a_record() -> None:
         figures())
     for table in (overloadfigures.fetches, overloadfigures.fetch_goals):
         assert "bench/record-sim fetches" in table(figures())
+    for table in (overloadfigures.tiers_cases, overloadfigures.tiers_sweep):
+        assert "bench/record-sim tiers" in table(figures())
     assert "overload --record" in overloadfigures.live(
         figures(), "kept", ".2f")

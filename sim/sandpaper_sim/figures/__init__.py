@@ -24,6 +24,9 @@ from . import (
     seda_spike,
     seda_threads,
     speed,
+    tiers_goals,
+    tiers_judge,
+    tiers_sweep,
     twodfq_fig5,
     twodfq_fig6,
     twodfq_fig8,
@@ -41,6 +44,7 @@ ALL: list[Figure] = [
     *red4mq_os.FIGURES, *red4mq_line.FIGURES, *red4mq_fair.FIGURES,
     *red4mq_compress.FIGURES, *red4mq_senders.FIGURES,
     *red4mq_more.FIGURES,
+    *(f.FIGURE for f in (tiers_judge, tiers_goals, tiers_sweep)),
     *(f.FIGURE for f in (
         twodfq_fig5, twodfq_fig6, twodfq_fig8, twodfq_fig9_10,
         twodfq_fig11_13, speed))]
