@@ -375,6 +375,13 @@ vmod_congestion(VRT_CTX, VCL_ENUM resource)
 	    SPD_Congestion(resource == VENUM(net)));
 }
 
+VCL_BOOL
+vmod_save(VRT_CTX, VCL_ENUM resource)
+{
+
+	return (NOT_CLIENT(ctx) ? 0 : SPD_Save(resource == VENUM(net)));
+}
+
 /* Without a tenant nothing is to be degraded: 1. */
 VCL_REAL
 vmod_quality(VRT_CTX, VCL_STRING tenant)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Pages that are not cached are compressed while net is scarce, and sent as they
-# are while cpu is scarce. doc/overload.md explains it.
+# Pages that are not cached are compressed if that saves what is scarce: more of
+# them while net is scarce, fewer while cpu is. doc/overload.md explains it.
 
 vcl 4.1;
 
@@ -12,8 +12,7 @@ backend shop { .host = "127.0.0.1"; .port = "8081"; }
 sub vcl_recv {
 	# Do not let clients set this header.
 	unset req.http.X-Compress;
-	if (req.http.Accept-Encoding ~ "gzip" &&
-	    sandpaper.congestion(net) > sandpaper.congestion(cpu)) {
+	if (req.http.Accept-Encoding ~ "gzip" && sandpaper.save(net)) {
 		set req.http.X-Compress = "1";
 	}
 }

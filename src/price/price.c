@@ -19,6 +19,7 @@
 #define MEMORY		(SECOND / 20)
 #define QUEUE_MOST	INT64_C(1000000000000000)	/* 9000 of them cannot
 							 * overflow a sum */
+#define LEAN_STEP	.1		/* at most, in one call */
 #define LOW		.25		/* parts of the buffer: no congestion */
 #define HIGH		.75		/* P_HIGH */
 #define P_HIGH		.1
@@ -101,6 +102,24 @@ PRICE_Congestion(const struct price *p, enum rel_resource r, int64_t buffer,
 	if (part < HIGH)
 		return (P_HIGH * (part - LOW) / (HIGH - LOW));
 	return (P_HIGH + (1 - P_HIGH) * (part - HIGH) / HIGH);
+}
+
+double
+PRICE_Lean(struct price *p, int64_t buffer, int64_t now)
+{
+	double net = PRICE_Congestion(p, REL_NET, buffer, now);
+	double cpu = PRICE_Congestion(p, REL_CPU, buffer, now);
+	double step = (double)(now - p->leaned) / SECOND;
+
+	step = fmax(0, fmin(step, LEAN_STEP));
+	if (now > p->leaned)
+		p->leaned = now;
+	if (net + cpu > 0)
+		p->lean += step * (net - cpu) / (net + cpu);
+	else				/* back to 0 */
+		p->lean -= fmax(-step, fmin(p->lean, step));
+	p->lean = fmax(-1, fmin(p->lean, 1));
+	return (p->lean);
 }
 
 double

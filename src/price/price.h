@@ -16,6 +16,12 @@
  * paper.  Above that it rises without a limit, by 0.9 per three quarters: it is
  * no probability, and must not be the same for two queues that are both long.
  *
+ * The lean says how to use both resources if a request can save one at the
+ * expense of the other.  If all requests choose the scarce one at a time, the
+ * other one is scarce a moment later, and both are idle half of the time.  So
+ * only a part of the requests chooses it.  The part rises while it is scarce, by
+ * at most 1 in a second, and falls while the other one is.
+ *
  * All times are ns.  No clock, lock or allocation.  The caller serialises.
  */
 
@@ -38,6 +44,8 @@ struct price {				/* of all tenants; all 0 at first */
 	 * before; 0: there was none */
 	int64_t			least[REL__RESOURCES][2];
 	int64_t			second;		/* when this second began */
+	double			lean;		/* at `leaned` */
+	int64_t			leaned;
 };
 
 /*
@@ -51,6 +59,13 @@ void PRICE_Set(struct price *, struct price_part *,
 /* Return the congestion of a resource, 0 or more.  buffer: above 0. */
 double PRICE_Congestion(const struct price *, enum rel_resource,
     int64_t buffer, int64_t now);
+
+/*
+ * Return the lean, -1 to 1: which part of the requests should save net at the
+ * expense of cpu.  Below 0: cpu at the expense of net.  It changes only by these
+ * calls.  Between two calls at most 0.1 s count.
+ */
+double PRICE_Lean(struct price *, int64_t buffer, int64_t now);
 
 /*
  * Return the price of a request that costs so much: the congestion, times the

@@ -167,17 +167,19 @@ void
 spd_fetch_answered(struct busyobj *bo)
 {
 	struct spd_tenant *t = (void *)(uintptr_t)bo->sandpaper[0];
+	int64_t now = METER_Now();
 
 	if (t == NULL)
 		return;
 	spd_lock();
-	spd_fetch_answer(bo, t, spd_fetch_denied(bo), METER_Now());
+	spd_fetch_answer(bo, t, spd_fetch_denied(bo), now);
+	spd_price_queue(t, now);
 	spd_unlock();
 }
 
 /* Uncount a fetch.  Returns its tenant, or NULL.  Caller holds spd_lock(). */
 static struct spd_tenant *
-spd_fetch_uncount(const struct busyobj *bo, int64_t now)
+spd_fetch_uncount(const struct busyobj *bo)
 {
 	struct spd_tenant *t = (void *)(uintptr_t)bo->sandpaper[0];
 	struct spd_tenant *liable = (void *)(uintptr_t)bo->sandpaper[1];
@@ -189,7 +191,6 @@ spd_fetch_uncount(const struct busyobj *bo, int64_t now)
 	if (t != NULL) {
 		AN(t->fetches);
 		t->fetches--;
-		spd_price_queue(t, now);
 	}
 	if (liable != NULL) {
 		AN(liable->fetches);
@@ -211,9 +212,11 @@ SPD_FetchTask(struct pool *pp, struct busyobj *bo, struct pool_task *task,
 	if (Pool_Task(pp, task, prio) == 0)
 		return (0);
 	spd_lock();
-	t = spd_fetch_uncount(bo, METER_Now());
-	if (t != NULL)
+	t = spd_fetch_uncount(bo);
+	if (t != NULL) {
 		OVL_FetchUndone(&t->origins);
+		spd_price_queue(t, METER_Now());
+	}
 	spd_unlock();
 	return (-1);
 }
@@ -245,9 +248,10 @@ SPD_FetchEnd(struct busyobj *bo)
 	    now - me->fetch_began);
 	spd_sum_laps(me);
 	spd_residual_count();
-	t = spd_fetch_uncount(bo, now);
+	t = spd_fetch_uncount(bo);
 	if (t != NULL) {
 		spd_fetch_answer(bo, t, 1, now);
+		spd_price_queue(t, now);
 		spd_charge(t, lap, 0, now);
 		spd_price_fetched(t, lap);
 	}

@@ -215,6 +215,19 @@ SPD_Congestion(int net)
 	return (congestion);
 }
 
+/* Should this request save net (1) or cpu (0) at the expense of the other one?
+ * See the lean in price/price.h. */
+int
+SPD_Save(int net)
+{
+	double lean;
+
+	spd_lock();
+	lean = spd_lean(METER_Now());
+	spd_unlock();
+	return (spd_draw(spd_self()) < (net ? lean : -lean));
+}
+
 /* Copy the tenant's fields, without `oldest_ns` and `waits_for`.  Returns -1 if
  * there is no such tenant. */
 int

@@ -377,6 +377,7 @@ void spd_price_queue(struct spd_tenant *, int64_t now);		/* locked */
 void spd_price_fetched(struct spd_tenant *, int64_t cpu);	/* locked */
 void spd_price_done(struct spd_tenant *);			/* locked */
 double spd_congestion(enum rel_resource, int64_t now);		/* locked */
+double spd_lean(int64_t now);					/* locked */
 double spd_price(const struct spd_tenant *, enum rel_resource,
     int64_t now);						/* locked */
 

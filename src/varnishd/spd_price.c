@@ -6,8 +6,9 @@
  * A tenant's queue is its waiting requests, each at the tenant's estimate.  The
  * CPU time of fetches is no part of that estimate: it is added here.  Fetches
  * that have an answer are a queue for the cores, too: no slot limits these.
- * While the cores are not busy, nothing waits for them: the requests wait for
- * net, or for the limit of their tenant.
+ * While the cores are busy all fetches are, as an answer may wait for a core to
+ * read it.  While they are not busy, nothing waits for them: the requests wait
+ * for net, or for the limit of their tenant.
  *
  * Released bytes that are not sent yet wait for net: no request of a tenant that
  * is alone there waits.
@@ -67,7 +68,8 @@ spd_price_queue(struct spd_tenant *t, int64_t now)
 		cost[r] = spd_price_cost(t, r);
 		queue[r] = waiting * cost[r];
 	}
-	queue[REL_CPU] += t->fetches * t->fetch_mean;
+	queue[REL_CPU] += (busy ? t->fetches :
+	    t->fetches - t->origins.waiting) * t->fetch_mean;
 	PRICE_Set(&price, &t->price, queue, cost, now);
 }
 
@@ -115,6 +117,20 @@ spd_congestion(enum rel_resource r, int64_t now)
 	if (r == REL_CPU && !busy)
 		return (0);
 	return (PRICE_Congestion(&price, r, spd_buffer(), now));
+}
+
+/*
+ * Return the lean (price/price.h).  It does not look at how busy the cores are.
+ * If requests lean to one resource until it is busy, it would be too late to
+ * turn back.
+ */
+double
+spd_lean(int64_t now)
+{
+
+	SPD_LOCKED();
+	spd_price_link(now);
+	return (PRICE_Lean(&price, spd_buffer(), now));
 }
 
 /* Return the price of the tenant's next request.  The keeper's last look at net,

@@ -1,7 +1,7 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Congestion and prices, as price.h says.
+ * Congestion, prices and the lean, as price.h says.
  */
 
 #include <math.h>
@@ -39,6 +39,13 @@ near(double a, double b)
 {
 
 	assert_true(fabs(a - b) <= .001 * fmax(1, fabs(b)));
+}
+
+static void
+between(double least, double found, double most)
+{
+
+	assert_true(found >= least && found <= most);
 }
 
 static void
@@ -150,6 +157,64 @@ test_price(void **state)
 	    PRICE_Congestion(&p, REL_CPU, BUFFER, LONG), 1);
 }
 
+/* Call it every 10 ms for so long, with these costs of 30 requests */
+static double
+lean(struct price *p, struct price_part *t, int64_t cpu, int64_t net,
+    int64_t *now, int64_t time)
+{
+	int64_t end = *now + time;
+
+	set(p, t, 30, cpu, net, *now);
+	for (; *now < end; *now += 10 * MS)
+		(void)PRICE_Lean(p, BUFFER, *now);
+	return (PRICE_Lean(p, BUFFER, *now));
+}
+
+/* It rises by at most 1 in a second while net is scarce, falls while cpu is, and
+ * goes back to 0 if both are free */
+static void
+test_lean(void **state)
+{
+	struct price p = { .set = 0 };
+	struct price_part t = { { 0, 0 } };
+	int64_t now = LONG;
+
+	(void)state;
+	assert_true(PRICE_Lean(&p, BUFFER, now) == 0);
+	/* The mean of the queue needs some ms */
+	between(.4, lean(&p, &t, 0, MS, &now, SECOND / 2), .5);
+	between(1, lean(&p, &t, 0, MS, &now, SECOND), 1);
+	between(.5, lean(&p, &t, MS, 0, &now, SECOND / 2), .9);
+	between(-1, lean(&p, &t, MS, 0, &now, 3 * SECOND), -1);
+	between(-.9, lean(&p, &t, 0, 0, &now, SECOND / 2), -.5);
+	between(0, lean(&p, &t, 0, 0, &now, 2 * SECOND), 0);
+	/* Both are scarce alike, or nearly so */
+	between(-.02, lean(&p, &t, MS, MS, &now, SECOND), 0);
+	between(.02, lean(&p, &t, MS, MS + MS / 10, &now, SECOND), .1);
+	/* So it stays */
+	p.lean = .5;
+	between(.48, lean(&p, &t, MS, MS, &now, SECOND), .52);
+}
+
+/* Between two calls at most 0.1 s count, and a time before none */
+static void
+test_lean_seldom(void **state)
+{
+	struct price p = { .set = 0 };
+	struct price_part t = { { 0, 0 } };
+	int64_t now = LONG;
+
+	(void)state;
+	set(&p, &t, 30, 0, MS, 0);
+	(void)PRICE_Lean(&p, BUFFER, now);
+	near(p.lean, .1);
+	now += SECOND;
+	near(PRICE_Lean(&p, BUFFER, now), .2);
+	near(PRICE_Lean(&p, BUFFER, now), .2);
+	near(PRICE_Lean(&p, BUFFER, now - SECOND), .2);
+	near(PRICE_Lean(&p, BUFFER, now + SECOND / 20), .25);
+}
+
 /* Absurd costs and numbers overflow nothing */
 static void
 test_bounds(void **state)
@@ -178,6 +243,8 @@ main(void)
 		cmocka_unit_test(test_sum),
 		cmocka_unit_test(test_mean),
 		cmocka_unit_test(test_price),
+		cmocka_unit_test(test_lean),
+		cmocka_unit_test(test_lean_seldom),
 		cmocka_unit_test(test_bounds),
 	};
 
