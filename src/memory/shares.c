@@ -276,8 +276,8 @@ SHARES_Next(struct share_search *search)
  * Idle objects
  */
 
-static int
-kept(const struct share *s)
+int
+SHARE_Kept(const struct share *s)
 {
 
 	return (s->level == LEVEL_KEPT ||
@@ -292,8 +292,7 @@ SHARES_Look(struct shares *all)
 	assert(all->magic == SHARES_MAGIC);
 	if (s == NULL)
 		s = shares_walk(all, NULL);
-	if (s == NULL)
-		return (NULL);
-	all->look = shares_walk(all, s);
-	return (kept(s) ? NULL : s);
+	if (s != NULL)
+		all->look = shares_walk(all, s);
+	return (s);
 }

@@ -80,9 +80,10 @@ void SHARE_Release(struct shares *all, struct share *, uint64_t bytes);
  */
 struct share *SHARE_Over(struct share *, uint64_t more);
 
-/* Return the next owner in turn that has bytes, and is not within its
- * reservation or its group's.  NULL: this time there is none. */
+/* Return the next owner in turn that has bytes, or NULL. */
 struct share *SHARES_Look(struct shares *all);
+/* Is the owner within its reservation, or its group's? */
+int SHARE_Kept(const struct share *);
 
 /* A search for a share whose object is evicted.  No share may change
  * meanwhile. */

@@ -242,8 +242,11 @@ STORE_Next(struct store_search *f)
 unsigned
 STORE_Look(struct store *s)
 {
+	unsigned list = list_of(s, SHARES_Look(s->all));
 
-	return (list_of(s, SHARES_Look(s->all)));
+	/* An idle owner has no other calls that bring new settings. */
+	return (list == STORE_END || SHARE_Kept(share_of(s, list - 1)) ?
+	    STORE_END : list);
 }
 
 unsigned

@@ -13,7 +13,7 @@
  * One kind is current.  A new object goes to the end of a list of that kind,
  * and a request for an object moves it there.  So no client has asked for an
  * object on a list of the other kind after the change.  Such objects are
- * evicted first.
+ * evicted first, except for idle ones (STORE_Look()).
  *
  * No lock.  The caller serialises the calls for one store.
  */
@@ -67,8 +67,9 @@ unsigned STORE_Victim(struct store_search *, struct store *, uint32_t taker,
     uint64_t bytes, int own);
 unsigned STORE_Next(struct store_search *);
 
-/* Return the list of the next owner in turn (SHARES_Look()), or STORE_END.  If
- * its first object has been idle for too long, the host evicts that one. */
+/* Return the list of the next owner in turn, or STORE_END: there is none, or it
+ * is within its reservation.  If the first object of the list has been idle for
+ * too long, the host may evict it before all others. */
 unsigned STORE_Look(struct store *);
 
 /* If the owner had so many bytes more, would it or its group be above its

@@ -29,7 +29,7 @@ OVL_FetchBegins(struct ovl_fetches *f, int64_t target, int background,
 	}
 	if (f->waiting == 0) {
 		f->began = now;
-		f->answers = 0;
+		f->answers = -1;
 	}
 	if (++f->waiting == FETCHES_LEAST)
 		f->quiet = now;
@@ -49,11 +49,11 @@ follow(struct ovl_fetches *f, int64_t target, int64_t took, int64_t now)
 		if (f->limit > 0)
 			f->limit += 1 / f->limit;
 	} else if (window >= half / 2) {
-		served = f->answers * half / window;
+		served = fmax(0, f->answers) * half / window;
 		if (f->limit <= 0 || served < f->limit)
 			f->limit = fmax(FETCHES_LEAST, served);
 	}
-	if (window >= WINDOW_MOST * (double)target) {
+	if (window >= WINDOW_MOST * (double)target && f->answers > 0) {
 		f->began = now - (now - f->began) / 2;
 		f->answers /= 2;
 	}
@@ -77,6 +77,8 @@ OVL_FetchAnswered(struct ovl_fetches *f, int64_t target, int64_t took,
 
 	ended(f, target);
 	f->quiet = now;
+	if (f->answers < 0)
+		f->began = now;
 	f->answers++;
 	if (target > 0)
 		follow(f, target, took, now);

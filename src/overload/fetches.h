@@ -44,9 +44,11 @@ struct ovl_fetches {			/* of a tenant; all 0 at first */
 	int64_t			probe;		/* the last fetch that began
 						 * without an answer for the
 						 * target */
-	int64_t			began;		/* the window: a fetch has
-						 * waited since then */
-	double			answers;	/* in the window */
+	int64_t			began;		/* the window: the first answer
+						 * since no fetch waited; or
+						 * before it, the first fetch */
+	double			answers;	/* in the window, after that
+						 * first one; -1: none yet */
 	double			mean;		/* of the times of answers */
 	double			limit;		/* 0: none yet */
 };

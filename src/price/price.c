@@ -105,10 +105,8 @@ PRICE_Congestion(const struct price *p, enum rel_resource r, int64_t buffer,
 }
 
 double
-PRICE_Lean(struct price *p, int64_t buffer, int64_t now)
+PRICE_Lean(struct price *p, double net, double cpu, int64_t now)
 {
-	double net = PRICE_Congestion(p, REL_NET, buffer, now);
-	double cpu = PRICE_Congestion(p, REL_CPU, buffer, now);
 	double step = (double)(now - p->leaned) / SECOND;
 
 	step = fmax(0, fmin(step, LEAN_STEP));

@@ -63,9 +63,9 @@ double PRICE_Congestion(const struct price *, enum rel_resource,
 /*
  * Return the lean, -1 to 1: which part of the requests should save net at the
  * expense of cpu.  Below 0: cpu at the expense of net.  It changes only by these
- * calls.  Between two calls at most 0.1 s count.
+ * calls.  Between two calls at most 0.1 s count.  net, cpu: the congestions.
  */
-double PRICE_Lean(struct price *, int64_t buffer, int64_t now);
+double PRICE_Lean(struct price *, double net, double cpu, int64_t now);
 
 /*
  * Return the price of a request that costs so much: the congestion, times the

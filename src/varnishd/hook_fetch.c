@@ -137,11 +137,11 @@ spd_fetch_count(struct busyobj *bo)
 }
 
 /* Return 1 if the origin said that it does not serve this request: it has an
- * error, or asks for fewer requests. */
+ * error, or asks for fewer requests.  The status is that of VCL by now. */
 static int
 spd_fetch_denied(const struct busyobj *bo)
 {
-	uint16_t status = http_GetStatus(bo->beresp);
+	uint16_t status = http_GetStatus(bo->beresp) % 1000;
 
 	return (status >= 500 || status == 429);
 }

@@ -175,16 +175,28 @@ search(struct spd_victim *v)
 	    v->fetch.owner, v->fetch.bytes, v->own)));
 }
 
+/* Idle objects may be small: they take at most half of what a fetch may evict
+ * (nuke_limit). */
+static int
+may_evict_idle(void)
+{
+	const struct busyobj *bo = THR_GetBusyobj();
+
+	return (cache_param->sandpaper_memory_idle > 0 && bo != NULL &&
+	    bo->wrk->strangelove >= (int)cache_param->nuke_limit / 2);
+}
+
 /* Return the first object of the owner that is next in turn, if it is idle.
- * Else NULL. */
+ * Else NULL.  A hit is noted once in lru_interval. */
 static struct objcore *
 search_idle(const struct spd_victim *v)
 {
-	double most = cache_param->sandpaper_memory_idle;
+	double most = cache_param->sandpaper_memory_idle +
+	    cache_param->lru_interval;
 	struct objcore *oc;
 	unsigned list;
 
-	if (!v->own || most == 0)
+	if (!v->own || !may_evict_idle())
 		return (NULL);
 	list = STORE_Look(v->store->store);
 	if (list == STORE_END)
@@ -241,6 +253,7 @@ SPD_StoreNext(struct spd_victim *v, struct objcore *oc)
 
 	if (v->idle) {
 		v->idle = 0;
+		move_last(v->store, oc);
 		return (search(v));
 	}
 	if (v->patient && next != NULL)

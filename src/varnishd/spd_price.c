@@ -24,11 +24,13 @@
 #include "spd.h"
 
 #define SPD_BUSY	90	/* % of the cores: they are busy */
+#define SPD_HALF	50	/* % of the cores: save() heeds them */
 #define SPD_FETCH_MEMORY 16	/* requests, or fetches, of a mean */
 #define SPD_BUFFER	20000000	/* ns */
 
 static struct price price;
 static struct price_part to_send;		/* of net: released bytes */
+static unsigned used;			/* % of the cores, in the last 0.1 s */
 static int busy;
 
 /* The process uses this percentage of its cores. */
@@ -37,6 +39,7 @@ spd_price_busy(unsigned percent)
 {
 
 	SPD_LOCKED();
+	used = percent;
 	busy = percent >= SPD_BUSY;
 }
 
@@ -120,17 +123,21 @@ spd_congestion(enum rel_resource r, int64_t now)
 }
 
 /*
- * Return the lean (price/price.h).  It does not look at how busy the cores are.
- * If requests lean to one resource until it is busy, it would be too late to
- * turn back.
+ * Return the lean (price/price.h).  cpu counts while half of the cores are used:
+ * if requests chose it until the cores are busy, it would be too late to turn
+ * back.
  */
 double
 spd_lean(int64_t now)
 {
+	double cpu = 0;
 
 	SPD_LOCKED();
 	spd_price_link(now);
-	return (PRICE_Lean(&price, spd_buffer(), now));
+	if (used >= SPD_HALF)
+		cpu = PRICE_Congestion(&price, REL_CPU, spd_buffer(), now);
+	return (PRICE_Lean(&price, PRICE_Congestion(&price, REL_NET,
+	    spd_buffer(), now), cpu, now));
 }
 
 /* Return the price of the tenant's next request.  The keeper's last look at net,

@@ -287,6 +287,7 @@ judge(struct fuzz *f)
 	const struct who *w, *loser;
 	unsigned list;
 
+	judge_look(f);
 	/* The shares of an owner follow its settings at the next call for it */
 	for (w = f->who; w < f->who + OWNERS; w++)
 		if (w->n != OWN_OTHER && !w->is_group)
@@ -309,7 +310,6 @@ judge(struct fuzz *f)
 		assert(loser->bytes[1] > 0);
 	}
 	judge_search(f);
-	judge_look(f);
 }
 
 static void

@@ -132,6 +132,19 @@ def test_a_share_is_for_use(varnishd: Varnishd, pages: Origin, idle: int,
     assert cache.misses("news", range(1)) == 0
 
 
+def test_a_slow_client_keeps_one_idle_object(
+        varnishd: Varnishd, pages: Origin) -> None:
+    cache = Cache(varnishd, pages, "on", parameters=[
+        "default_ttl=100000", f"clock_step={3 * HOURS}"],
+        preload="clock_step")
+    cache.get("shop", range(KEPT))
+    with cache.slow("shop", range(1)):
+        cache.get("shop", range(1, KEPT))  # so the first one is its oldest
+        varnishd.step_clock(2 * HOURS)
+        cache.get("scan", range(100))
+        assert cache.misses("shop", range(1, KEPT)) == KEPT - 1
+
+
 def test_a_share_follows_the_weight(
         varnishd: Varnishd, pages: Origin) -> None:
     cache = Cache(varnishd, pages, "on", weight=3)

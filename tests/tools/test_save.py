@@ -53,6 +53,7 @@ def saved(varnishd: Varnishd, resource: str) -> int:
 def test_the_scarce_one_is_saved(varnishd: Varnishd) -> None:
     varnishd.start("sandpaper_cores=1", vcl=VCL)
     assert (saved(varnishd, "net"), saved(varnishd, "cpu")) == (0, 0)
+    varnishd.cli("debug.sandpaper.busy", "100")
     for scarce, other, cost in (("net", "cpu", "0 40000"),
                                 ("cpu", "net", "40000 0")):
         varnishd.cli("debug.sandpaper.cost", "b", *cost.split())
@@ -64,3 +65,16 @@ def test_the_scarce_one_is_saved(varnishd: Varnishd) -> None:
         assert saved(varnishd, other) == 0
         varnishd.cli("debug.sandpaper.thaw")
         answered(clients)
+
+
+def test_requests_do_not_wait_for_cores_that_are_idle(
+        varnishd: Varnishd) -> None:
+    varnishd.start("sandpaper_cores=1", vcl=VCL)
+    varnishd.cli("debug.sandpaper.busy", "49")
+    varnishd.cli("debug.sandpaper.cost", "b", "40000", "0")
+    varnishd.cli("debug.sandpaper.freeze")
+    clients = [varnishd.ask("b.example") for _ in range(2)]
+    varnishd.cli("debug.sandpaper.wait", "2")
+    assert sum(saved(varnishd, "cpu") for _ in range(5)) == 0
+    varnishd.cli("debug.sandpaper.thaw")
+    answered(clients)

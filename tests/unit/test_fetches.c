@@ -70,21 +70,21 @@ test_limit(void **state)
 
 	(void)state;
 	assert_int_equal(begin(&f, 100, 0, SECOND), 100);
-	answer(&f, 20, 0, SECOND + 500 * MS);
+	answer(&f, 20, 0, SECOND + 500 * MS);	/* the window begins */
 	assert_true(f.limit <= 0);
 	f.mean = 9. * SECOND;
-	answer(&f, 1, 2 * SECOND, 2 * SECOND);	/* 21 in 1 s */
-	assert_int_equal((unsigned)(f.limit * 10), 105);
+	answer(&f, 1, 2 * SECOND, 2 * SECOND);	/* 20 in 0.5 s */
+	assert_int_equal((unsigned)(f.limit * 10), 200);
 	answer(&f, 1, 2 * SECOND, 2 * SECOND);
-	assert_int_equal((unsigned)(f.limit * 10), 105);
+	assert_int_equal((unsigned)(f.limit * 10), 200);
 	assert_int_equal(begin(&f, 1, 0, 2 * SECOND), 0);
-	answer(&f, 1, 2 * SECOND, 3 * SECOND);	/* 23 in 2 s */
-	assert_int_equal((unsigned)(f.limit * 100), 575);
-	answer(&f, 1, 2 * SECOND, 4 * SECOND);	/* half forgotten: 12.5 in 2 s */
-	assert_int_equal((unsigned)(f.limit * 100), 400);
+	answer(&f, 1, 2 * SECOND, 3 * SECOND);	/* 22 in 1.5 s */
+	assert_int_equal((unsigned)(f.limit * 100), 733);
+	answer(&f, 1, 2 * SECOND, 4 * SECOND);	/* 23 in 2.5 s */
+	assert_int_equal((unsigned)(f.limit * 100 + .5), 460);
 	f.mean = 0;
 	answer(&f, 4, 0, 4 * SECOND);
-	assert_int_equal((unsigned)(f.limit * 100), 492);
+	assert_int_equal((unsigned)(f.limit * 100), 541);
 	assert_int_equal(begin(&f, 1, 0, 4 * SECOND), 0);
 	answer(&f, 69, 0, 4 * SECOND);
 	assert_int_equal(f.waiting, 3);
@@ -92,24 +92,27 @@ test_limit(void **state)
 	assert_int_equal(begin(&f, 9, 0, 4 * SECOND), 2);
 }
 
-/* A window that is too short says nothing.  It begins when a fetch waits */
+/* A window that is too short says nothing.  It begins at the first answer: of a
+ * burst, the time until then has no answers, whatever the origin serves */
 static void
 test_window(void **state)
 {
 	struct ovl_fetches f = { .mean = 9. * SECOND };
 
 	(void)state;
-	assert_int_equal(begin(&f, 5, 0, SECOND), 5);
-	answer(&f, 1, 9 * SECOND, SECOND + 249 * MS);
+	assert_int_equal(begin(&f, 9, 0, SECOND), 9);
+	answer(&f, 1, 9 * SECOND, SECOND + 400 * MS);
+	answer(&f, 7, 9 * SECOND, SECOND + 649 * MS);
 	assert_true(f.limit <= 0);
-	answer(&f, 4, 9 * SECOND, SECOND + 250 * MS);
-	assert_int_equal((unsigned)f.limit, FETCHES_LEAST);
+	answer(&f, 1, 9 * SECOND, SECOND + 650 * MS);	/* 8 in 0.25 s */
+	assert_int_equal((unsigned)f.limit, 16);
 	f.limit = 99;
 	assert_int_equal(begin(&f, 50, 0, 9 * SECOND), 50);
-	answer(&f, 49, 9 * SECOND, 9 * SECOND + 249 * MS);
+	answer(&f, 1, 9 * SECOND, 9 * SECOND + 400 * MS);
+	answer(&f, 48, 9 * SECOND, 9 * SECOND + 649 * MS);
 	assert_int_equal((unsigned)f.limit, 99);
-	answer(&f, 1, 9 * SECOND, 10 * SECOND);	/* 50 in 1 s */
-	assert_int_equal((unsigned)f.limit, 25);
+	answer(&f, 1, 9 * SECOND, 10 * SECOND + 400 * MS);	/* 49 in 1 s */
+	assert_int_equal((unsigned)(f.limit * 10), 245);
 }
 
 /* Of a window of two targets or more half is forgotten */
@@ -123,9 +126,12 @@ test_forgets(void **state)
 	assert_int_equal(begin(&f, 199, 0, SECOND + 1), 199);
 	assert_int_equal(f.began, SECOND);
 	answer(&f, 100, 0, 3 * SECOND);
+	assert_int_equal(f.began, 3 * SECOND);
 	f.mean = 9. * SECOND;
-	answer(&f, 1, 2 * SECOND, 3 * SECOND);	/* 100.5 in 1 s */
-	assert_int_equal((unsigned)(f.limit * 100), 5025);
+	answer(&f, 1, 2 * SECOND, 5 * SECOND);	/* 100 in 2 s, then 50 in 1 s */
+	assert_int_equal((unsigned)(f.limit * 100), 2500);
+	answer(&f, 1, 2 * SECOND, 6 * SECOND);	/* 51 in 2 s */
+	assert_int_equal((unsigned)(f.limit * 100), 1275);
 }
 
 /* An answer has a sixteenth of the mean, and counts two targets at most */
@@ -211,6 +217,7 @@ test_slow_failures(void **state)
 	assert_int_equal(f.waiting, 80);
 	assert_true(f.mean > TARGET * .5);
 	assert_int_equal((unsigned)f.limit, FETCHES_LEAST);
+	assert_true(f.answers < 0);
 }
 
 /* A failure is no answer: of an origin that gives none, four are asked, and one

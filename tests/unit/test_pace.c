@@ -38,7 +38,7 @@ test_time_pays(void **state)
 	assert_int_equal(PACE_Spent(&p, PACE_TIME * PACE_COST - PACE_TIME), 1);
 	assert_int_equal(PACE_Spent(&p, PACE_TIME * PACE_COST), 0);
 	PACE_Refused(&p);
-	/* A time before is no time */
+	/* A time before is paid back */
 	assert_int_equal(PACE_Spent(&p, 0), 1);
 	assert_int_equal(PACE_Spent(&p, PACE_TIME * PACE_COST), 1);
 }

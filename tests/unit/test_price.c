@@ -157,6 +157,14 @@ test_price(void **state)
 	    PRICE_Congestion(&p, REL_CPU, BUFFER, LONG), 1);
 }
 
+static double
+lean_now(struct price *p, int64_t now)
+{
+
+	return (PRICE_Lean(p, PRICE_Congestion(p, REL_NET, BUFFER, now),
+	    PRICE_Congestion(p, REL_CPU, BUFFER, now), now));
+}
+
 /* Call it every 10 ms for so long, with these costs of 30 requests */
 static double
 lean(struct price *p, struct price_part *t, int64_t cpu, int64_t net,
@@ -166,8 +174,8 @@ lean(struct price *p, struct price_part *t, int64_t cpu, int64_t net,
 
 	set(p, t, 30, cpu, net, *now);
 	for (; *now < end; *now += 10 * MS)
-		(void)PRICE_Lean(p, BUFFER, *now);
-	return (PRICE_Lean(p, BUFFER, *now));
+		(void)lean_now(p, *now);
+	return (lean_now(p, *now));
 }
 
 /* It rises by at most 1 in a second while net is scarce, falls while cpu is, and
@@ -180,7 +188,7 @@ test_lean(void **state)
 	int64_t now = LONG;
 
 	(void)state;
-	assert_true(PRICE_Lean(&p, BUFFER, now) == 0);
+	assert_true(lean_now(&p, now) == 0);
 	/* The mean of the queue needs some ms */
 	between(.4, lean(&p, &t, 0, MS, &now, SECOND / 2), .5);
 	between(1, lean(&p, &t, 0, MS, &now, SECOND), 1);
@@ -206,13 +214,13 @@ test_lean_seldom(void **state)
 
 	(void)state;
 	set(&p, &t, 30, 0, MS, 0);
-	(void)PRICE_Lean(&p, BUFFER, now);
+	(void)lean_now(&p, now);
 	near(p.lean, .1);
 	now += SECOND;
-	near(PRICE_Lean(&p, BUFFER, now), .2);
-	near(PRICE_Lean(&p, BUFFER, now), .2);
-	near(PRICE_Lean(&p, BUFFER, now - SECOND), .2);
-	near(PRICE_Lean(&p, BUFFER, now + SECOND / 20), .25);
+	near(lean_now(&p, now), .2);
+	near(lean_now(&p, now), .2);
+	near(lean_now(&p, now - SECOND), .2);
+	near(lean_now(&p, now + SECOND / 20), .25);
 }
 
 /* Absurd costs and numbers overflow nothing */

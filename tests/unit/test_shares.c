@@ -251,8 +251,7 @@ test_next(void **state)
 	assert_null(SHARES_Next(&search));
 }
 
-/* The owners with bytes, in turn.  One whose bytes change keeps its turn, or
- * loses it once. */
+/* The owners with bytes, in turn, also when the next one loses its bytes */
 static void
 test_look(void **state)
 {
@@ -282,9 +281,8 @@ test_look(void **state)
 	assert_null(SHARES_Look(&w.all));
 }
 
-/* What is reserved stays, however long it is idle. */
 static void
-test_look_at_reservations(void **state)
+test_kept(void **state)
 {
 	struct world w;
 
@@ -292,18 +290,16 @@ test_look_at_reservations(void **state)
 	world_begin(&w, 2 * GROUPS);
 	SHARE_Set(&w.all, &w.tenant[2 * GROUPS], 1, MB, 0);
 	SHARE_Charge(&w.all, &w.tenant[2 * GROUPS], MB);
-	assert_null(SHARES_Look(&w.all));
+	assert_int_equal(SHARE_Kept(&w.tenant[2 * GROUPS]), 1);
 	SHARE_Charge(&w.all, &w.tenant[2 * GROUPS], 1);
-	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[2 * GROUPS]);
-	SHARE_Release(&w.all, &w.tenant[2 * GROUPS], MB + 1);
-	SHARE_Charge(&w.all, &w.tenant[0], MB);			/* of group 0 */
+	assert_int_equal(SHARE_Kept(&w.tenant[2 * GROUPS]), 0);
+	SHARE_Charge(&w.all, &w.tenant[0], MB);		/* of group 0 */
 	SHARE_Set(&w.all, &w.group[0], 1, 2 * MB, 0);
-	assert_null(SHARES_Look(&w.all));
+	assert_int_equal(SHARE_Kept(&w.tenant[0]), 1);
 	SHARE_Charge(&w.all, &w.tenant[GROUPS], 2 * MB);	/* of group 0 */
-	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[GROUPS]);
+	assert_int_equal(SHARE_Kept(&w.tenant[0]), 0);
 	SHARE_Set(&w.all, &w.tenant[GROUPS], 1, 3 * MB, 0);
-	assert_ptr_equal(SHARES_Look(&w.all), &w.tenant[0]);
-	assert_null(SHARES_Look(&w.all));
+	assert_int_equal(SHARE_Kept(&w.tenant[GROUPS]), 1);
 }
 
 /*--------------------------------------------------------------------
@@ -531,7 +527,7 @@ main(void)
 		cmocka_unit_test(test_group),
 		cmocka_unit_test(test_next),
 		cmocka_unit_test(test_look),
-		cmocka_unit_test(test_look_at_reservations),
+		cmocka_unit_test(test_kept),
 		cmocka_unit_test(test_search),
 		cmocka_unit_test(test_max_min),
 		cmocka_unit_test(test_lent_until_asked_for),

@@ -312,6 +312,30 @@ test_lists(void **state)
 	world_end(&w);
 }
 
+/* What is reserved stays, until the reservation goes: no other call brings the
+ * new settings of an owner without requests. */
+static void
+test_look(void **state)
+{
+	struct world w;
+	uint32_t a, b;
+
+	(void)state;
+	world_begin(&w, 2);
+	a = OWN_Begin(w.owners);
+	b = OWN_Begin(w.owners);
+	assert_int_equal(STORE_Look(w.store), STORE_END);
+	OWN_Set(w.owners, a, 1, 3 * MB, 0, OWN_NONE);
+	add(&w, a, 2 * MB);
+	add(&w, b, 3 * MB);
+	assert_int_equal(STORE_Look(w.store), STORE_List(b, 1));
+	assert_int_equal(STORE_Look(w.store), STORE_END);
+	OWN_Set(w.owners, a, 1, 0, 0, OWN_NONE);
+	assert_int_equal(STORE_Look(w.store), STORE_List(b, 1));
+	assert_int_equal(STORE_Look(w.store), STORE_List(a, 1));
+	world_end(&w);
+}
+
 static void
 test_settings_follow(void **state)
 {
@@ -568,6 +592,7 @@ main(void)
 		cmocka_unit_test(test_who_evicts_most),
 		cmocka_unit_test(test_settings),
 		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_look),
 		cmocka_unit_test(test_settings_follow),
 		cmocka_unit_test(test_taker),
 		cmocka_unit_test(test_groups),
