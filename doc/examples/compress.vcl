@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Pages that are not cached are compressed if that saves what is scarce: more of
-# them while net is scarce, fewer while cpu is. doc/overload.md explains it.
+# Pages that are not cached: more of them are compressed while net is scarcer,
+# fewer while cpu is. doc/overload.md explains it.
 
 vcl 4.1;
 
@@ -23,7 +23,7 @@ sub vcl_backend_fetch {
 }
 
 sub vcl_backend_response {
-	if (bereq.http.X-Compress && beresp.http.Content-Type ~ "^(text/|application/(json|javascript))") {
+	if (bereq.uncacheable && bereq.http.X-Compress && beresp.http.Content-Type ~ "^(text/|application/(json|javascript))") {
 		set beresp.do_gzip = true;
 	}
 }
