@@ -287,8 +287,8 @@ judge(struct fuzz *f)
 	const struct who *w, *loser;
 	unsigned list;
 
-	judge_look(f);
-	/* The shares of an owner follow its settings at the next call for it */
+	/* The shares of an owner follow its settings at the next call for it.  The
+	 * bytes of a group are those of members that followed. */
 	for (w = f->who; w < f->who + OWNERS; w++)
 		if (w->n != OWN_OTHER && !w->is_group)
 			(void)STORE_Over(f->store, w->n, 0);
@@ -310,6 +310,7 @@ judge(struct fuzz *f)
 		assert(loser->bytes[1] > 0);
 	}
 	judge_search(f);
+	judge_look(f);
 }
 
 static void
