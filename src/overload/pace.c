@@ -35,7 +35,6 @@ PACE_Refused(struct pace *p)
 int
 PACE_Spent(struct pace *p, int64_t now)
 {
-
 	int64_t paid = (now - p->at) / PACE_TIME;
 
 	add(p, paid);

@@ -18,9 +18,9 @@
  *
  * The lean says how to use both resources if a request can save one at the
  * expense of the other.  If all requests choose the scarce one at a time, the
- * other one is scarce a moment later, and both are idle half of the time.  So
- * only a part of the requests chooses it.  The part rises while it is scarce, by
- * at most 1 in a second, and falls while the other one is.
+ * other one is scarce a moment later, and each is idle in turn.  So only a part
+ * of the requests chooses it.  The part rises while it is scarce, by at most 1 in
+ * a second, and falls while the other one is.
  *
  * All times are ns.  No clock, lock or allocation.  The caller serialises.
  */

@@ -31,7 +31,6 @@
 static struct price price;
 static struct price_part to_send;		/* of net: released bytes */
 static unsigned used;			/* % of the cores, in the last 0.1 s */
-static int busy;
 
 /* The process uses this percentage of its cores. */
 void
@@ -40,7 +39,13 @@ spd_price_busy(unsigned percent)
 
 	SPD_LOCKED();
 	used = percent;
-	busy = percent >= SPD_BUSY;
+}
+
+static int
+is_busy(void)
+{
+
+	return (used >= SPD_BUSY);
 }
 
 static int64_t
@@ -71,7 +76,7 @@ spd_price_queue(struct spd_tenant *t, int64_t now)
 		cost[r] = spd_price_cost(t, r);
 		queue[r] = waiting * cost[r];
 	}
-	queue[REL_CPU] += (busy ? t->fetches :
+	queue[REL_CPU] += (is_busy() ? t->fetches :
 	    t->fetches - t->origins.waiting) * t->fetch_mean;
 	PRICE_Set(&price, &t->price, queue, cost, now);
 }
@@ -117,7 +122,7 @@ spd_congestion(enum rel_resource r, int64_t now)
 
 	SPD_LOCKED();
 	spd_price_link(now);
-	if (r == REL_CPU && !busy)
+	if (r == REL_CPU && !is_busy())
 		return (0);
 	return (PRICE_Congestion(&price, r, spd_buffer(), now));
 }
@@ -147,7 +152,7 @@ spd_price(const struct spd_tenant *t, enum rel_resource r, int64_t now)
 {
 
 	SPD_LOCKED();
-	if (r == REL_CPU && !busy)
+	if (r == REL_CPU && !is_busy())
 		return (0);
 	return (PRICE_Of(&price, r, spd_price_cost(t, r), spd_buffer(), now));
 }
