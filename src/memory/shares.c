@@ -106,7 +106,7 @@ shares_of(struct shares *all, const struct share *s)
 
 /* Return the owner after this one, or NULL.  After NULL comes the first one. */
 static struct share *
-shares_walk(const struct shares *all, const struct share *s)
+shares_walk(struct shares *all, const struct share *s)
 {
 	struct share *next;
 
@@ -115,8 +115,7 @@ shares_walk(const struct shares *all, const struct share *s)
 	else if (s->next != NULL)
 		next = s->next;
 	else
-		next = shares_below(s->group == NULL ? all : s->group->members,
-		    s->level);
+		next = shares_below(shares_of(all, s), s->level);
 	if (next == NULL && s != NULL && s->group != NULL)
 		return (shares_walk(all, s->group));
 	if (next != NULL && next->members != NULL)
@@ -239,7 +238,7 @@ SHARE_Over(struct share *s, uint64_t more)
 }
 
 struct share *
-SHARES_Victim(struct share_search *search, const struct shares *all,
+SHARES_Victim(struct share_search *search, struct shares *all,
     struct share *taker, uint64_t bytes)
 {
 	struct share *s = taker;

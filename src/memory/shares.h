@@ -88,7 +88,7 @@ int SHARE_Kept(const struct share *);
 /* A search for a share whose object is evicted.  No share may change
  * meanwhile. */
 struct share_search {
-	const struct shares	*all;
+	struct shares		*all;
 	struct share		*first, *at;
 };
 
@@ -98,7 +98,7 @@ struct share_search {
  * taker: the owner that needs room for so many bytes, or NULL.  It counts as
  * if it had them.
  */
-struct share *SHARES_Victim(struct share_search *, const struct shares *all,
+struct share *SHARES_Victim(struct share_search *, struct shares *all,
     struct share *taker, uint64_t bytes);
 /* No object of that share can be evicted: return the next share, or NULL. */
 struct share *SHARES_Next(struct share_search *);

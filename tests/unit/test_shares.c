@@ -60,7 +60,7 @@ world_begin(struct world *w, unsigned members)
 }
 
 static struct share *
-victim(const struct world *w, struct share *taker, uint64_t bytes)
+victim(struct world *w, struct share *taker, uint64_t bytes)
 {
 	struct share_search search;
 
