@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from .reaper import Reaper
 from .testbed import Proxy, Testbed, TestbedError, one_line
-from .work import workspace
+from .work import room
 
 STOCK = "stock"
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -115,8 +115,7 @@ class Varnish:
             "-a", self.proxy.listen,
             "-s", "malloc,256m",
         ]
-        for parameter in (*FAIR_PARAMETERS,
-                          f"workspace_client={workspace(self._vcl)}",
+        for parameter in (*FAIR_PARAMETERS, *room(self._vcl),
                           *self.variant.parameters):
             command += ["-p", parameter]
         return command

@@ -2,7 +2,8 @@
 """VCL work: regular-expression substitutions, as publishers' VCL does them.
 
 How long a unit of it takes is measured at start (`_calibrate` in rig.py).  A
-unit leaves its result in the request's workspace.
+unit leaves its result in the request's workspace.  The compiler gives each unit
+a place of its own on the worker's stack.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ UNIT = ('\t\tset req.http.X-Work = regsuball(req.http.X-Text, '
 UNIT_BYTES = 450  # that a unit leaves there
 OTHERS = 32 * 1024  # bytes of workspace for all that is no work
 WORKSPACE = 128 * 1024  # bytes, at least: 6.0's default is small
+UNIT_STACK = 32  # bytes of the stack that a unit takes
+STACK = 80 * 1024  # bytes of the stack for all that is no work: the default
 
 DEAR = "\t\t# dear work\n"  # a line of VCL that stands for DEAR_US of work
 DEAR_US = 2200
@@ -27,12 +30,14 @@ def work_vcl(units: int) -> str:
     return f'\t\tset req.http.X-Text = "{TEXT}";\n' + f"{UNIT}\n" * units
 
 
-def workspace(text: str) -> int:
-    """Return the bytes of workspace that a request of this VCL needs."""
-    most = max((len([*run]) for unit, run in groupby(text.splitlines(),
-                                                     UNIT.__eq__) if unit),
+def room(text: str) -> list[str]:
+    """Return the parameters with which there is memory for this VCL's work."""
+    units = [UNIT == line for line in text.splitlines()]
+    most = max((len([*run]) for unit, run in groupby(units) if unit),
                default=0)
-    return max(WORKSPACE, most * UNIT_BYTES + OTHERS)
+    left = max(WORKSPACE, most * UNIT_BYTES + OTHERS)
+    return [f"workspace_client={left}",
+            f"thread_pool_stack={STACK + sum(units) * UNIT_STACK}"]
 
 
 def with_work(text: str, unit_us: float) -> str:

@@ -27,11 +27,13 @@ from sandpaper_bench.pairs import PairTurn, pair_result, round_seconds
 from sandpaper_bench.testbed import Proxy, Testbed, TestbedError
 from sandpaper_bench.work import (
     DEAR,
+    STACK,
     UNIT_BYTES,
+    UNIT_STACK,
     WORKSPACE,
+    room,
     with_work,
     work_vcl,
-    workspace,
 )
 from varnishd import HELLO, Varnishd
 
@@ -41,15 +43,22 @@ PROXY = Proxy("proxy", "127.0.0.1", 1, "192.0.2.1", 80, 81)
 @pytest.mark.parametrize("units", [0, 1, 300, 2000])
 def test_a_request_has_room_for_its_work(varnishd: Varnishd, units: int) -> None:
     text = HELLO.replace("return", f"{work_vcl(units)}\treturn")
-    varnishd.start(f"workspace_client={workspace(text)}", vcl=text)
+    varnishd.start(*room(text), vcl=text)
     assert varnishd.get("a.example") == 200
 
 
+def bytes_of(text: str) -> list[int]:
+    """Return the bytes of workspace and of stack that this VCL is given."""
+    return [int(parameter.split("=")[1]) for parameter in room(text)]
+
+
 def test_room_is_for_the_dearest_request() -> None:
-    assert workspace(work_vcl(10)) == WORKSPACE
+    assert bytes_of(work_vcl(10)) == [WORKSPACE, STACK + 10 * UNIT_STACK]
     both = f"{work_vcl(900)}}} else {{\n{work_vcl(1000)}"
-    assert 1000 * UNIT_BYTES < workspace(both) < 1100 * UNIT_BYTES
-    assert workspace(with_work(DEAR, 2.2)) > 1000 * UNIT_BYTES
+    left, stack = bytes_of(both)
+    assert 1000 * UNIT_BYTES < left < 1100 * UNIT_BYTES
+    assert stack == STACK + 1900 * UNIT_STACK
+    assert bytes_of(with_work(DEAR, 2.2))[0] > 1000 * UNIT_BYTES
 
 
 def test_a_name_describes_a_customer() -> None:
