@@ -204,6 +204,8 @@ const struct rel_node *REL_TenantFirst(const struct rel_tenant *);
 void REL_TenantStat(const struct rel *, const struct rel_tenant *,
     struct rel_tenant_stat *);
 void REL_SetWeight(struct rel *, struct rel_tenant *, uint32_t weight);
+uint32_t REL_Weight(const struct rel_tenant *);
+uint32_t REL_Limit(const struct rel_tenant *);	/* of REL_PART_ONE; 0: none */
 
 /*
  * Make the tenant a member of the group, or of no group (NULL).

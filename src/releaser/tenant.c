@@ -77,6 +77,22 @@ REL_TenantIdle(const struct rel *rel, const struct rel_tenant *t)
 	    account(rel, t) <= 0);
 }
 
+uint32_t
+REL_Weight(const struct rel_tenant *t)
+{
+
+	check_tenant(t);
+	return (t->weight);
+}
+
+uint32_t
+REL_Limit(const struct rel_tenant *t)
+{
+
+	check_tenant(t);
+	return (t->mclock.limit.part);
+}
+
 unsigned
 REL_TenantWaiting(const struct rel_tenant *t)
 {

@@ -29,7 +29,7 @@ struct snapshot {
 	unsigned		slots, open, running, lent;
 	unsigned		waiting, tenants;
 	int64_t			residual;
-	uint64_t		overflows;
+	uint64_t		overflows, would_refuse;
 	struct spd_link_stat	net;
 	struct spd_new_stat	news;
 	unsigned		rows;
@@ -63,6 +63,7 @@ snap(struct snapshot *s)
 	s->waiting = REL_Waiting(spd_rel);
 	s->tenants = TEN_Count(spd_tenants);
 	s->overflows = TEN_Overflows(spd_tenants);
+	s->would_refuse = spd_vsc->would_refuse;
 	spd_new_stat(&s->news);
 	s->residual = spd_residual();
 	spd_link_stat(&s->net, METER_Now());
@@ -105,7 +106,12 @@ list_text(struct cli *cli, const struct snapshot *s, unsigned rows)
 	    "cpu outside of workers %.1f us per request\n",
 	    (double)s->net.rate * 1e-6, (double)s->net.backlog * 1e-3,
 	    (double)s->net.closed_ns * 1e-9, (double)s->residual * 1e-3);
-	VCLI_Out(cli, "security patches: %s\n\n", SPD_SECURITY_PATCHES);
+	VCLI_Out(cli, "security patches: %s\n", SPD_SECURITY_PATCHES);
+	if (s->mode == SPD_OBSERVE)
+		VCLI_Out(cli, "nothing is enforced: sandpaper=on would have "
+		    "refused %ju requests so far\n",
+		    (uintmax_t)s->would_refuse);
+	VCLI_Out(cli, "\n");
 	if (s->news.hosts > 0)
 		VCLI_Out(cli, "new Hosts %u, with good answers %u%s, "
 		    "proven %u\n\n", s->news.hosts, s->news.evident,
@@ -222,9 +228,9 @@ list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
 	    src->rseq ? "true" : "false");
 	VCLI_Out(cli, "\"slots\": %u, \"open\": %u, \"running\": %u, "
 	    "\"lent\": %u, \"waiting\": %u, \"tenants\": %u, "
-	    "\"overflows\": %ju,\n",
+	    "\"overflows\": %ju, \"would_refuse\": %ju,\n",
 	    s->slots, s->open, s->running, s->lent, s->waiting, s->tenants,
-	    (uintmax_t)s->overflows);
+	    (uintmax_t)s->overflows, (uintmax_t)s->would_refuse);
 	VCLI_Out(cli, "\"residual_ns\": %jd, \"nic_rate_bps\": %ju, "
 	    "\"nic_backlog_bytes\": %jd, \"nic_held_s\": %.6f,\n",
 	    (intmax_t)s->residual, (uintmax_t)s->net.rate,

@@ -75,21 +75,33 @@ spd_fetch_most(const struct busyobj *bo)
 	return (bo->is_bgfetch ? limit / 2 + limit % 2 : limit);
 }
 
-/* Return 1 if the tenant's origins are too slow for one more fetch, and then
- * fill *e.  Otherwise count it as one that waits for an answer.  Caller holds
- * spd_lock(). */
+/*
+ * Return 1 if the tenant may not have one more fetch, or its origins are too
+ * slow for it, and then fill *e.  Otherwise count it as one that waits for an
+ * answer.  In the mode `observe` only count a refusal, and return 0.  Caller
+ * holds spd_lock().
+ */
 static int
-spd_fetch_slow(struct spd_tenant *t, const struct busyobj *bo,
-    struct spd_verdict *e)
+spd_fetch_refused(struct spd_tenant *t, const struct spd_tenant *liable,
+    const struct busyobj *bo, struct spd_verdict *e)
 {
 	unsigned waiting = t->origins.waiting;
+	int full, background = bo->is_bgfetch != 0;
+	int64_t now = METER_Now();
 
-	if (OVL_FetchBegins(&t->origins, spd_set.mode == SPD_ON ?
-	    t->fetch_target : 0, bo->is_bgfetch != 0, METER_Now()))
+	full = spd_limit_reached_new(e, t,
+	    "fetches (see sandpaper_fetch_limit)", t->fetches,
+	    liable->fetches, spd_fetch_most(bo));
+	if (!full && OVL_FetchBegins(&t->origins, t->fetch_target, background,
+	    now))
 		return (0);
-	return (spd_limit_reached(e, t,
-	    "fetches without an answer (see sandpaper.fetch_target())",
-	    waiting, waiting));
+	if (spd_set.mode == SPD_ON)
+		return (full || spd_limit_reached(e, t, "fetches without an "
+		    "answer (see sandpaper.fetch_target())", waiting, waiting));
+	if (spd_set.mode == SPD_OBSERVE)
+		SPD_WOULD_REFUSE(t, fetch);
+	AN(OVL_FetchBegins(&t->origins, 0, background, now));
+	return (0);
 }
 
 /* Count a fetch.  Returns 0, and logs, if its tenant is at the limit. */
@@ -103,10 +115,7 @@ spd_fetch_count(struct busyobj *bo)
 	spd_lock();
 	if (t != NULL) {
 		liable = spd_new_liable(t);
-		full = (spd_set.mode == SPD_ON && spd_limit_reached_new(&e, t,
-		    "fetches (see sandpaper_fetch_limit)", t->fetches,
-		    liable->fetches, spd_fetch_most(bo))) ||
-		    spd_fetch_slow(t, bo, &e);
+		full = spd_fetch_refused(t, liable, bo, &e);
 	}
 	if (full) {
 		SPD_REFUSED(t, fetch);

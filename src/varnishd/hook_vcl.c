@@ -115,6 +115,7 @@ map_pin(const struct spd_map *m)
 		t = mt->user;
 		if (t == NULL)
 			continue;
+		spd_dry_forget(t);
 		t->group = mt->group == NULL ? NULL : mt->group->user;
 		t->admit_all = mt->admit_all;
 		t->queue_timeout = MAP_NS(mt, MAP_QUEUE_TIMEOUT);
@@ -158,6 +159,7 @@ map_unpin(const struct spd_map *m)
 		REL_SetWeight(spd_rel, t->rel, REL_WEIGHT_ONE);
 		REL_SetLimits(spd_rel, t->rel, 0, 0, METER_Now());
 		t->queue_limit = 0;
+		spd_dry_forget(t);
 		t->group = NULL;
 		t->admit_all = 0;
 		t->queue_timeout = t->fetch_target = t->target = 0;

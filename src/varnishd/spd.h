@@ -49,6 +49,7 @@
 
 #include "admission/curve.h"
 #include "memory/owners.h"
+#include "overload/dryrun.h"
 #include "overload/fetches.h"
 #include "overload/overload.h"
 #include "overload/pace.h"
@@ -322,7 +323,17 @@ void spd_log(struct req *, struct spd_tenant *, const int64_t v[4],
     uint64_t bytes, int measured);
 void spd_log_limit(struct vsl_log *, const struct spd_verdict *);
 
+/* spd_dry.c: all locked */
+void spd_dry_slots(unsigned);
+void spd_dry_look(struct spd_tenant *, int64_t came, int64_t now);
+void spd_dry_add(struct spd_tenant *, int64_t came);
+void spd_dry_forget(struct spd_tenant *);
+unsigned spd_dry_waiting(const struct spd_tenant *);
+unsigned spd_dry_group(const struct spd_tenant *);
+unsigned spd_dry_all(const struct spd_tenant *);
+
 /* spd_admit.c */
+unsigned spd_waiting(const struct spd_tenant *);
 unsigned spd_waiting_limit(const struct spd_tenant *);
 unsigned spd_fetch_limit(void);
 void spd_verdict(struct spd_verdict *, const struct spd_tenant *,
@@ -370,6 +381,7 @@ int spd_overloaded(struct spd_tenant *, int64_t age, int64_t now,
 const char *spd_overload_word(const struct spd_tenant *, int64_t now);
 void spd_overload_refused(struct spd_tenant *, int64_t now);
 void spd_overload_released(struct spd_tenant *, int64_t wait, int64_t now);
+void spd_overload_dry(struct spd_tenant *, unsigned before, int64_t came);
 
 /* spd_price.c */
 void spd_price_busy(unsigned percent);				/* locked */

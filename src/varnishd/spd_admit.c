@@ -78,6 +78,14 @@ spd_limit_reached_new(struct spd_verdict *e, struct spd_tenant *t,
 
 #define SPD_WAITING	"waiting requests (see sandpaper_queue_limit)"
 
+/* Return how many requests of the tenant wait, or would wait with `on`. */
+unsigned
+spd_waiting(const struct spd_tenant *t)
+{
+
+	return (REL_TenantWaiting(t->rel) + spd_dry_waiting(t));
+}
+
 /* Return how many requests of the tenant may wait */
 unsigned
 spd_waiting_limit(const struct spd_tenant *t)
@@ -97,11 +105,11 @@ static int
 spd_admit_full_new(const struct spd_tenant *t, const struct spd_tenant *group,
     struct spd_verdict *e)
 {
-	unsigned waiting = REL_TenantWaiting(group->rel);
+	unsigned waiting = REL_TenantWaiting(group->rel) + spd_dry_group(t);
 	unsigned limit = spd_waiting_limit(group);
 
 	return (spd_limit_reached(e, group, SPD_WAITING, waiting, 2 * limit) ||
-	    (REL_TenantWaiting(t->rel) >= REL_GroupPart(t->rel, limit) &&
+	    (spd_waiting(t) >= REL_GroupPart(t->rel, limit) &&
 	    spd_limit_reached(e, group, SPD_WAITING, waiting, limit)));
 }
 
@@ -125,7 +133,7 @@ int
 spd_admit_full(struct spd_tenant *t, struct spd_verdict *e)
 {
 	const struct spd_tenant *liable = spd_new_liable(t);
-	unsigned waiting = REL_TenantWaiting(t->rel);
+	unsigned waiting = spd_waiting(t);
 	unsigned all = cache_param->sandpaper_queue_total;
 
 	SPD_LOCKED();
@@ -137,10 +145,12 @@ spd_admit_full(struct spd_tenant *t, struct spd_verdict *e)
 	    "(see sandpaper_queue_total)",
 	    REL_TenantRunning(t->rel), REL_TenantRunning(liable->rel), all))
 		return (1);
-	return ((waiting > 0 || liable != t) && REL_Waiting(spd_rel) >= all &&
+	return ((waiting > 0 || liable != t) &&
+	    REL_Waiting(spd_rel) + spd_dry_all(t) >= all &&
 	    spd_limit_reached(e, t, "requests in the full queue "
 	    "(see sandpaper_queue_total)",
-	    REL_GroupWaiting(t->rel), all / REL_Backlogged(spd_rel)));
+	    REL_GroupWaiting(t->rel) + spd_dry_group(t),
+	    all / vmax(1U, REL_Backlogged(spd_rel))));
 }
 
 /*
@@ -205,6 +215,11 @@ spd_writer_begins(struct spd_tenant *t)
 	shed = writers >= all / 2 && spd_limit_reached_new(&e, t,
 	    "slow readers (see thread_pool_max)", t->writers, liable->writers,
 	    vmax_t(unsigned, all / 8, SPD_WRITERS));
+	if (shed && spd_set.mode != SPD_ON) {
+		SPD_COUNT(t, would_shed, 1);
+		spd_vsc->would_shed++;
+		shed = 0;
+	}
 	if (shed) {
 		SPD_COUNT(t, shed, 1);
 		spd_vsc->shed++;

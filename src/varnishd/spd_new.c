@@ -34,6 +34,7 @@ spd_new_join(struct spd_tenant *t, struct spd_tenant *group)
 {
 
 	SPD_LOCKED();
+	spd_dry_forget(t);
 	t->group = group;
 	REL_SetGroup(spd_rel, t->rel, group == NULL ? NULL : group->rel,
 	    METER_Now());

@@ -6,7 +6,7 @@
  *
  * The controllers are in src/overload.  This file describes a tenant's queue to
  * them, and keeps the values that VCL and the CLI show.  With sandpaper=observe
- * nothing is refused, only counted.  All functions are called with spd_lock()
+ * they get the queue of the dry run.  All functions are called with spd_lock()
  * held.
  */
 
@@ -19,6 +19,7 @@
 
 #define SPD_LEAST	4		/* requests that can always wait */
 #define SPD_LATELY	1000000000	/* ns */
+#define SPD_REPLAYED	32U		/* releases */
 
 /* Return 1, and describe the tenant's queue, if the tenant has a target.  If it
  * has none, forget what was seen. */
@@ -37,20 +38,18 @@ spd_queue_of(struct spd_tenant *t, int64_t now, struct ovl_queue *q)
 	}
 	q->now = now;
 	q->standing = spd_set.standing;
-	q->waiting = REL_TenantWaiting(t->rel);
+	q->waiting = spd_waiting(t);
 	return (1);
 }
 
-/* Return how many requests of the tenant can always wait.  In the mode `on` it
- * is the share of the open slots, if that is more.  In `observe` there are so
- * many slots that each request could wait. */
+/* Return how many requests of the tenant can always wait: its share of the open
+ * slots, or those that it would have. */
 static unsigned
 spd_least(const struct spd_tenant *t)
 {
-	double part = 0;
+	double part = spd_set.mode == SPD_ON ?
+	    REL_Share(spd_rel, t->rel) * spd_slots_open() : t->dry.view.slots;
 
-	if (spd_set.mode == SPD_ON)
-		part = REL_Share(spd_rel, t->rel) * spd_slots_open();
 	return (vmax_t(unsigned, SPD_LEAST, (unsigned)part));
 }
 
@@ -65,8 +64,8 @@ spd_overload_refused(struct spd_tenant *t, int64_t now)
 
 /*
  * A request is parsed `age` ns after it came, and the limits of spd_admit.c
- * allow it.  Return 1 if the controller refuses it, and then count it and fill
- * *e for the log.  In the mode `observe` only count it, and return 0.
+ * allow it.  Return 1 if the controller refuses it, and then fill *e for the
+ * log.
  */
 int
 spd_overloaded(struct spd_tenant *t, int64_t age, int64_t now,
@@ -80,17 +79,37 @@ spd_overloaded(struct spd_tenant *t, int64_t age, int64_t now,
 	q.age = age;
 	if (OVL_Admit(spd_set.overload, &t->overload, &q))
 		return (0);
-	if (spd_set.mode != SPD_ON) {
-		SPD_COUNT(t, would_refuse, 1);
-		return (0);
-	}
-	spd_overload_refused(t, now);
-	SPD_REFUSED(t, target);
-	t->cut = now;
 	spd_verdict(e, t, OVL_Name(spd_set.overload), q.waiting, 0, q.target);
 	if (OVL_Late(spd_set.overload, q.target, age))
 		e->age = age;
 	return (1);
+}
+
+/*
+ * The mode is `observe`: tell the controller of the requests that `on` would
+ * have released since the tenant's last one came.  `before` would have waited
+ * then.  Of many only the last ones count: no controller remembers more.
+ */
+void
+spd_overload_dry(struct spd_tenant *t, unsigned before, int64_t came)
+{
+	struct ovl_queue q;
+	unsigned left = spd_dry_waiting(t), n, u;
+	int64_t each;
+
+	if (before <= left || !spd_queue_of(t, came, &q)) {
+		t->dry.replayed = came;
+		return;
+	}
+	n = before - left;
+	each = (came - t->dry.replayed) / n;
+	for (u = vmin(n, SPD_REPLAYED); u-- > 0;) {
+		q.now = came - u * each;
+		q.waiting = left + u;
+		OVL_Released(spd_set.overload, &t->overload, &q,
+		    (q.waiting + 1) * each);
+	}
+	t->dry.replayed = came;
 }
 
 /* A request of the tenant is released after `wait` ns. */
@@ -101,7 +120,8 @@ spd_overload_released(struct spd_tenant *t, int64_t wait, int64_t now)
 
 	if (!spd_queue_of(t, now, &q))
 		return;
-	OVL_Released(spd_set.overload, &t->overload, &q, wait);
+	if (spd_set.mode != SPD_OBSERVE)	/* else: spd_overload_dry() */
+		OVL_Released(spd_set.overload, &t->overload, &q, wait);
 	OVL_Pressed(&t->pressure, now, (double)wait / (double)q.target);
 }
 

@@ -24,7 +24,7 @@ spd_params(void)
 {
 	static unsigned tenants_max;
 	enum spd_mode mode = cache_param->sandpaper;
-	unsigned policy, limit, cores;
+	unsigned policy, limit, slots, cores;
 	int drain, failed = 0;
 
 	spd_counter();
@@ -33,6 +33,7 @@ spd_params(void)
 		cores = POOLMGR_Cores("");
 	limit = POOLMGR_Slots(cache_param->sandpaper_workers_per_core, cores);
 	limit = vmin_t(unsigned, limit, SPD_SLOTS_MAX / 2);
+	slots = limit;
 	policy = cache_param->sandpaper_policy;
 	if (mode != SPD_ON) {
 		limit = SPD_SLOTS_MAX / 2;
@@ -43,6 +44,7 @@ spd_params(void)
 	spd_set.cores = cores;
 	spd_set.parsers = vmax_t(unsigned, 2, cores);
 	spd_costs(policy);
+	spd_dry_slots(slots);
 	if (tenants_max != cache_param->sandpaper_tenants_max) {
 		tenants_max = cache_param->sandpaper_tenants_max;
 		failed = TEN_SetMax(spd_tenants, tenants_max);

@@ -103,6 +103,10 @@ spd_part_excess(void)
 	SPD_LOCKED();
 	if (nparts <= parts_max)
 		return (NULL);
+	if (spd_set.mode != SPD_ON) {
+		spd_vsc->would_close_parts++;
+		return (NULL);
+	}
 	spd_vsc->parts_closed++;
 	return (VTAILQ_FIRST(&parts));
 }

@@ -108,6 +108,57 @@ spd_answered(struct spd_worker *me, const struct req *req)
 }
 
 /*
+ * The mode is `observe`: count the request, which came at `came`, if `on` would
+ * refuse it.  Caller holds spd_lock().
+ */
+static void
+spd_dry_run(struct spd_tenant *t, int64_t came, int64_t now)
+{
+	unsigned before = spd_dry_waiting(t);
+	int64_t most = spd_queue_timeout(t);
+	struct spd_verdict e;
+
+	spd_dry_look(t, came, now);
+	spd_overload_dry(t, before, came);
+	if (spd_admit_full(t, &e))
+		SPD_WOULD_REFUSE(t, full);
+	else if (spd_overloaded(t, 0, came, &e))
+		SPD_WOULD_REFUSE(t, target);
+	else if (most > 0 && t->dry.view.wait > (double)most)
+		SPD_WOULD_REFUSE(t, late);
+	else
+		spd_dry_add(t, came);
+}
+
+/*
+ * Return 1 if the request is refused, and then count it, and fill *e for the
+ * log.  conn: as for spd_enqueue().  Caller holds spd_lock().
+ */
+static int
+spd_refused(struct spd_tenant *t, struct spd_conn *conn, int64_t now,
+    struct spd_verdict *e)
+{
+	int fails = spd_must_fail(conn, t, e);
+	int64_t age = spd_age(conn, now);
+
+	SPD_LOCKED();
+	if (!fails && spd_set.mode != SPD_ON) {
+		if (spd_set.mode == SPD_OBSERVE)
+			spd_dry_run(t, now - age, now);
+		return (0);
+	}
+	if (fails || spd_admit_full(t, e))
+		SPD_REFUSED(t, full);
+	else if (spd_overloaded(t, age, now, e)) {
+		SPD_REFUSED(t, target);
+		t->cut = now;
+	} else
+		return (0);
+	spd_overload_refused(t, now);
+	return (1);
+}
+
+/*
  * Let a request wait in the releaser, or refuse it.  conn: its connection, or
  * NULL for an HTTP/2 stream; flags: SPD_F_*.  If it returns SPD_IN_FULL, *e
  * has the limit, and *wait (if not NULL) how long the session must wait, ns.
@@ -122,9 +173,8 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	struct rel_node *n = SPD_NODE(req);
 	struct spd_tenant *t;
 	char name[TEN_NAME_MAX + 1];
-	int64_t now, cpu, age;
+	int64_t now, cpu;
 	size_t l;
-	int full;
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
 	INIT_OBJ(n, REL_NODE_MAGIC);
@@ -142,17 +192,11 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 	t = spd_tenant_check(t, name, l);
 	spd_sum_laps(me);
 	spd_set_payer(me, t);
-	full = spd_must_fail(conn, t, e) || spd_admit_full(t, e);
 	if (conn != NULL) {
 		conn->tenant = t;
 		conn->generation = TEN_OfData(t)->generation;
 	}
-	if (full) {
-		SPD_REFUSED(t, full);
-		spd_overload_refused(t, now);
-	}
-	age = spd_age(conn, now);
-	if (full || spd_overloaded(t, age, now, e)) {
+	if (spd_refused(t, conn, now, e)) {
 		n->magic = 0;
 		if (wait != NULL)
 			*wait = spd_refusal_delay(t, now);
@@ -225,7 +269,7 @@ spd_release(int64_t now, int slot, int64_t *when)
 	spd_price_queue(t, now);
 	SPD_REQUEST(node)->flags |= SPD_F_GRANTED;
 	SPD_REQUEST(node)->counted = counted & SPD_COUNTED_MAX;
-	if (spd_set.mode != SPD_OFF && t->queue_timeout > 0 &&
+	if (spd_set.mode == SPD_ON && t->queue_timeout > 0 &&
 	    now - node->arrival > t->queue_timeout)
 		SPD_REQUEST(node)->flags |= SPD_F_LATE;	/* refused, not served */
 	else

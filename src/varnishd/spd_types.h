@@ -14,6 +14,18 @@
 
 struct spd_conn;
 
+/* What `on` would do, while sandpaper is `observe`: see spd_dry.c */
+struct spd_dry {
+	struct dry_queue	queue;		/* its work */
+	struct dry_group	members;	/* a group's */
+	/* What would wait, at its last request */
+	struct dry_view		view;
+	double			group, all;	/* requests: of its group, of
+						 * all tenants */
+	int64_t			replayed;	/* ns: releases up to then are
+						 * known to the controller */
+};
+
 struct spd_tenant {
 	unsigned		magic;
 #define SPD_TENANT_MAGIC	0x5a9d7e4a
@@ -56,6 +68,7 @@ struct spd_tenant {
 	struct ovl		overload;	/* of its queue */
 	struct ovl_fetches	origins;	/* how fast they answer */
 	struct ovl_pressure	pressure;	/* of its queue */
+	struct spd_dry		dry;
 	int64_t			cut;		/* ns, last refusal by overload
 						 * control; 0: none */
 	int			newest;		/* its last turn to parse took
@@ -75,8 +88,10 @@ struct spd_tenant {
 	uint64_t		refused_target;	/* by overload control */
 	uint64_t		refused_late;	/* waited too long */
 	uint64_t		refused_fetch;	/* fetches over the limit */
-	uint64_t		would_refuse;	/* by overload control, while
-						 * sandpaper is `observe` */
+	/* What `on` would have refused, while sandpaper is `observe` */
+	uint64_t		would_refuse_full, would_refuse_target;
+	uint64_t		would_refuse_late, would_refuse_fetch;
+	uint64_t		would_shed;
 	uint64_t		gone;		/* reset before they began */
 	uint64_t		shed;		/* too many slow readers */
 	int64_t			cpu_ns;		/* measured or estimated */
@@ -90,6 +105,14 @@ struct spd_tenant {
 		SPD_COUNT(t, refused_##cause, 1);		\
 		spd_vsc->refused++;				\
 		spd_vsc->refused_##cause++;			\
+	} while (0)
+
+/* The same for what `on` would refuse */
+#define SPD_WOULD_REFUSE(t, cause)				\
+	do {							\
+		SPD_COUNT(t, would_refuse_##cause, 1);		\
+		spd_vsc->would_refuse++;			\
+		spd_vsc->would_refuse_##cause++;		\
 	} while (0)
 
 /* Add n to a counter of the tenant, and to that of its group.  Locked. */

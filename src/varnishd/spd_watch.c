@@ -213,7 +213,7 @@ spd_time_out(int64_t now)
 	struct rel_node *n;
 	unsigned found, u, nstreams;
 
-	if (limit == 0)
+	if (limit == 0 || spd_set.mode != SPD_ON)
 		return;
 	do {
 		nstreams = 0;

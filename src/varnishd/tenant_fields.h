@@ -83,5 +83,16 @@ TENANT_FIELD(NUMBER, refused_late, "refused_late", "refused, late", VSC,
 TENANT_FIELD(NUMBER, refused_fetch, "refused_fetch", "refused, fetches", VSC,
     t->refused_fetch)
 TENANT_FIELD(NUMBER, would_refuse, "would_refuse", "would refuse", VSC,
-    t->would_refuse)
+    t->would_refuse_full + t->would_refuse_target + t->would_refuse_late +
+    t->would_refuse_fetch)
+TENANT_FIELD(NUMBER, would_refuse_full, "would_refuse_full",
+    "would, queue full", VSC, t->would_refuse_full)
+TENANT_FIELD(NUMBER, would_refuse_target, "would_refuse_target",
+    "would, target", VSC, t->would_refuse_target)
+TENANT_FIELD(NUMBER, would_refuse_late, "would_refuse_late", "would, late",
+    VSC, t->would_refuse_late)
+TENANT_FIELD(NUMBER, would_refuse_fetch, "would_refuse_fetch",
+    "would, fetches", VSC, t->would_refuse_fetch)
+TENANT_FIELD(NUMBER, would_shed, "would_shed", "would shed", VSC,
+    t->would_shed)
 #undef TENANT_FIELD

@@ -30,9 +30,9 @@ PARAM_SIMPLE(
 	/* descr */
 	"Selects how requests share this varnishd between "
 	"tenants.\n\toff\tStock Varnish: nothing is measured or "
-	"held.\n\tobserve\tMeasure and report. Only the limits on queues, "
-	"waiting time and slow readers are enforced.\n\ton\tEnforce "
-	"shares, as sandpaper_policy selects."
+	"held.\n\tobserve\tMeasure, and count what on would refuse. "
+	"Nothing is enforced.\n\ton\tEnforce shares, as "
+	"sandpaper_policy selects, and all limits."
 )
 
 PARAM_SIMPLE(

@@ -1,0 +1,101 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The dry run: how many requests of a tenant would wait, and for how long, if
+ * its share were enforced?  Nothing waits here.  Only the work is counted.
+ *
+ * A request brings work: its cost on the resource that it needs most.  Each
+ * resource does 1 ns of work per ns, for all tenants that have work there, by
+ * weight (generalized processor sharing: Parekh and Gallager, IEEE/ACM
+ * Transactions on Networking 1993).  A group gets its part first, and its
+ * members share that.  What a limit leaves of a part is lost.
+ *
+ * Of a tenant's work, what its slots run does not wait, or what net takes at
+ * once.  The rest waits.
+ *
+ * Each tenant has a time of its own: when its last request came.  A busy
+ * machine looks at the requests of one tenant later than at those of another.
+ * When a tenant is looked at, its share of this moment counts for the time since
+ * it was looked at last.
+ *
+ * All costs are O(1).  Times and work are ns.  No clock, lock or allocation.
+ * The caller serialises.
+ */
+
+#ifndef OVERLOAD_DRYRUN_H_INCLUDED
+#define OVERLOAD_DRYRUN_H_INCLUDED
+
+#include <stdint.h>
+
+#include "resource.h"
+
+/* A resource of the machine, or of a group: what those below it have there */
+struct dry_server {
+	double			work;		/* ns */
+	uint64_t		weights;	/* of those that have work */
+};
+
+/* What a tenant or a group may have */
+struct dry_right {
+	uint32_t		weight;		/* more than 0 */
+	double			limit;		/* part of a resource, above 0;
+						 * 1: no limit */
+};
+
+struct dry_group {			/* at first 0 */
+	struct dry_server	server[REL__RESOURCES];
+	struct dry_right	right;		/* since it has work */
+};
+
+struct dry_queue {			/* a tenant's work; at first 0 */
+	struct dry_queue	*next, *prev;	/* of all that have work */
+	struct dry_group	*group;		/* of the tenant, or NULL */
+	struct dry_right	right;
+	enum rel_resource	resource;
+	double			work;		/* ns; 0: it has none */
+	int64_t			at;		/* then */
+};
+
+struct dry {				/* at first 0 */
+	double			slots;		/* W; set by the caller */
+	double			backlog;	/* ns that net takes at once;
+						 * set by the caller */
+	struct dry_server	server[REL__RESOURCES];
+	struct dry_queue	*look;		/* at this one next */
+};
+
+/* What would wait, of a tenant whose requests cost `cost` */
+struct dry_view {
+	double			waiting;	/* requests */
+	double			wait;		/* of one more, ns */
+	double			slots;		/* its part of W by weight */
+};
+
+/* The tenant's time goes on to `at`, if that is later: its work gets less. */
+void DRY_Advance(struct dry *, struct dry_queue *, int64_t at);
+
+/* Let the time of two other tenants go on to `at`.  If this is called for each
+ * request, those without work are found soon. */
+void DRY_AdvanceSome(struct dry *, int64_t at);
+
+/* Return what would wait.  cost: more than 0. */
+struct dry_view DRY_View(const struct dry *, const struct dry_queue *,
+    double cost);
+
+/* Return how many requests of such a cost would wait in the group, or of all
+ * tenants (NULL). */
+double DRY_Waiting(const struct dry *, const struct dry_group *, double cost);
+
+/*
+ * A request of the tenant comes at the time `at`, after DRY_Advance().  If the
+ * tenant has work, its resource, group and rights remain as they are until it
+ * has none.  group: the tenant's, with what the group may have, or NULL.
+ */
+void DRY_Add(struct dry *, struct dry_queue *, int64_t at, enum rel_resource,
+    double cost, struct dry_right, struct dry_group *group,
+    struct dry_right of_group);
+
+/* Forget the tenant's work: it ends, or moves to another group. */
+void DRY_Forget(struct dry *, struct dry_queue *);
+
+#endif
