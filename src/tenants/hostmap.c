@@ -3,23 +3,28 @@
  *
  * A map from Host to tenant: exact Hosts, and patterns such as "*.example.com".
  *
- * The patterns are sorted.  A lookup tries the whole Host first.  Then it tries
- * "*." patterns for the Host without its first label, without its first two,
- * and so on.  The tenant of a group has the group's name in parentheses, which
- * no Host has.
+ * The patterns are in a hash table, which is at most half full: a pattern is at
+ * its hash or in one of the places behind that.  A lookup tries the whole Host
+ * first.  Then it tries "*." patterns for the Host without its first label,
+ * without its first two, and so on.  The tenant of a group has the group's name
+ * in parentheses, which no Host has.
  */
+
+#define _GNU_SOURCE			/* for tdestroy() */
 
 #include <assert.h>
 #include <ctype.h>
 #include <math.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hostmap.h"
+#include "siphash.h"
 
 struct map_host {
-	char			*host;		/* without "*." */
+	const char		*host;		/* without "*."; behind this */
 	size_t			len;
 	int			wild;		/* it had "*." */
 	struct map_tenant	*tenant;
@@ -40,6 +45,12 @@ MAP_Init(struct hostmap *m)
 	m->end = &m->first;
 }
 
+static void
+keep(void *tenant)
+{
+	(void)tenant;
+}
+
 void
 MAP_Fini(struct hostmap *m)
 {
@@ -47,14 +58,15 @@ MAP_Fini(struct hostmap *m)
 	size_t i;
 
 	check_map(m);
+	for (i = 0; i < m->space; i++)
+		free(m->host[i]);
+	free(m->host);
+	tdestroy(m->names, keep);
 	while ((t = m->first) != NULL) {
 		m->first = t->next;
 		PAGE_Unref(t->refusal);
 		free(t);
 	}
-	for (i = 0; i < m->nhost; i++)
-		free(m->host[i].host);
-	free(m->host);
 	memset(m, 0, sizeof *m);
 }
 
@@ -62,46 +74,50 @@ MAP_Fini(struct hostmap *m)
  * Look up
  */
 
-/* Compare a pattern of the map with a name: by name, then without "*." first */
-static int
-host_cmp(const struct map_host *h, const char *host, size_t len, int wild)
-{
-	int i;
-
-	i = memcmp(h->host, host, h->len < len ? h->len : len);
-	if (i != 0)
-		return (i);
-	if (h->len != len)
-		return (h->len < len ? -1 : 1);
-	return (h->wild - wild);
-}
-
-/* Return the index of the first pattern that is not smaller */
-static size_t
+/* Return the place of this pattern, which is empty if the map has none.  There
+ * is an empty place. */
+static struct map_host **
 host_find(const struct hostmap *m, const char *host, size_t len, int wild)
 {
-	size_t lo = 0, hi = m->nhost, mid;
+	static const uint8_t key[16];	/* the operator chooses the names */
+	size_t i = (size_t)siphash(key, host, len) + (size_t)wild;
+	struct map_host **h;
 
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (host_cmp(&m->host[mid], host, len, wild) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
+	while (1) {
+		h = &m->host[i++ & (m->space - 1)];
+		if (*h == NULL || ((*h)->len == len && (*h)->wild == wild &&
+		    !memcmp((*h)->host, host, len)))
+			return (h);
 	}
-	return (lo);
 }
 
 /* Return the tenant of exactly this pattern, or NULL */
 static struct map_tenant *
 host_tenant(const struct hostmap *m, const char *host, size_t len, int wild)
 {
-	size_t i;
+	struct map_host *h;
 
-	i = host_find(m, host, len, wild);
-	if (i == m->nhost || host_cmp(&m->host[i], host, len, wild))
+	if (m->space == 0)
 		return (NULL);
-	return (m->host[i].tenant);
+	h = *host_find(m, host, len, wild);
+	return (h == NULL ? NULL : h->tenant);
+}
+
+/* Make the table larger. */
+static void
+host_space(struct hostmap *m)
+{
+	struct map_host **old = m->host;
+	size_t i, space = m->space;
+
+	m->space = space > 0 ? space * 2 : 64;
+	m->host = calloc(m->space, sizeof *m->host);
+	assert(m->host != NULL);
+	for (i = 0; i < space; i++)
+		if (old[i] != NULL)
+			*host_find(m, old[i]->host, old[i]->len,
+			    old[i]->wild) = old[i];
+	free(old);
 }
 
 size_t
@@ -133,15 +149,25 @@ MAP_Name(const struct hostmap *m, const char *host, size_t len, char *name)
  * Fill
  */
 
+static int
+name_cmp(const void *p1, const void *p2)
+{
+	const struct map_tenant *a = p1, *b = p2;
+
+	return (strcmp(a->name, b->name));
+}
+
+/* Find a tenant, or a group by its name with parentheses, or NULL */
 static struct map_tenant *
 map_tenant(const struct hostmap *m, const char *name)
 {
-	struct map_tenant *t;
+	struct map_tenant key, **found;
 
-	for (t = m->first; t != NULL; t = t->next)
-		if (!strcmp(t->name, name))
-			return (t);
-	return (NULL);
+	if (strlen(name) > TEN_NAME_MAX)
+		return (NULL);
+	(void)strcpy(key.name, name);
+	found = tfind(&key, &m->names, name_cmp);
+	return (found == NULL ? NULL : *found);
 }
 
 /* Find a group by its name without the parentheses */
@@ -205,6 +231,8 @@ map_declare(struct hostmap *m, const char *name, double weight,
 	t->is_group = is_group;
 	*m->end = t;
 	m->end = &t->next;
+	m->tenants++;
+	assert(tsearch(t, &m->names, name_cmp) != NULL);
 	return (NULL);
 }
 
@@ -230,7 +258,7 @@ no_tenant(const struct hostmap *m, const char *name)
 
 	if (name != NULL && map_group(m, name) != NULL)
 		return ("this is a group: use the name of a tenant");
-	return ("the tenant is not declared: call sandpaper.tenant() first");
+	return ("the tenant is not declared: declare it first");
 }
 
 /* Find a tenant or a group by its name, or NULL. */
@@ -245,8 +273,8 @@ map_either(const struct hostmap *m, const char *name)
 	return (t != NULL ? t : map_group(m, name));
 }
 
-static const char neither[] = "the tenant or group is not declared: call "
-    "sandpaper.tenant() or sandpaper.group() first";
+static const char neither[] = "the tenant or group is not declared: "
+    "declare it first";
 
 const char *
 MAP_Member(struct hostmap *m, const char *name, const char *group)
@@ -259,8 +287,7 @@ MAP_Member(struct hostmap *m, const char *name, const char *group)
 		return (no_tenant(m, name));
 	g = group == NULL ? NULL : map_group(m, group);
 	if (g == NULL)
-		return ("the group is not declared: call sandpaper.group() "
-		    "first");
+		return ("the group is not declared: declare it first");
 	if (t->group != NULL)
 		return ("the tenant is a member of a group already: a tenant "
 		    "can be in one group only");
@@ -276,8 +303,7 @@ const char *
 MAP_Limits(struct hostmap *m, const char *name, double reservation,
     double limit)
 {
-	struct map_tenant *t, *other;
-	double all = 0;
+	struct map_tenant *t;
 
 	check_map(m);
 	t = map_either(m, name);
@@ -290,11 +316,10 @@ MAP_Limits(struct hostmap *m, const char *name, double reservation,
 	if (reservation > limit)
 		return ("the reservation is above the limit: lower the "
 		    "reservation or raise the limit");
+	m->reserved += reservation - t->reservation;
 	t->reservation = reservation;
 	t->limit = limit < 1 ? limit : 0;
-	for (other = m->first; other != NULL; other = other->next)
-		all += other->reservation;
-	if (all > 1 + 1e-9)		/* rounding: ten times 0.1 is not 1 */
+	if (m->reserved > 1 + 1e-9)		/* rounding: ten times 0.1 is not 1 */
 		return ("the sum of all reservations is above 1: lower one "
 		    "of them");
 	return (NULL);
@@ -425,10 +450,11 @@ const char *
 MAP_Host(struct hostmap *m, const char *name, const char *pattern)
 {
 	struct map_tenant *t;
-	struct map_host h;
+	struct map_host *h;
 	const char *err;
-	char *p;
-	size_t i;
+	int wild;
+	size_t i, len;
+	char *host;
 
 	check_map(m);
 	t = name == NULL ? NULL : map_tenant(m, name);
@@ -436,35 +462,30 @@ MAP_Host(struct hostmap *m, const char *name, const char *pattern)
 		return (no_tenant(m, name));
 	if (pattern == NULL)
 		return ("the pattern is empty: use a host name");
-	h.wild = pattern[0] == '*' && pattern[1] == '.';
-	if (h.wild)
+	wild = pattern[0] == '*' && pattern[1] == '.';
+	if (wild)
 		pattern += 2;
 	err = host_check(pattern);
 	if (err != NULL)
 		return (err);
-	if (strlen(pattern) > TEN_NAME_MAX)
+	len = strlen(pattern);
+	if (len > TEN_NAME_MAX)
 		return ("the pattern is too long: use at most 255 characters");
-	p = strdup(pattern);
-	assert(p != NULL);
-	h.host = p;
-	h.len = strlen(p);
-	h.tenant = t;
-	for (; *p != '\0'; p++)
-		*p = (char)tolower((unsigned char)*p);
-	i = host_find(m, h.host, h.len, h.wild);
-	if (i < m->nhost && !host_cmp(&m->host[i], h.host, h.len, h.wild)) {
-		free(h.host);
+	h = malloc(sizeof *h + len + 1);
+	assert(h != NULL);
+	host = (char *)(h + 1);
+	for (i = 0; i <= len; i++)
+		host[i] = (char)tolower((unsigned char)pattern[i]);
+	*h = (struct map_host){ .host = host, .len = len, .wild = wild,
+	    .tenant = t };
+	if (host_tenant(m, h->host, len, wild) != NULL) {
+		free(h);
 		return ("this pattern is assigned already: use each pattern "
 		    "once");
 	}
-	if (m->nhost == m->space) {
-		m->space = m->space ? m->space * 2 : 64;
-		m->host = realloc(m->host, m->space * sizeof *m->host);
-		assert(m->host != NULL);
-	}
-	memmove(m->host + i + 1, m->host + i,
-	    (m->nhost - i) * sizeof *m->host);
-	m->host[i] = h;
+	if (2 * m->nhost >= m->space)
+		host_space(m);
+	*host_find(m, h->host, len, wild) = h;
 	m->nhost++;
 	return (NULL);
 }

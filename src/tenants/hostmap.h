@@ -48,8 +48,12 @@ struct hostmap {
 	unsigned		magic;
 #define HOSTMAP_MAGIC		0x5a9d3a95
 	struct map_tenant	*first, **end;	/* in order of declaration */
-	struct map_host		*host;		/* sorted */
-	size_t			nhost, space;	/* used, allocated */
+	unsigned		tenants;	/* of them, and groups */
+	void			*names;		/* of them: a tree of search.h */
+	struct map_host		**host;		/* a hash table, or NULL */
+	size_t			nhost, space;	/* used, allocated: 0 or a power
+						 * of two */
+	double			reserved;	/* sum of the reservations */
 	int			own;		/* see MAP_Unknown() */
 };
 
