@@ -221,6 +221,20 @@ vmod_host(VRT_CTX, VCL_STRING tenant, VCL_STRING pattern)
 }
 
 VCL_VOID
+vmod_tenants_file(VRT_CTX, VCL_STRING path)
+{
+	const char *err;
+
+	if (NOT_INIT(ctx) || VRT_handled(ctx))
+		return;
+	err = path == NULL || *path != '/' ? "the path is not absolute: use "
+	    "one that begins with /" : SPD_MapFile(SPD_MapOf(ctx->vcl), path);
+	if (err != NULL)
+		VRT_fail(ctx, "sandpaper.tenants_file(\"%s\"): %s",
+		    shown(path), err);
+}
+
+VCL_VOID
 vmod_unknown(VRT_CTX, VCL_ENUM tenant)
 {
 

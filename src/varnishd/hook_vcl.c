@@ -174,22 +174,19 @@ map_unpin(const struct spd_map *m)
 }
 
 /*
- * Make this VCL's map the active one, or no map if the VCL has none.  Only the
- * CLI's thread calls this.
+ * Put a map into force, or none (NULL), and return the last one, or NULL.
  *
  * First the new map's tenants are pinned, then requests use the new map, then
  * the last map's tenants are unpinned.  So a tenant of both maps keeps its
  * record, its requests that wait, and the debt of its limit.
  */
-void
-SPD_VclUse(const struct vcl *vcl)
+static struct spd_map *
+map_use(struct spd_map *m)
 {
-	struct spd_map *m, *last;
+	struct spd_map *last;
 	unsigned without;
 
-	spd_tell_start();
 	spd_capacity();
-	m = spd_map_of(vcl);
 	without = map_pin(m);
 	last = spd_map_publish(m);
 	if (last != NULL && last != m)
@@ -199,6 +196,37 @@ SPD_VclUse(const struct vcl *vcl)
 		    "have no weight, limit or group: there is no room. Raise "
 		    "the parameter sandpaper_tenants_max, which is %u",
 		    without, cache_param->sandpaper_tenants_max);
+	return (last);
+}
+
+/* Make this VCL's map the active one, or no map if the VCL has none.  Only the
+ * CLI's thread calls this. */
+void
+SPD_VclUse(const struct vcl *vcl)
+{
+
+	spd_tell_start();
+	(void)map_use(spd_map_of(vcl));
+}
+
+/*
+ * Read the files of the active VCL's map again.  Returns NULL and the number of
+ * tenants and groups in force, or why nothing was changed.  Only the CLI's
+ * thread calls this.
+ */
+const char *
+spd_map_reload(unsigned *tenants)
+{
+	struct spd_map *m, *last;
+	const char *error;
+
+	m = spd_map_again(&error);
+	if (m == NULL)
+		return (error);
+	last = map_use(m);
+	spd_map_replace(last, m);
+	*tenants = m->map->tenants;
+	return (NULL);
 }
 
 /*--------------------------------------------------------------------

@@ -57,6 +57,9 @@ const char *SPD_MapHost(struct spd_map *, const char *name,
 /* Hosts that the map does not name.  0: all belong to the tenant "(unknown)".
  * 1: each is a new Host or a tenant, as without a map */
 void SPD_MapUnknown(struct spd_map *, int own);
+/* Tenants in a file: tenants/file.h.  The answer has a line for each error, and
+ * begins with a line feed. */
+const char *SPD_MapFile(struct spd_map *, const char *path);
 
 /* The object of this fetch enters the cache, of any size. */
 void SPD_VclAdmits(struct busyobj *);

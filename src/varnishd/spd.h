@@ -470,6 +470,9 @@ void spd_expire(struct worker *, int64_t now);
 /* hook_store.c */
 void spd_enforce_limit(struct busyobj *);
 
+/* hook_vcl.c */
+const char *spd_map_reload(unsigned *tenants);
+
 /* hook_fetch.c, hook_h2.c */
 void spd_fetch_look(struct spd_fetch_look *);
 unsigned spd_fetches(void);			/* locked */
@@ -500,4 +503,5 @@ void spd_cli_stages_text(struct cli *);
 void spd_cli_stages_json(struct cli *);
 void spd_cli_cache_init(void);
 void spd_cli_show_init(void);
+void spd_cli_map_init(void);
 void spd_cli_debug_init(void);

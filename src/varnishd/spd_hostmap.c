@@ -7,7 +7,8 @@
  * for a label, that of the VCL behind the label.  The map is published before
  * that VCL becomes active.  `maplock` guards the list of maps and the map in
  * force.  Requests only read.  Writers are vcl_init, and the commands
- * vcl.use, vcl.label and vcl.discard.  The map itself: src/tenants/hostmap.h.
+ * vcl.use, vcl.label, vcl.discard and sandpaper.reload.  The map itself:
+ * src/tenants/hostmap.h.
  */
 
 #include "config.h"
@@ -49,9 +50,31 @@ spd_map_name(const char *host, size_t len, char *name)
 }
 
 /*--------------------------------------------------------------------
- * Fill a map, in vcl_init.  It is not in force yet, so no lock guards its
- * content.  hostmap.h says what the functions return.
+ * The maps
  */
+
+/* Return a new map of a VCL, which is in no list yet. */
+static struct spd_map *
+spd_map_new(const struct vcl *vcl)
+{
+	struct spd_map *m;
+
+	ALLOC_OBJ(m, SPD_MAP_MAGIC);
+	AN(m);
+	m->vcl = vcl;
+	MAP_Init(m->map);
+	VSTAILQ_INIT(&m->steps);
+	return (m);
+}
+
+static void
+spd_map_free(struct spd_map *m)
+{
+
+	MAP_Fini(m->map);
+	spd_steps_free(m);
+	FREE_OBJ(m);
+}
 
 /* Return the map of a VCL.  The first call makes it. */
 struct spd_map *
@@ -65,114 +88,11 @@ SPD_MapOf(const struct vcl *vcl)
 		if (m->vcl == vcl)
 			break;
 	if (m == NULL) {
-		ALLOC_OBJ(m, SPD_MAP_MAGIC);
-		AN(m);
-		m->vcl = vcl;
-		MAP_Init(m->map);
+		m = spd_map_new(vcl);
 		VTAILQ_INSERT_TAIL(&maps, m, list);
 	}
 	PTOK(pthread_rwlock_unlock(&maplock));
 	return (m);
-}
-
-const char *
-SPD_MapTenant(struct spd_map *m, const char *name, double weight,
-    unsigned queue_limit)
-{
-
-	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
-	return (MAP_Tenant(m->map, name, weight, queue_limit));
-}
-
-const char *
-SPD_MapGroup(struct spd_map *m, const char *name, double weight)
-{
-
-	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
-	return (MAP_Group(m->map, name, weight));
-}
-
-const char *
-SPD_MapMember(struct spd_map *m, const char *name, const char *group)
-{
-
-	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
-	return (MAP_Member(m->map, name, group));
-}
-
-const char *
-SPD_MapLimits(struct spd_map *m, const char *name, double reservation,
-    double limit)
-{
-
-	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
-	return (MAP_Limits(m->map, name, reservation, limit));
-}
-
-const char *
-SPD_MapMemory(struct spd_map *m, const char *name, int64_t reservation,
-    int64_t limit)
-{
-
-	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
-	return (MAP_Memory(m->map, name, reservation, limit));
-}
-
-const char *
-SPD_MapAdmission(struct spd_map *m, const char *name, int all)
-{
-
-	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
-	return (MAP_Admission(m->map, name, all));
-}
-
-const char *
-SPD_MapTarget(struct spd_map *m, const char *name, double target)
-{
-
-	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
-	return (MAP_Time(m->map, name, MAP_TARGET, target));
-}
-
-const char *
-SPD_MapQueueTimeout(struct spd_map *m, const char *name, double timeout)
-{
-
-	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
-	return (MAP_Time(m->map, name, MAP_QUEUE_TIMEOUT, timeout));
-}
-
-const char *
-SPD_MapFetchTarget(struct spd_map *m, const char *name, double target)
-{
-
-	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
-	return (MAP_Time(m->map, name, MAP_FETCH_TARGET, target));
-}
-
-const char *
-SPD_MapRefusal(struct spd_map *m, const char *name, int64_t status,
-    const char *body, const char *type, int vcl)
-{
-
-	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
-	return (MAP_Refusal(m->map, name, status, body, type, vcl));
-}
-
-const char *
-SPD_MapHost(struct spd_map *m, const char *name, const char *pattern)
-{
-
-	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
-	return (MAP_Host(m->map, name, pattern));
-}
-
-void
-SPD_MapUnknown(struct spd_map *m, int own)
-{
-
-	CHECK_OBJ_NOTNULL(m, SPD_MAP_MAGIC);
-	MAP_Unknown(m->map, own);
 }
 
 /*--------------------------------------------------------------------
@@ -257,8 +177,47 @@ SPD_MapDrop(const struct vcl *vcl)
 		VTAILQ_REMOVE(&maps, m, list);
 	}
 	PTOK(pthread_rwlock_unlock(&maplock));
-	if (m == NULL)
-		return;
-	MAP_Fini(m->map);
-	FREE_OBJ(m);
+	if (m != NULL)
+		spd_map_free(m);
+}
+
+/*--------------------------------------------------------------------
+ * Fill the active VCL's map again
+ */
+
+/*
+ * Return a new map for the VCL of the map in force, filled as that one was: its
+ * files are read again.  NULL: *error says why; no map is changed.  Only the
+ * CLI's thread may call it.
+ */
+struct spd_map *
+spd_map_again(const char **error)
+{
+	struct spd_map *m;
+
+	if (active == NULL || !spd_steps_have_file(active)) {
+		*error = "the active VCL has no file of tenants: call "
+		    "sandpaper.tenants_file() in vcl_init";
+		return (NULL);
+	}
+	m = spd_map_new(active->vcl);
+	*error = spd_steps_again(m, active);
+	if (*error == NULL)
+		return (m);
+	spd_map_free(m);
+	return (NULL);
+}
+
+/* The new map is in force: it takes the place of its VCL's old one, which is
+ * freed. */
+void
+spd_map_replace(struct spd_map *old, struct spd_map *m)
+{
+
+	PTOK(pthread_rwlock_wrlock(&maplock));
+	assert(active == m && old->vcl == m->vcl);
+	VTAILQ_REMOVE(&maps, old, list);
+	VTAILQ_INSERT_TAIL(&maps, m, list);
+	PTOK(pthread_rwlock_unlock(&maplock));
+	spd_map_free(old);
 }

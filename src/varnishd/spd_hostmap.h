@@ -1,12 +1,14 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The map of a VCL, for the files that publish it and pin its tenants.
+ * The map of a VCL, for the files that fill it, publish it and pin its tenants.
  *
  * A map is filled in vcl_init, before it is in force.  Later only `user` of its
  * tenants changes: the tenant's record while the map is in force, written
  * under spd_lock().  Only the CLI's thread fills and publishes maps.
  */
+
+struct spd_step;
 
 struct spd_map {
 	unsigned		magic;
@@ -14,9 +16,18 @@ struct spd_map {
 	VTAILQ_ENTRY(spd_map)	list;
 	const struct vcl	*vcl;
 	struct hostmap		map[1];
+	/* What filled it */
+	VSTAILQ_HEAD(, spd_step) steps;
 };
 
 /* Return the VCL's map, or NULL.  Only the CLI's thread may call it: no lock */
 struct spd_map *spd_map_of(const struct vcl *);
 /* Put a map into force, or none (NULL).  Return the last one, or NULL */
 struct spd_map *spd_map_publish(struct spd_map *);
+struct spd_map *spd_map_again(const char **error);
+void spd_map_replace(struct spd_map *old, struct spd_map *);
+
+/* spd_steps.c */
+int spd_steps_have_file(const struct spd_map *);
+const char *spd_steps_again(struct spd_map *, const struct spd_map *from);
+void spd_steps_free(struct spd_map *);

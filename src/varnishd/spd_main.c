@@ -48,6 +48,7 @@ SPD_Init(void)
 	spd_unlock();
 	spd_params();
 	spd_cli_show_init();
+	spd_cli_map_init();
 	spd_cli_cache_init();
 	spd_cli_debug_init();
 	spd_tuner_init();

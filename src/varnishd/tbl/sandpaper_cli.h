@@ -59,6 +59,21 @@ CLI_CMD(SANDPAPER_SHOW,
 	1, 2
 )
 
+CLI_CMD(SANDPAPER_RELOAD,
+	"sandpaper.reload",
+	"sandpaper.reload",
+	"Read the files of tenants of the active VCL again.",
+	"  These are the files that the VCL named with sandpaper.tenants_file()."
+	" They are read as a whole, and what VCL declares is declared again. If"
+	" there is an error, the answer has the file, the line and the reason,"
+	" and nothing is changed. Otherwise the new tenants are in force when"
+	" the command answers. No waiting request is lost: a request keeps the"
+	" tenant that it came to.\n\n"
+	"  It is an error if the active VCL names no file.\n\n"
+	"  Example: ``sandpaper.reload``",
+	0, 0
+)
+
 CLI_CMD(SANDPAPER_CACHE,
 	"sandpaper.cache",
 	"sandpaper.cache [-j] [<tenant>]",
