@@ -319,7 +319,7 @@ MAP_Limits(struct hostmap *m, const char *name, double reservation,
 	m->reserved += reservation - t->reservation;
 	t->reservation = reservation;
 	t->limit = limit < 1 ? limit : 0;
-	if (m->reserved > 1 + 1e-9)		/* rounding: ten times 0.1 is not 1 */
+	if (m->reserved > 1 + 1e-9)		/* ten times 0.1 is not 1 */
 		return ("the sum of all reservations is above 1: lower one "
 		    "of them");
 	return (NULL);
@@ -490,8 +490,6 @@ MAP_Host(struct hostmap *m, const char *name, const char *pattern)
 	return (NULL);
 }
 
-/* Set the tenant of Hosts that match no pattern: (unknown).  own = 1: each is a
- * tenant of its own. */
 void
 MAP_Unknown(struct hostmap *m, int own)
 {

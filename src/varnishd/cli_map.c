@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "spd.h"
+#include "spd_hostmap.h"
 
 #include "vcli_serve.h"
 

@@ -298,13 +298,6 @@ void spd_new_keep(int64_t now);
 /* spd_hostmap.c */
 size_t spd_map_name(const char *host, size_t, char *name);
 unsigned spd_map_serial(void);
-struct spd_mapped {			/* a tenant that the active VCL's map
-					 * names */
-	struct spd_tenant	*tenant;
-	uint32_t		generation;	/* of its record */
-	char			name[TEN_NAME_MAX + 1];
-};
-unsigned spd_map_tenants(struct spd_mapped **, unsigned *);
 
 /* spd_tenant.c */
 void spd_tenants_init(void);
@@ -469,9 +462,6 @@ void spd_expire(struct worker *, int64_t now);
 
 /* hook_store.c */
 void spd_enforce_limit(struct busyobj *);
-
-/* hook_vcl.c */
-const char *spd_map_reload(unsigned *tenants);
 
 /* hook_fetch.c, hook_h2.c */
 void spd_fetch_look(struct spd_fetch_look *);

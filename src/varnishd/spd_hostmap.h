@@ -27,6 +27,17 @@ struct spd_map *spd_map_publish(struct spd_map *);
 struct spd_map *spd_map_again(const char **error);
 void spd_map_replace(struct spd_map *old, struct spd_map *);
 
+/* A tenant that the active VCL's map names */
+struct spd_mapped {
+	struct spd_tenant	*tenant;
+	uint32_t		generation;	/* of its record */
+	char			name[TEN_NAME_MAX + 1];
+};
+unsigned spd_map_tenants(struct spd_mapped **, unsigned *);
+
+/* hook_vcl.c */
+const char *spd_map_reload(unsigned *tenants);
+
 /* spd_steps.c */
 int spd_steps_have_file(const struct spd_map *);
 const char *spd_steps_again(struct spd_map *, const struct spd_map *from);

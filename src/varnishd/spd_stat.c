@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "spd.h"
+#include "spd_hostmap.h"
 
 #include "common/vsmw.h"
 #include "VSC_sandpaper_tenant.h"

@@ -25,6 +25,7 @@
 #include <ctype.h>
 
 #include "varnishd/spd.h"
+#include "varnishd/spd_hostmap.h"
 
 #include "VSC_lck.h"
 

@@ -343,6 +343,7 @@ int __real_pthread_setspecific(pthread_key_t, const void *);
 int __wrap_VRND_RandomCrypto(void *, size_t);
 struct VSC_sandpaper *__wrap_VSC_sandpaper_New(void);
 void __wrap_spd_cli_show_init(void);
+void __wrap_spd_cli_map_init(void);
 void __wrap_spd_cli_cache_init(void);
 void __wrap_spd_cli_debug_init(void);
 void __wrap_spd_tuner_init(void);
@@ -577,6 +578,11 @@ __wrap_VSC_sandpaper_New(void)
 
 void
 __wrap_spd_cli_show_init(void)
+{
+}
+
+void
+__wrap_spd_cli_map_init(void)
 {
 }
 
