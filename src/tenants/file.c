@@ -24,6 +24,7 @@ struct reader {
 	file_error_f		*tell;
 	void			*priv;
 	unsigned		line, errors;
+	unsigned		given;	/* by the last line */
 };
 
 static void __attribute__((format(printf, 2, 3)))
@@ -54,53 +55,36 @@ static const struct unit seconds[] = { { "ms", 1e-3 }, { "s", 1 },
 static const struct unit bytes[] = { { "B", 1 }, { "KB", 0x1p10 },
     { "MB", 0x1p20 }, { "GB", 0x1p30 }, { "TB", 0x1p40 }, { NULL, 0 } };
 
-enum setting {
-	WEIGHT,
-	QUEUE_LIMIT,
-	RESERVATION,
-	LIMIT,
-	MEMORY_RESERVATION,
-	MEMORY_LIMIT,
-	TARGET,
-	QUEUE_TIMEOUT,
-	FETCH_TARGET,
-	STATUS,
-	NUMBERS,
-	GROUP = NUMBERS,
-	ADMISSION,
-	SETTINGS
-};
-
 static const struct {
 	const char		*name;
 	const struct unit	*unit;		/* NULL: a word */
 	const char		*use;
-} settings[SETTINGS] = {
-	[WEIGHT] = { "weight", number, "a number, such as 2" },
-	[QUEUE_LIMIT] = { "queue_limit", number, "a number, such as 500" },
-	[RESERVATION] = { "reservation", number, "a part, such as 0.1" },
-	[LIMIT] = { "limit", number, "a part, such as 0.5" },
-	[MEMORY_RESERVATION] = { "memory_reservation", bytes,
+} settings[FILE_SETTINGS] = {
+	[FILE_WEIGHT] = { "weight", number, "a number, such as 2" },
+	[FILE_QUEUE_LIMIT] = { "queue_limit", number, "a number, such as 500" },
+	[FILE_RESERVATION] = { "reservation", number, "a part, such as 0.1" },
+	[FILE_LIMIT] = { "limit", number, "a part, such as 0.5" },
+	[FILE_MEMORY_RESERVATION] = { "memory_reservation", bytes,
 	    "bytes with B, KB, MB, GB or TB, such as 100MB" },
-	[MEMORY_LIMIT] = { "memory_limit", bytes,
+	[FILE_MEMORY_LIMIT] = { "memory_limit", bytes,
 	    "bytes with B, KB, MB, GB or TB, such as 1GB" },
-	[TARGET] = { "target", seconds,
+	[FILE_TARGET] = { "target", seconds,
 	    "a time with ms, s, m, h or d, such as 200ms" },
-	[QUEUE_TIMEOUT] = { "queue_timeout", seconds,
+	[FILE_QUEUE_TIMEOUT] = { "queue_timeout", seconds,
 	    "a time with ms, s, m, h or d, such as 5s" },
-	[FETCH_TARGET] = { "fetch_target", seconds,
+	[FILE_FETCH_TARGET] = { "fetch_target", seconds,
 	    "a time with ms, s, m, h or d, such as 1s" },
-	[STATUS] = { "status", number, "503 or 429" },
-	[GROUP] = { "group", NULL, "the name of a group, such as gold" },
-	[ADMISSION] = { "admission", NULL, "all or by_size" },
+	[FILE_STATUS] = { "status", number, "503 or 429" },
+	[FILE_GROUP] = { "group", NULL, "the name of a group, such as gold" },
+	[FILE_ADMISSION] = { "admission", NULL, "all or by_size" },
 };
 
 struct entry {				/* a line */
 	const char		*name;		/* a group's is without () */
 	int			is_group;
-	unsigned		given;		/* bits: of enum setting */
-	double			v[NUMBERS];
-	const char		*word[SETTINGS];
+	unsigned		given;		/* bits: of enum file_setting */
+	double			v[FILE_NUMBERS];
+	const char		*word[FILE_SETTINGS];
 };
 
 /* Read a number with one of these units.  Returns 0, or -1 if it is none. */
@@ -128,11 +112,11 @@ read_setting(struct reader *r, struct entry *e, const char *name,
 	char all[256] = "";
 	unsigned s;
 
-	for (s = 0; s < SETTINGS && strcmp(name, settings[s].name); s++) {
+	for (s = 0; s < FILE_SETTINGS && strcmp(name, settings[s].name); s++) {
 		(void)strcat(all, s > 0 ? ", " : "");
 		(void)strcat(all, settings[s].name);
 	}
-	if (s == SETTINGS) {
+	if (s == FILE_SETTINGS) {
 		fail(r, "there is no setting \"%.200s\": use %s", name, all);
 		return;
 	}
@@ -140,7 +124,7 @@ read_setting(struct reader *r, struct entry *e, const char *name,
 		fail(r, "%s is set twice: remove one of them", name);
 	e->given |= 1U << s;
 	e->word[s] = value;
-	if (s < NUMBERS ? value_of(value, settings[s].unit, &e->v[s]) :
+	if (s < FILE_NUMBERS ? value_of(value, settings[s].unit, &e->v[s]) :
 	    *value == '\0')
 		fail(r, "%s=%.200s is not allowed: use %s", name, value,
 		    settings[s].use);
@@ -155,7 +139,7 @@ read_setting(struct reader *r, struct entry *e, const char *name,
 
 /* Tell of the error of a call, if it has one.  what: the setting. */
 static void
-check(struct reader *r, enum setting what, const struct entry *e,
+check(struct reader *r, enum file_setting what, const struct entry *e,
     const char *error)
 {
 
@@ -172,7 +156,8 @@ check(struct reader *r, enum setting what, const struct entry *e,
 static int
 declare(struct reader *r, const struct entry *e)
 {
-	double weight = VALUE(e, WEIGHT, 1), most = VALUE(e, QUEUE_LIMIT, 0);
+	double weight = VALUE(e, FILE_WEIGHT, 1);
+	double most = VALUE(e, FILE_QUEUE_LIMIT, 0);
 	unsigned before = r->errors;
 	const char *error;
 
@@ -182,11 +167,11 @@ declare(struct reader *r, const struct entry *e)
 	    MAP_Tenant(r->map, e->name, weight, (unsigned)most);
 	if (error != NULL)
 		fail(r, "\"%.200s\": %s", e->name, error);
-	if (e->is_group && GIVEN(e, QUEUE_LIMIT))
+	if (e->is_group && GIVEN(e, FILE_QUEUE_LIMIT))
 		fail(r, "a group has no queue_limit: give it to the members");
-	if (e->is_group && GIVEN(e, GROUP))
+	if (e->is_group && GIVEN(e, FILE_GROUP))
 		fail(r, "a group is in no other group: remove group=%.200s",
-		    e->word[GROUP]);
+		    e->word[FILE_GROUP]);
 	return (r->errors > before ? -1 : 0);
 }
 
@@ -195,44 +180,48 @@ static void
 apply(struct reader *r, const struct entry *e)
 {
 	static const struct {
-		enum setting	setting;
+		enum file_setting	setting;
 		enum map_time	time;
 	} times[] = {
-		{ TARGET, MAP_TARGET },
-		{ QUEUE_TIMEOUT, MAP_QUEUE_TIMEOUT },
-		{ FETCH_TARGET, MAP_FETCH_TARGET },
+		{ FILE_TARGET, MAP_TARGET },
+		{ FILE_QUEUE_TIMEOUT, MAP_QUEUE_TIMEOUT },
+		{ FILE_FETCH_TARGET, MAP_FETCH_TARGET },
 	};
 	struct hostmap *m = r->map;
+	enum file_setting least;
 	unsigned u;
 
-	if (GIVEN(e, RESERVATION) || GIVEN(e, LIMIT))
-		check(r, GIVEN(e, RESERVATION) ? RESERVATION : LIMIT, e,
-		    MAP_Limits(m, e->name, VALUE(e, RESERVATION, 0),
-		    VALUE(e, LIMIT, 1)));
-	if (GIVEN(e, MEMORY_RESERVATION) || GIVEN(e, MEMORY_LIMIT))
-		check(r, GIVEN(e, MEMORY_RESERVATION) ? MEMORY_RESERVATION :
-		    MEMORY_LIMIT, e, MAP_Memory(m, e->name,
-		    (int64_t)fmin(VALUE(e, MEMORY_RESERVATION, 0), 0x1p62),
-		    (int64_t)fmin(VALUE(e, MEMORY_LIMIT, 0), 0x1p62)));
+	least = GIVEN(e, FILE_RESERVATION) ? FILE_RESERVATION : FILE_LIMIT;
+	if (GIVEN(e, least))
+		check(r, least, e, MAP_Limits(m, e->name,
+		    VALUE(e, FILE_RESERVATION, 0), VALUE(e, FILE_LIMIT, 1)));
+	least = GIVEN(e, FILE_MEMORY_RESERVATION) ?
+	    FILE_MEMORY_RESERVATION : FILE_MEMORY_LIMIT;
+	if (GIVEN(e, least))
+		check(r, least, e, MAP_Memory(m, e->name,
+		    (int64_t)fmin(VALUE(e, FILE_MEMORY_RESERVATION, 0), 0x1p62),
+		    (int64_t)fmin(VALUE(e, FILE_MEMORY_LIMIT, 0), 0x1p62)));
 	for (u = 0; u < sizeof times / sizeof *times; u++)
 		if (GIVEN(e, times[u].setting))
 			check(r, times[u].setting, e, MAP_Time(m, e->name,
 			    times[u].time, e->v[times[u].setting]));
-	if (GIVEN(e, STATUS))
-		check(r, STATUS, e, MAP_Refusal(m, e->name,
-		    e->v[STATUS] == 429 ? 429 : e->v[STATUS] == 503 ? 503 : -1,
+	if (GIVEN(e, FILE_STATUS))
+		check(r, FILE_STATUS, e, MAP_Refusal(m, e->name,
+		    e->v[FILE_STATUS] == 429 ? 429 :
+		    e->v[FILE_STATUS] == 503 ? 503 : -1,
 		    NULL, "text/html", 0));
-	if (GIVEN(e, GROUP))
-		check(r, GROUP, e, MAP_Member(m, e->name, e->word[GROUP]));
-	if (!GIVEN(e, ADMISSION))
+	if (GIVEN(e, FILE_GROUP))
+		check(r, FILE_GROUP, e, MAP_Member(m, e->name,
+		    e->word[FILE_GROUP]));
+	if (!GIVEN(e, FILE_ADMISSION))
 		return;
-	if (strcmp(e->word[ADMISSION], "all") &&
-	    strcmp(e->word[ADMISSION], "by_size"))
+	if (strcmp(e->word[FILE_ADMISSION], "all") &&
+	    strcmp(e->word[FILE_ADMISSION], "by_size"))
 		fail(r, "admission=%.200s is not allowed: use %s",
-		    e->word[ADMISSION], settings[ADMISSION].use);
+		    e->word[FILE_ADMISSION], settings[FILE_ADMISSION].use);
 	else
-		check(r, ADMISSION, e, MAP_Admission(m, e->name,
-		    !strcmp(e->word[ADMISSION], "all")));
+		check(r, FILE_ADMISSION, e, MAP_Admission(m, e->name,
+		    !strcmp(e->word[FILE_ADMISSION], "all")));
 }
 
 /* Give the tenant its patterns of Hosts, which are changed. */
@@ -286,6 +275,7 @@ read_line(struct reader *r, char *line, int groups)
 			end = stpcpy(end, " ");
 		}
 	}
+	r->given = e.given;
 	if (r->errors > before || declare(r, &e))
 		return;
 	apply(r, &e);
@@ -321,6 +311,23 @@ read_lines(struct reader *r, const char *text, int groups)
 		read_line(r, line, groups);
 	}
 	free(line);
+}
+
+unsigned
+FILE_Line(struct hostmap *m, const char *text, unsigned *given,
+    file_error_f *tell, void *priv)
+{
+	struct reader r = { .map = m, .tell = tell, .priv = priv };
+	size_t l = strlen(text);
+	char *line = malloc(2 * l + 2);
+
+	if (line == NULL)
+		fail(&r, "there is no memory for this line");
+	else
+		read_line(&r, memcpy(line, text, l + 1), *text == '(');
+	free(line);
+	*given = r.given;
+	return (r.errors);
 }
 
 unsigned

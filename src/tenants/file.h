@@ -17,6 +17,23 @@
 
 #include "hostmap.h"
 
+enum file_setting {
+	FILE_WEIGHT,
+	FILE_QUEUE_LIMIT,
+	FILE_RESERVATION,
+	FILE_LIMIT,
+	FILE_MEMORY_RESERVATION,
+	FILE_MEMORY_LIMIT,
+	FILE_TARGET,
+	FILE_QUEUE_TIMEOUT,
+	FILE_FETCH_TARGET,
+	FILE_STATUS,
+	FILE_NUMBERS,
+	FILE_GROUP = FILE_NUMBERS,
+	FILE_ADMISSION,
+	FILE_SETTINGS
+};
+
 /* Tell of an error.  line: from 1 on; 0: of the file as a whole.  why: what is
  * wrong, and what is allowed; for this call only. */
 typedef void file_error_f(void *priv, unsigned line, const char *why);
@@ -28,5 +45,10 @@ typedef void file_error_f(void *priv, unsigned line, const char *why);
  */
 unsigned FILE_Read(struct hostmap *, const char *path, file_error_f *,
     void *priv);
+
+/* The same for one line, which begins with a name.  *given: a bit for each of
+ * its settings, 1U << enum file_setting. */
+unsigned FILE_Line(struct hostmap *, const char *line, unsigned *given,
+    file_error_f *, void *priv);
 
 #endif

@@ -76,17 +76,18 @@ snap(struct snapshot *s)
  * Print the numbers
  */
 
-/* Print the tenant's group.  For a new Host, print its seconds with good
- * answers, and the seconds that it needs. */
+/* Print the tenant's group, and if sandpaper.set has changed it.  For a new
+ * Host, print its seconds with good answers, and the seconds that it needs. */
 static void
 group_text(struct cli *cli, const struct spd_fields *r)
 {
 
-	if (r->group.text[0] == '\0')
-		return;
-	VCLI_Out(cli, "  %s", r->group.text);
+	if (r->group.text[0] != '\0')
+		VCLI_Out(cli, "  %s", r->group.text);
 	if (r->new_seconds >= 0)
 		VCLI_Out(cli, " %d of %d s", r->new_seconds, NEW_PROOF);
+	if (r->by_hand != NULL)
+		VCLI_Out(cli, "  set by hand");
 }
 
 static void

@@ -22,16 +22,16 @@
 
 /* Return a part of 0 to 1 in units of REL_PART_ONE.  A part above 0 stays above
  * 0, since 0 means: no limit, no reservation. */
-static uint32_t
-map_part(double part)
+uint32_t
+spd_map_part(double part)
 {
 	return (part > 0 ?
 	    (uint32_t)vmax(1., part * REL_PART_ONE + .5) : 0);
 }
 
 /* Return a weight in units of REL_WEIGHT_ONE, at least 1. */
-static uint32_t
-map_weight(double weight)
+uint32_t
+spd_map_weight(double weight)
 {
 
 	return ((uint32_t)vmax(1., weight * REL_WEIGHT_ONE + .5));
@@ -103,9 +103,10 @@ map_pin(const struct spd_map *m)
 		}
 		TEN_Pin(spd_tenants, TEN_OfData(t), 1);
 		t->map = m;
-		REL_SetWeight(spd_rel, t->rel, map_weight(mt->weight));
-		REL_SetLimits(spd_rel, t->rel, map_part(mt->reservation),
-		    map_part(mt->limit), METER_Now());
+		t->by_hand = 0;
+		REL_SetWeight(spd_rel, t->rel, spd_map_weight(mt->weight));
+		REL_SetLimits(spd_rel, t->rel, spd_map_part(mt->reservation),
+		    spd_map_part(mt->limit), METER_Now());
 		t->queue_limit = mt->queue_limit;
 		spd_new_end(t);
 	}
@@ -159,6 +160,7 @@ map_unpin(const struct spd_map *m)
 		REL_SetWeight(spd_rel, t->rel, REL_WEIGHT_ONE);
 		REL_SetLimits(spd_rel, t->rel, 0, 0, METER_Now());
 		t->queue_limit = 0;
+		t->by_hand = 0;
 		spd_dry_forget(t);
 		t->group = NULL;
 		t->admit_all = 0;

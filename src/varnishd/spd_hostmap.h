@@ -37,6 +37,8 @@ unsigned spd_map_tenants(struct spd_mapped **, unsigned *);
 
 /* hook_vcl.c */
 const char *spd_map_reload(unsigned *tenants);
+uint32_t spd_map_part(double);
+uint32_t spd_map_weight(double);
 
 /* spd_steps.c */
 int spd_steps_have_file(const struct spd_map *);

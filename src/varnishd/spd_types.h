@@ -78,6 +78,8 @@ struct spd_tenant {
 	uint32_t		owner;		/* of objects in the cache, see
 						 * memory/owners.h */
 	int			admit_all;	/* of these objects */
+	int			by_hand;	/* sandpaper.set since the map was
+						 * read */
 	struct page		*refusal;	/* what its refused requests
 						 * get, or NULL */
 

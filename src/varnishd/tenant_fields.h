@@ -95,4 +95,6 @@ TENANT_FIELD(NUMBER, would_refuse_fetch, "would_refuse_fetch",
     "would, fetches", VSC, t->would_refuse_fetch)
 TENANT_FIELD(NUMBER, would_shed, "would_shed", "would shed", VSC,
     t->would_shed)
+TENANT_FIELD(WORD, by_hand, "by_hand", "set by hand", NO,
+    t->by_hand ? "yes" : NULL)
 #undef TENANT_FIELD

@@ -74,6 +74,23 @@ CLI_CMD(SANDPAPER_RELOAD,
 	0, 0
 )
 
+CLI_CMD(SANDPAPER_SET,
+	"sandpaper.set",
+	"sandpaper.set <tenant> <setting>=<value> ...",
+	"Set something of a tenant, until the map is read again.",
+	"  The settings are *weight*, *limit*, *queue_limit*, *target*,"
+	" *queue_timeout* and *fetch_target*, written as in a file of tenants:"
+	" see sandpaper.tenants_file() of the VMOD. A group, with its"
+	" parentheses, has *weight* and *limit*. The tenant or group must be in"
+	" the map of the active VCL. Any other name or value is an error, and"
+	" then nothing is changed.\n\n"
+	"  ``sandpaper.reload``, ``vcl.use`` of another VCL and a restart bring"
+	" back what the map says. Until then ``sandpaper.list`` says *set by"
+	" hand*, and JSON has the field *by_hand*.\n\n"
+	"  Example: ``sandpaper.set shop weight=2 queue_limit=500``",
+	2, -1
+)
+
 CLI_CMD(SANDPAPER_CACHE,
 	"sandpaper.cache",
 	"sandpaper.cache [-j] [<tenant>]",
