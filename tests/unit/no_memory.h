@@ -15,7 +15,8 @@
 static unsigned no_memory;	/* the next call that fails; 1: the first one
 				 * from now on; 0: none */
 
-void *
+/* ThreadSanitizer calls it for a thread that it does not know yet. */
+__attribute__((no_sanitize("thread"))) void *
 calloc(size_t n, size_t size)
 {
 	void *p;
