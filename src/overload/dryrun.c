@@ -10,7 +10,14 @@
 
 #include "dryrun.h"
 
-#define LOOKS	2		/* at other tenants, for each request */
+/* Return a part by weight, within the reservation and the limit. */
+static double
+within(double part, const struct dry_right *r)
+{
+
+	part = part > r->reservation ? part : r->reservation;
+	return (part < r->limit ? part : r->limit);
+}
 
 /* Return the part of a resource that a group has. */
 static double
@@ -22,7 +29,7 @@ part_of_group(const struct dry *d, const struct dry_group *g,
 	if (g->server[resource].weights == 0)
 		return (0);
 	part = g->right.weight / (double)d->server[resource].weights;
-	return (part < g->right.limit ? part : g->right.limit);
+	return (within(part, &g->right));
 }
 
 /* Return the part of its resource that a tenant with work has. */
@@ -37,7 +44,7 @@ part_of(const struct dry *d, const struct dry_queue *q)
 		s = &q->group->server[q->resource];
 	}
 	part *= q->right.weight / (double)s->weights;
-	return (part < q->right.limit ? part : q->right.limit);
+	return (within(part, &q->right));
 }
 
 /* Add to a tenant's work, and to that of those above it. */
@@ -51,19 +58,35 @@ add(struct dry *d, struct dry_queue *q, double work)
 		q->group->server[q->resource].work += work;
 }
 
+static void
+serves(struct dry_server *s, uint32_t weight)
+{
+
+	s->weights += weight;
+	s->busy++;
+}
+
+static void
+serves_no_more(struct dry_server *s, uint32_t weight)
+{
+
+	s->weights -= weight;
+	s->busy--;
+}
+
 /* The tenant has work from now on. */
 static void
 begin(struct dry *d, struct dry_queue *q)
 {
-	struct dry_server *s = &d->server[q->resource];
+	struct dry_server *s = &d->server[q->resource], *g;
 
-	if (q->group == NULL)
-		s->weights += q->right.weight;
-	else {
-		if (q->group->server[q->resource].weights == 0)
-			s->weights += q->group->right.weight;
-		q->group->server[q->resource].weights += q->right.weight;
+	if (q->group != NULL) {
+		g = &q->group->server[q->resource];
+		if (g->busy == 0)
+			serves(s, q->group->right.weight);
+		s = g;
 	}
+	serves(s, q->right.weight);
 	if (d->look == NULL) {
 		d->look = q->next = q->prev = q;
 		return;
@@ -77,16 +100,16 @@ begin(struct dry *d, struct dry_queue *q)
 static void
 end(struct dry *d, struct dry_queue *q)
 {
-	struct dry_server *s = &d->server[q->resource];
+	struct dry_server *s = &d->server[q->resource], *g;
 
 	add(d, q, -q->work);
-	if (q->group == NULL)
-		s->weights -= q->right.weight;
-	else {
-		q->group->server[q->resource].weights -= q->right.weight;
-		if (q->group->server[q->resource].weights == 0)
-			s->weights -= q->group->right.weight;
-	}
+	if (q->group != NULL) {
+		g = &q->group->server[q->resource];
+		serves_no_more(g, q->right.weight);
+		if (g->busy == 0)
+			serves_no_more(s, q->group->right.weight);
+	} else
+		serves_no_more(s, q->right.weight);
 	if (d->look == q)
 		d->look = q->next == q ? NULL : q->next;
 	q->next->prev = q->prev;
@@ -106,15 +129,20 @@ DRY_Advance(struct dry *d, struct dry_queue *q, int64_t at)
 		end(d, q);
 }
 
-void
-DRY_AdvanceSome(struct dry *d, int64_t at)
+struct dry_queue *
+DRY_Next(struct dry *d)
 {
-	unsigned u;
 
-	for (u = 0; u < LOOKS && d->look != NULL; u++) {
+	if (d->look != NULL)
 		d->look = d->look->next;
-		DRY_Advance(d, d->look, at);
-	}
+	return (d->look);
+}
+
+unsigned
+DRY_Busy(const struct dry *d)
+{
+
+	return (d->server[REL_CPU].busy + d->server[REL_NET].busy);
 }
 
 /* Return how much of this work waits, with such a part of the machine.  cost:
@@ -145,12 +173,15 @@ DRY_Waiting(const struct dry *d, const struct dry_group *g, double cost)
 struct dry_view
 DRY_View(const struct dry *d, const struct dry_queue *q, double cost)
 {
-	struct dry_view view = { 0 };
+	struct dry_view view = { .of_group = 1 };
 	double part, waits;
 
 	assert(cost > 0);
 	if (q->work <= 0)
 		return (view);
+	if (q->group != NULL)
+		view.of_group = q->right.weight /
+		    (double)q->group->server[q->resource].weights;
 	part = part_of(d, q);
 	waits = over(d, q->resource, q->work, part, cost);
 	view.slots = d->slots * part;
@@ -159,25 +190,45 @@ DRY_View(const struct dry *d, const struct dry_queue *q, double cost)
 	return (view);
 }
 
+/* Set what a group may have. */
+static void
+set_right(struct dry *d, struct dry_group *g, const struct dry_right *right)
+{
+	unsigned u;
+
+	for (u = 0; u < REL__RESOURCES; u++)
+		if (g->server[u].busy > 0)
+			d->server[u].weights += (uint64_t)right->weight -
+			    g->right.weight;
+	g->right = *right;
+}
+
 void
 DRY_Add(struct dry *d, struct dry_queue *q, int64_t at,
     enum rel_resource resource, double cost, struct dry_right right,
     struct dry_group *group, struct dry_right of_group)
 {
+	double work = q->work > 0 ? q->work : 0;
 
 	assert(cost > 0 && right.weight > 0 && right.limit > 0);
+	if (group != NULL) {
+		assert(of_group.weight > 0 && of_group.limit > 0);
+		set_right(d, group, &of_group);
+	}
+	if (work > 0 && (q->resource != resource ||
+	    q->right.weight != right.weight)) {
+		assert(q->group == group);
+		end(d, q);
+	}
 	if (q->work <= 0) {
 		q->resource = resource;
-		q->right = right;
+		q->right.weight = right.weight;
 		q->group = group;
-		if (group != NULL && group->server[REL_CPU].weights == 0 &&
-		    group->server[REL_NET].weights == 0) {
-			assert(of_group.weight > 0 && of_group.limit > 0);
-			group->right = of_group;
-		}
 		q->at = at;
 		begin(d, q);
+		add(d, q, work);
 	}
+	q->right = right;
 	add(d, q, cost);
 }
 

@@ -15,10 +15,10 @@
  *
  * Each tenant has a time of its own: when its last request came.  A busy
  * machine looks at the requests of one tenant later than at those of another.
- * When a tenant is looked at, its share of this moment counts for the time since
- * it was looked at last.
+ * When a tenant is looked at, its share of this moment counts for the time
+ * since it was looked at last.
  *
- * All costs are O(1).  Times and work are ns.  No clock, lock or allocation.
+ * All calls are O(1).  Times and work are ns.  No clock, lock or allocation.
  * The caller serialises.
  */
 
@@ -33,6 +33,7 @@
 struct dry_server {
 	double			work;		/* ns */
 	uint64_t		weights;	/* of those that have work */
+	unsigned		busy;		/* how many have work */
 };
 
 /* What a tenant or a group may have */
@@ -40,11 +41,12 @@ struct dry_right {
 	uint32_t		weight;		/* more than 0 */
 	double			limit;		/* part of a resource, above 0;
 						 * 1: no limit */
+	double			reservation;	/* the same; 0: none */
 };
 
 struct dry_group {			/* at first 0 */
 	struct dry_server	server[REL__RESOURCES];
-	struct dry_right	right;		/* since it has work */
+	struct dry_right	right;
 };
 
 struct dry_queue {			/* a tenant's work; at first 0 */
@@ -69,14 +71,20 @@ struct dry_view {
 	double			waiting;	/* requests */
 	double			wait;		/* of one more, ns */
 	double			slots;		/* its part of W by weight */
+	double			of_group;	/* its part of its group by
+						 * weight; 1: it is in none */
 };
 
 /* The tenant's time goes on to `at`, if that is later: its work gets less. */
 void DRY_Advance(struct dry *, struct dry_queue *, int64_t at);
 
-/* Let the time of two other tenants go on to `at`.  If this is called for each
- * request, those without work are found soon. */
-void DRY_AdvanceSome(struct dry *, int64_t at);
+/*
+ * Return another tenant that has work, or NULL, to call DRY_Advance() for it:
+ * so those without work are found.  The caller stops when it has found
+ * DRY_LOOKS tenants that still have work.
+ */
+struct dry_queue *DRY_Next(struct dry *);
+#define DRY_LOOKS	2
 
 /* Return what would wait.  cost: more than 0. */
 struct dry_view DRY_View(const struct dry *, const struct dry_queue *,
@@ -86,10 +94,13 @@ struct dry_view DRY_View(const struct dry *, const struct dry_queue *,
  * tenants (NULL). */
 double DRY_Waiting(const struct dry *, const struct dry_group *, double cost);
 
+/* Return how many tenants without a group, and groups, have work. */
+unsigned DRY_Busy(const struct dry *);
+
 /*
- * A request of the tenant comes at the time `at`, after DRY_Advance().  If the
- * tenant has work, its resource, group and rights remain as they are until it
- * has none.  group: the tenant's, with what the group may have, or NULL.
+ * A request of the tenant comes at the time `at`, after DRY_Advance().  group:
+ * the tenant's, with what the group may have, or NULL.  All of its work moves
+ * to the resource, if that is another one now.
  */
 void DRY_Add(struct dry *, struct dry_queue *, int64_t at, enum rel_resource,
     double cost, struct dry_right, struct dry_group *group,

@@ -205,7 +205,9 @@ void REL_TenantStat(const struct rel *, const struct rel_tenant *,
     struct rel_tenant_stat *);
 void REL_SetWeight(struct rel *, struct rel_tenant *, uint32_t weight);
 uint32_t REL_Weight(const struct rel_tenant *);
-uint32_t REL_Limit(const struct rel_tenant *);	/* of REL_PART_ONE; 0: none */
+/* Of REL_PART_ONE; 0: none */
+uint32_t REL_Reservation(const struct rel_tenant *);
+uint32_t REL_Limit(const struct rel_tenant *);
 
 /*
  * Make the tenant a member of the group, or of no group (NULL).

@@ -86,6 +86,14 @@ REL_Weight(const struct rel_tenant *t)
 }
 
 uint32_t
+REL_Reservation(const struct rel_tenant *t)
+{
+
+	check_tenant(t);
+	return (t->mclock.reservation.part);
+}
+
+uint32_t
 REL_Limit(const struct rel_tenant *t)
 {
 

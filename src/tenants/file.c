@@ -11,11 +11,15 @@
 #define _GNU_SOURCE			/* for strchrnul() */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <sys/stat.h>
 
 #include "file.h"
 
@@ -91,11 +95,12 @@ struct entry {				/* a line */
 static int
 value_of(const char *s, const struct unit *unit, double *v)
 {
+	size_t l = strspn(s, "0123456789.");
 	char *end;
 
-	if ((*s < '0' || *s > '9') && *s != '.')
-		return (-1);		/* strtod() takes more than that */
 	*v = strtod(s, &end);
+	if (l == 0 || end != s + l)
+		return (-1);		/* strtod() takes more than digits */
 	for (; unit->name != NULL; unit++)
 		if (strcmp(end, unit->name) == 0) {
 			*v *= unit->factor;
@@ -300,7 +305,8 @@ read_lines(struct reader *r, const char *text, int groups)
 		l = (size_t)(end - p);
 		if (2 * l + 2 > space) {
 			space = 4 * l + 64;
-			line = realloc(line, space);
+			free(line);
+			line = malloc(space);
 			if (line == NULL) {
 				fail(r, "there is no memory for this line");
 				return;
@@ -336,12 +342,23 @@ FILE_Read(struct hostmap *m, const char *path, file_error_f *tell, void *priv)
 	struct reader r = { .map = m, .tell = tell, .priv = priv };
 	char *text = NULL;
 	size_t space = 0;
+	struct stat st;
 	ssize_t l;
 	FILE *f;
+	int fd;
 
-	f = fopen(path, "re");
+	/* It could be a pipe without a writer */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	f = fd < 0 ? NULL : fdopen(fd, "r");
 	if (f == NULL) {
 		fail(&r, "the file cannot be opened: %s", strerror(errno));
+		if (fd >= 0)
+			(void)close(fd);
+		return (r.errors);
+	}
+	if (fstat(fd, &st) || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))) {
+		fail(&r, "this is no regular file: use a text file");
+		(void)fclose(f);
 		return (r.errors);
 	}
 	errno = 0;

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hostmap.h"
 #include "siphash.h"
@@ -39,34 +40,33 @@ check_map(const struct hostmap *m)
 void
 MAP_Init(struct hostmap *m)
 {
+	int error;
+
 	assert(m != NULL);
 	memset(m, 0, sizeof *m);
 	m->magic = HOSTMAP_MAGIC;
 	m->end = &m->first;
+	error = getentropy(m->key, sizeof m->key);
+	assert(error == 0);
 }
 
 static void
-keep(void *tenant)
+tenant_free(void *p)
 {
-	(void)tenant;
+	PAGE_Unref(((struct map_tenant *)p)->refusal);
+	free(p);
 }
 
 void
 MAP_Fini(struct hostmap *m)
 {
-	struct map_tenant *t;
 	size_t i;
 
 	check_map(m);
 	for (i = 0; i < m->space; i++)
 		free(m->host[i]);
 	free(m->host);
-	tdestroy(m->names, keep);
-	while ((t = m->first) != NULL) {
-		m->first = t->next;
-		PAGE_Unref(t->refusal);
-		free(t);
-	}
+	tdestroy(m->names, tenant_free);
 	memset(m, 0, sizeof *m);
 }
 
@@ -79,8 +79,7 @@ MAP_Fini(struct hostmap *m)
 static struct map_host **
 host_find(const struct hostmap *m, const char *host, size_t len, int wild)
 {
-	static const uint8_t key[16];	/* the operator chooses the names */
-	size_t i = (size_t)siphash(key, host, len) + (size_t)wild;
+	size_t i = (size_t)siphash(m->key, host, len) + (size_t)wild;
 	struct map_host **h;
 
 	while (1) {
@@ -190,6 +189,7 @@ map_declare(struct hostmap *m, const char *name, double weight,
 	char whole[TEN_NAME_MAX + 1];
 	struct map_tenant *t;
 	const char *p;
+	void *node;
 
 	check_map(m);
 	if (name == NULL || *name == '\0')
@@ -232,7 +232,8 @@ map_declare(struct hostmap *m, const char *name, double weight,
 	*m->end = t;
 	m->end = &t->next;
 	m->tenants++;
-	assert(tsearch(t, &m->names, name_cmp) != NULL);
+	node = tsearch(t, &m->names, name_cmp);
+	assert(node != NULL);
 	return (NULL);
 }
 

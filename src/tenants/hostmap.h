@@ -50,6 +50,7 @@ struct hostmap {
 	struct map_tenant	*first, **end;	/* in order of declaration */
 	unsigned		tenants;	/* of them, and groups */
 	void			*names;		/* of them: a tree of search.h */
+	uint8_t			key[16];	/* of its hash */
 	struct map_host		**host;		/* a hash table, or NULL */
 	size_t			nhost, space;	/* used, allocated: 0 or a power
 						 * of two */

@@ -23,14 +23,18 @@ static void v_matchproto_(cli_func_t)
 cli_reload(struct cli *cli, const char * const *av, void *priv)
 {
 	const char *error;
-	unsigned tenants;
+	unsigned tenants, left;
 
 	(void)priv;
 	if (spd_cli_no_more(cli, av[2]))
 		return;
-	error = spd_map_reload(&tenants);
+	error = spd_map_reload(&tenants, &left);
 	if (error == NULL) {
 		VCLI_Out(cli, "%u tenants and groups are in force", tenants);
+		if (left > 0)
+			VCLI_Out(cli, ", but %u of them have no weight, limit "
+			    "or group: raise sandpaper_tenants_max, which is "
+			    "%u", left, cache_param->sandpaper_tenants_max);
 		return;
 	}
 	VCLI_Out(cli, "Nothing was changed: %s", error);
@@ -118,11 +122,10 @@ set(struct spd_tenant *t, const struct map_tenant *mt, unsigned given,
 		    spd_map_part(mt->limit), METER_Now());
 	if (GIVEN(QUEUE_LIMIT))
 		t->queue_limit = mt->queue_limit;
-	if (GIVEN(TARGET))
+	if (GIVEN(TARGET)) {
 		t->target = spd_ns(mt->time[MAP_TARGET]);
-	if (t->target > 0 && (spd_least_target() == 0 ||
-	    t->target < spd_least_target()))
-		spd_set_least_target(t->target);
+		spd_lower_least_target(t->target);
+	}
 	if (GIVEN(QUEUE_TIMEOUT))
 		t->queue_timeout = spd_ns(mt->time[MAP_QUEUE_TIMEOUT]);
 	if (GIVEN(FETCH_TARGET))

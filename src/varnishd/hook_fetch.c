@@ -78,30 +78,21 @@ spd_fetch_most(const struct busyobj *bo)
 /*
  * Return 1 if the tenant may not have one more fetch, or its origins are too
  * slow for it, and then fill *e.  Otherwise count it as one that waits for an
- * answer.  In the mode `observe` only count a refusal, and return 0.  Caller
- * holds spd_lock().
+ * answer.  Caller holds spd_lock().
  */
 static int
 spd_fetch_refused(struct spd_tenant *t, const struct spd_tenant *liable,
     const struct busyobj *bo, struct spd_verdict *e)
 {
 	unsigned waiting = t->origins.waiting;
-	int full, background = bo->is_bgfetch != 0;
-	int64_t now = METER_Now();
 
-	full = spd_limit_reached_new(e, t,
-	    "fetches (see sandpaper_fetch_limit)", t->fetches,
-	    liable->fetches, spd_fetch_most(bo));
-	if (!full && OVL_FetchBegins(&t->origins, t->fetch_target, background,
-	    now))
-		return (0);
-	if (spd_set.mode == SPD_ON)
-		return (full || spd_limit_reached(e, t, "fetches without an "
-		    "answer (see sandpaper.fetch_target())", waiting, waiting));
-	if (spd_set.mode == SPD_OBSERVE)
-		SPD_WOULD_REFUSE(t, fetch);
-	AN(OVL_FetchBegins(&t->origins, 0, background, now));
-	return (0);
+	return (spd_limit_reached_new(e, t,
+	    "fetches (see sandpaper_fetch_limit)", t->fetches - t->dry_fetches,
+	    liable->fetches - liable->dry_fetches, spd_fetch_most(bo)) ||
+	    (!OVL_FetchBegins(&t->origins, t->fetch_target,
+	    bo->is_bgfetch != 0, METER_Now()) &&
+	    spd_limit_reached(e, t, "fetches without an answer "
+	    "(see sandpaper.fetch_target())", waiting, waiting)));
 }
 
 /* Count a fetch.  Returns 0, and logs, if its tenant is at the limit. */
@@ -110,12 +101,18 @@ spd_fetch_count(struct busyobj *bo)
 {
 	struct spd_tenant *t = spd_fetcher(bo->req), *liable = NULL;
 	struct spd_verdict e;
-	int full = 0;
+	int full = 0, passes;
 
 	spd_lock();
 	if (t != NULL) {
 		liable = spd_new_liable(t);
 		full = spd_fetch_refused(t, liable, bo, &e);
+	}
+	passes = full && spd_set.mode != SPD_ON;
+	if (passes) {
+		if (spd_set.mode == SPD_OBSERVE)
+			SPD_WOULD_REFUSE(t, fetch);
+		full = 0;
 	}
 	if (full) {
 		SPD_REFUSED(t, fetch);
@@ -123,19 +120,23 @@ spd_fetch_count(struct busyobj *bo)
 		fetches++;
 		if (t != NULL) {
 			t->fetches++;
+			t->dry_fetches += (unsigned)passes;
 			spd_price_queue(t, METER_Now());
 		}
 		spd_oc_set_owner(bo->fetch_objcore,
 		    liable == NULL ? OWN_OTHER : liable->owner);
 		if (liable == t)
 			liable = NULL;
-		else
+		else {
 			liable->fetches++;
+			liable->dry_fetches += (unsigned)passes;
+		}
 		bo->sandpaper[0] = (uintptr_t)t;
 		bo->sandpaper[1] = (uintptr_t)liable;
 		bo->sandpaper[2] = (t != NULL && t->admit_all ?
 		    SPD_FETCH_ALL : 0) | (bo->req->esi_level > 0 ?
-		    SPD_FETCH_PART : 0) | (t != NULL ? SPD_FETCH_ASKS : 0);
+		    SPD_FETCH_PART : 0) | (t == NULL ? 0 :
+		    passes ? SPD_FETCH_DRY : SPD_FETCH_ASKS);
 		bo->sandpaper[3] = SPD_SIZE_ALL;
 		bo->sandpaper[4] = (uint64_t)METER_Now();
 	}
@@ -192,6 +193,7 @@ spd_fetch_uncount(const struct busyobj *bo)
 {
 	struct spd_tenant *t = (void *)(uintptr_t)bo->sandpaper[0];
 	struct spd_tenant *liable = (void *)(uintptr_t)bo->sandpaper[1];
+	unsigned passes = (bo->sandpaper[2] & SPD_FETCH_DRY) != 0;
 
 	SPD_LOCKED();
 	AN(fetches);
@@ -200,10 +202,12 @@ spd_fetch_uncount(const struct busyobj *bo)
 	if (t != NULL) {
 		AN(t->fetches);
 		t->fetches--;
+		t->dry_fetches -= passes;
 	}
 	if (liable != NULL) {
 		AN(liable->fetches);
 		liable->fetches--;
+		liable->dry_fetches -= passes;
 	}
 	return (t);
 }

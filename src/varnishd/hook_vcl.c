@@ -183,7 +183,7 @@ map_unpin(const struct spd_map *m)
  * record, its requests that wait, and the debt of its limit.
  */
 static struct spd_map *
-map_use(struct spd_map *m)
+map_use(struct spd_map *m, unsigned *left)
 {
 	struct spd_map *last;
 	unsigned without;
@@ -191,13 +191,17 @@ map_use(struct spd_map *m)
 	spd_capacity();
 	without = map_pin(m);
 	last = spd_map_publish(m);
-	if (last != NULL && last != m)
+	if (last != NULL && last != m) {
 		map_unpin(last);
+		if (without > 0)
+			without = map_pin(m);	/* there is more room now */
+	}
 	if (without > 0)
 		VSL(SLT_Error, NO_VXID, "Sandpaper: %u of the map's tenants "
 		    "have no weight, limit or group: there is no room. Raise "
 		    "the parameter sandpaper_tenants_max, which is %u",
 		    without, cache_param->sandpaper_tenants_max);
+	*left = without;
 	return (last);
 }
 
@@ -206,18 +210,19 @@ map_use(struct spd_map *m)
 void
 SPD_VclUse(const struct vcl *vcl)
 {
+	unsigned without;
 
 	spd_tell_start();
-	(void)map_use(spd_map_of(vcl));
+	(void)map_use(spd_map_of(vcl), &without);
 }
 
 /*
  * Read the files of the active VCL's map again.  Returns NULL and the number of
- * tenants and groups in force, or why nothing was changed.  Only the CLI's
- * thread calls this.
+ * tenants and groups in force, of which `left` found no room; or why nothing was
+ * changed.  Only the CLI's thread calls this.
  */
 const char *
-spd_map_reload(unsigned *tenants)
+spd_map_reload(unsigned *tenants, unsigned *left)
 {
 	struct spd_map *m, *last;
 	const char *error;
@@ -225,7 +230,7 @@ spd_map_reload(unsigned *tenants)
 	m = spd_map_again(&error);
 	if (m == NULL)
 		return (error);
-	last = map_use(m);
+	last = map_use(m, left);
 	spd_map_replace(last, m);
 	*tenants = m->map->tenants;
 	return (NULL);

@@ -115,10 +115,10 @@ void spd_oc_free(struct objcore *);
 					 * its storage */
 #define SPD_FETCH_ALL		2	/* its tenant admits all objects */
 #define SPD_FETCH_PART		4	/* for an ESI part */
-#define SPD_FETCH_LIMIT		8	/* only the limit of its owner counts
-					 * for a search, see hook_store.c */
+#define SPD_FETCH_LIMIT		8	/* a search counts only its owner's */
 #define SPD_FETCH_STORED	16	/* its object stays in the cache */
 #define SPD_FETCH_ASKS		32	/* it waits for the head of its answer */
+#define SPD_FETCH_DRY		64	/* `on` would have refused it */
 
 /* The largest size that is admitted, in bo->sandpaper[3].  If none was drawn,
  * it is SPD_SIZE_ALL. */
@@ -308,6 +308,7 @@ struct spd_tenant *spd_tenant_check(struct spd_tenant *, const char *,
 int64_t spd_queue_timeout(const struct spd_tenant *);	/* locked */
 int64_t spd_target(const struct spd_tenant *);	/* locked */
 void spd_set_least_target(int64_t);		/* locked */
+void spd_lower_least_target(int64_t);		/* locked */
 int64_t spd_least_target(void);			/* locked */
 
 /* spd_log.c */
@@ -317,8 +318,8 @@ void spd_log(struct req *, struct spd_tenant *, const int64_t v[4],
 void spd_log_limit(struct vsl_log *, const struct spd_verdict *);
 
 /* spd_dry.c: all locked */
-void spd_dry_slots(unsigned);
-void spd_dry_look(struct spd_tenant *, int64_t came, int64_t now);
+void spd_dry_params(unsigned slots, int changed);
+int64_t spd_dry_look(struct spd_tenant *, int64_t came, int64_t unknown);
 void spd_dry_add(struct spd_tenant *, int64_t came);
 void spd_dry_forget(struct spd_tenant *);
 unsigned spd_dry_waiting(const struct spd_tenant *);
@@ -367,6 +368,7 @@ void spd_ready_push(struct spd_conn *, int64_t now);
 struct spd_conn *spd_ready_pop(int64_t now, int spare);
 int spd_parse_later(int64_t now);
 int spd_may_parse(void);
+int64_t spd_unknown_since(int64_t now);		/* locked */
 
 /* spd_overload.c: all locked */
 int spd_overloaded(struct spd_tenant *, int64_t age, int64_t now,
@@ -374,7 +376,7 @@ int spd_overloaded(struct spd_tenant *, int64_t age, int64_t now,
 const char *spd_overload_word(const struct spd_tenant *, int64_t now);
 void spd_overload_refused(struct spd_tenant *, int64_t now);
 void spd_overload_released(struct spd_tenant *, int64_t wait, int64_t now);
-void spd_overload_dry(struct spd_tenant *, unsigned before, int64_t came);
+void spd_overload_dry(struct spd_tenant *, unsigned, double each, int64_t);
 
 /* spd_price.c */
 void spd_price_busy(unsigned percent);				/* locked */

@@ -109,7 +109,9 @@ spd_admit_full_new(const struct spd_tenant *t, const struct spd_tenant *group,
 	unsigned limit = spd_waiting_limit(group);
 
 	return (spd_limit_reached(e, group, SPD_WAITING, waiting, 2 * limit) ||
-	    (spd_waiting(t) >= REL_GroupPart(t->rel, limit) &&
+	    (spd_waiting(t) >= (spd_set.mode == SPD_OBSERVE ?
+	    vmax(1U, (unsigned)(limit * t->dry.view.of_group)) :
+	    REL_GroupPart(t->rel, limit)) &&
 	    spd_limit_reached(e, group, SPD_WAITING, waiting, limit)));
 }
 
@@ -150,7 +152,8 @@ spd_admit_full(struct spd_tenant *t, struct spd_verdict *e)
 	    spd_limit_reached(e, t, "requests in the full queue "
 	    "(see sandpaper_queue_total)",
 	    REL_GroupWaiting(t->rel) + spd_dry_group(t),
-	    all / vmax(1U, REL_Backlogged(spd_rel))));
+	    all / vmax(1U, spd_set.mode == SPD_OBSERVE ? t->dry.busy :
+	    REL_Backlogged(spd_rel))));
 }
 
 /*
@@ -216,8 +219,10 @@ spd_writer_begins(struct spd_tenant *t)
 	    "slow readers (see thread_pool_max)", t->writers, liable->writers,
 	    vmax_t(unsigned, all / 8, SPD_WRITERS));
 	if (shed && spd_set.mode != SPD_ON) {
-		SPD_COUNT(t, would_shed, 1);
-		spd_vsc->would_shed++;
+		if (spd_set.mode == SPD_OBSERVE) {
+			SPD_COUNT(t, would_shed, 1);
+			spd_vsc->would_shed++;
+		}
 		shed = 0;
 	}
 	if (shed) {

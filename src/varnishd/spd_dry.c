@@ -19,24 +19,26 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "spd.h"
 
-#define SPD_DRY_WINDOW	100000000	/* ns */
+#define SPD_LOOKS	32U		/* at other tenants, for a request */
 
 static struct dry dry;
-static int64_t oldest, oldest_before;	/* ns, when the oldest request of this
-					 * window came, and of the last one */
-static int64_t window;			/* ns, its begin */
+static unsigned run;			/* a new one begins with each change of
+					 * the mode */
 
-/* Set W, the number of slots that `on` has. */
+/* Set W, the number of slots that `on` has.  changed: 1: the mode changes, and
+ * what is known does not count any more. */
 void
-spd_dry_slots(unsigned n)
+spd_dry_params(unsigned slots, int changed)
 {
 
 	SPD_LOCKED();
-	dry.slots = n;
+	dry.slots = slots;
 	dry.backlog = NIC_BACKLOG;
+	run += changed != 0;
 }
 
 /* Return what the tenant's next request costs, ns, and where it costs most. */
@@ -49,38 +51,61 @@ spd_dry_cost(const struct spd_tenant *t, enum rel_resource *resource)
 	return ((double)vmax_t(int64_t, 1, t->estimate[*resource]));
 }
 
-/* A request is parsed that came at `came`.  Return a time from which on
- * requests of any tenant may still wait to be parsed. */
-static int64_t
-spd_dry_behind(int64_t came, int64_t now)
+/*
+ * Look at other tenants.  The time of each goes on to when its next request
+ * came, of those that wait to be parsed; unknown: when the first of those came
+ * whose tenant is not known.  Usually that is now.
+ */
+static void
+spd_dry_others(int64_t unknown)
 {
+	struct dry_queue *q;
+	struct spd_tenant *t;
+	struct spd_conn *c;
+	unsigned u, left = DRY_LOOKS;
 
-	if (now - window > SPD_DRY_WINDOW) {
-		oldest_before = oldest;
-		oldest = came;
-		window = now;
+	for (u = 0; u < SPD_LOOKS && left > 0; u++) {
+		q = DRY_Next(&dry);
+		if (q == NULL)
+			return;
+		t = (void *)((char *)q - offsetof(struct spd_tenant,
+		    dry.queue));
+		CHECK_OBJ_NOTNULL(t, SPD_TENANT_MAGIC);
+		c = VTAILQ_FIRST(&t->ready);
+		DRY_Advance(&dry, q, c == NULL ? unknown :
+		    vmin(c->came, unknown));
+		left -= q->work > 0;
 	}
-	oldest = vmin(oldest, came);
-	return (vmin(oldest, oldest_before));
 }
 
-/* A request of the tenant is parsed that came at `came`, in `observe`: bring
- * t->dry up to date. */
-void
-spd_dry_look(struct spd_tenant *t, int64_t came, int64_t now)
+/*
+ * A request of the tenant is parsed, in `observe`.  Bring t->dry up to date,
+ * and return when it came: not before the tenant's last one.
+ */
+int64_t
+spd_dry_look(struct spd_tenant *t, int64_t came, int64_t unknown)
 {
 	struct spd_dry *d = &t->dry;
 	enum rel_resource resource;
 	double cost;
 
 	SPD_LOCKED();
-	DRY_Advance(&dry, &d->queue, came);
-	DRY_AdvanceSome(&dry, spd_dry_behind(came, now));
+	if (d->run != run) {
+		DRY_Forget(&dry, &d->queue);
+		memset(&d->view, 0, sizeof d->view);
+		d->run = run;
+		d->came = d->replayed = came;
+	}
+	d->came = vmax(d->came, came);
+	DRY_Advance(&dry, &d->queue, d->came);
+	spd_dry_others(unknown);
 	cost = spd_dry_cost(t, &resource);
 	d->view = DRY_View(&dry, &d->queue, cost);
 	d->all = DRY_Waiting(&dry, NULL, cost);
 	d->group = t->group == NULL ? d->view.waiting :
 	    DRY_Waiting(&dry, &t->group->dry.members, cost);
+	d->busy = DRY_Busy(&dry);
+	return (d->came);
 }
 
 /* Return what the map gives to a tenant or group. */
@@ -90,6 +115,7 @@ spd_dry_right(const struct spd_tenant *t)
 	uint32_t limit = REL_Limit(t->rel);
 
 	return ((struct dry_right){ .weight = REL_Weight(t->rel),
+	    .reservation = (double)REL_Reservation(t->rel) / REL_PART_ONE,
 	    .limit = limit == 0 ? 1 : (double)limit / REL_PART_ONE });
 }
 
@@ -109,14 +135,22 @@ spd_dry_add(struct spd_tenant *t, int64_t came)
 	t->dry.view = DRY_View(&dry, &t->dry.queue, cost);
 }
 
+/* Return a number of requests that would wait, 0 if the mode is another one. */
+static unsigned
+spd_dry_count(double waiting)
+{
+
+	return (spd_set.mode == SPD_OBSERVE ?
+	    (unsigned)ceil(vmin(waiting, 1e9)) : 0);
+}
+
 /* Return how many requests of the tenant would wait, at its last request. */
 unsigned
 spd_dry_waiting(const struct spd_tenant *t)
 {
 
 	SPD_LOCKED();
-	return (spd_set.mode == SPD_OBSERVE ?
-	    (unsigned)ceil(t->dry.view.waiting) : 0);
+	return (spd_dry_count(t->dry.view.waiting));
 }
 
 /* The same, of its group, or of the tenant if it has none */
@@ -125,7 +159,7 @@ spd_dry_group(const struct spd_tenant *t)
 {
 
 	SPD_LOCKED();
-	return (spd_set.mode == SPD_OBSERVE ? (unsigned)ceil(t->dry.group) : 0);
+	return (spd_dry_count(t->dry.group));
 }
 
 /* The same, of all tenants */
@@ -134,7 +168,7 @@ spd_dry_all(const struct spd_tenant *t)
 {
 
 	SPD_LOCKED();
-	return (spd_set.mode == SPD_OBSERVE ? (unsigned)ceil(t->dry.all) : 0);
+	return (spd_dry_count(t->dry.all));
 }
 
 /* The tenant ends, or leaves its group. */

@@ -36,7 +36,7 @@ struct spd_mapped {
 unsigned spd_map_tenants(struct spd_mapped **, unsigned *);
 
 /* hook_vcl.c */
-const char *spd_map_reload(unsigned *tenants);
+const char *spd_map_reload(unsigned *tenants, unsigned *left);
 uint32_t spd_map_part(double);
 uint32_t spd_map_weight(double);
 

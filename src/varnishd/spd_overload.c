@@ -87,29 +87,30 @@ spd_overloaded(struct spd_tenant *t, int64_t age, int64_t now,
 
 /*
  * The mode is `observe`: tell the controller of the requests that `on` would
- * have released since the tenant's last one came.  `before` would have waited
- * then.  Of many only the last ones count: no controller remembers more.
+ * have released since the tenant's last one came.  Then `before` would have
+ * waited, and one been released each `each` ns.  Of many only the last ones
+ * count: no controller remembers more.
  */
 void
-spd_overload_dry(struct spd_tenant *t, unsigned before, int64_t came)
+spd_overload_dry(struct spd_tenant *t, unsigned before, double each,
+    int64_t came)
 {
 	struct ovl_queue q;
 	unsigned left = spd_dry_waiting(t), n, u;
-	int64_t each;
 
-	if (before <= left || !spd_queue_of(t, came, &q)) {
-		t->dry.replayed = came;
+	n = before > left ? before - left : 0;
+	if (before == 0 || !spd_queue_of(t, came, &q)) {
+		t->dry.replayed = came;		/* its queue is empty */
 		return;
 	}
-	n = before - left;
-	each = (came - t->dry.replayed) / n;
-	for (u = vmin(n, SPD_REPLAYED); u-- > 0;) {
-		q.now = came - u * each;
-		q.waiting = left + u;
+	for (u = n - vmin(n, SPD_REPLAYED); u < n; u++) {
+		q.now = vmin(came, t->dry.replayed +
+		    (int64_t)((u + 1) * each));
+		q.waiting = before - 1 - u;
 		OVL_Released(spd_set.overload, &t->overload, &q,
-		    (q.waiting + 1) * each);
+		    (int64_t)(before * each));
 	}
-	t->dry.replayed = came;
+	t->dry.replayed = vmin(came, t->dry.replayed + (int64_t)(n * each));
 }
 
 /* A request of the tenant is released after `wait` ns. */

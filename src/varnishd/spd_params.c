@@ -44,7 +44,7 @@ spd_params(void)
 	spd_set.cores = cores;
 	spd_set.parsers = vmax_t(unsigned, 2, cores);
 	spd_costs(policy);
-	spd_dry_slots(slots);
+	spd_dry_params(slots, mode != spd_set.mode);
 	if (tenants_max != cache_param->sandpaper_tenants_max) {
 		tenants_max = cache_param->sandpaper_tenants_max;
 		failed = TEN_SetMax(spd_tenants, tenants_max);

@@ -104,7 +104,7 @@ spd_part_excess(void)
 	if (nparts <= parts_max)
 		return (NULL);
 	if (spd_set.mode != SPD_ON) {
-		spd_vsc->would_close_parts++;
+		spd_vsc->would_close_parts += spd_set.mode == SPD_OBSERVE;
 		return (NULL);
 	}
 	spd_vsc->parts_closed++;

@@ -82,6 +82,17 @@ spd_ready_push(struct spd_conn *c, int64_t now)
 	spd_vsc->ready = nready;
 }
 
+/* Return when the first READY connection came whose tenant is not known, or
+ * `now` if there is none.  Caller holds spd_lock(). */
+int64_t
+spd_unknown_since(int64_t now)
+{
+	const struct spd_conn *c = VTAILQ_FIRST(&nobody_whole.ready);
+
+	SPD_LOCKED();
+	return (c == NULL ? now : c->came);
+}
+
 /*
  * Return 1 if no READY connection has a tenant, and the CPU time for such
  * connections is used up (spd_nobody_may()).  Caller holds spd_lock().

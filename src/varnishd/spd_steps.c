@@ -26,6 +26,7 @@ typedef const char *spd_step_f(struct hostmap *, const struct spd_step *);
 struct spd_step {
 	VSTAILQ_ENTRY(spd_step)	list;
 	spd_step_f		*take;
+	const char		*what;		/* the VMOD's function */
 	const char		*s[3];		/* copied if kept */
 	double			d[2];
 	int64_t			i[2];
@@ -141,17 +142,21 @@ spd_steps_have_file(const struct spd_map *m)
 	return (0);
 }
 
-/* Take the steps of another map.  Returns NULL, or why one failed. */
+/* Take the steps of another map.  Returns NULL, or which one fails, and why. */
 const char *
 spd_steps_again(struct spd_map *m, const struct spd_map *from)
 {
+	static char text[sizeof errors + 512];
 	const struct spd_step *s;
 	const char *error;
 
 	VSTAILQ_FOREACH(s, &from->steps, list) {
 		error = spd_take_step(m, s);
-		if (error != NULL)
-			return (error);
+		if (error == NULL)
+			continue;
+		(void)snprintf(text, sizeof text, "sandpaper.%s(\"%.300s\"): "
+		    "%s", s->what, s->s[0] == NULL ? "" : s->s[0], error);
+		return (text);
 	}
 	return (NULL);
 }
@@ -174,30 +179,32 @@ spd_steps_free(struct spd_map *m)
  * The VMOD's calls
  */
 
-#define TAKE(m, ...)							\
-	spd_take_step(m, &(struct spd_step){ __VA_ARGS__ })
+#define TAKE(m, name, ...)						\
+	spd_take_step(m, &(struct spd_step){ .take = step_##name,	\
+	    __VA_ARGS__ })
 
 const char *
 SPD_MapTenant(struct spd_map *m, const char *name, double weight,
     unsigned queue_limit)
 {
 
-	return (TAKE(m, .take = step_tenant, .s = { name }, .d = { weight },
-	    .i = { queue_limit }));
+	return (TAKE(m, tenant, .what = "tenant", .s = { name },
+	    .d = { weight }, .i = { queue_limit }));
 }
 
 const char *
 SPD_MapGroup(struct spd_map *m, const char *name, double weight)
 {
 
-	return (TAKE(m, .take = step_group, .s = { name }, .d = { weight }));
+	return (TAKE(m, group, .what = "group", .s = { name },
+	    .d = { weight }));
 }
 
 const char *
 SPD_MapMember(struct spd_map *m, const char *name, const char *group)
 {
 
-	return (TAKE(m, .take = step_member, .s = { name, group }));
+	return (TAKE(m, member, .what = "member", .s = { name, group }));
 }
 
 const char *
@@ -205,7 +212,7 @@ SPD_MapLimits(struct spd_map *m, const char *name, double reservation,
     double limit)
 {
 
-	return (TAKE(m, .take = step_limits, .s = { name },
+	return (TAKE(m, limits, .what = "limits", .s = { name },
 	    .d = { reservation, limit }));
 }
 
@@ -214,7 +221,7 @@ SPD_MapMemory(struct spd_map *m, const char *name, int64_t reservation,
     int64_t limit)
 {
 
-	return (TAKE(m, .take = step_memory, .s = { name },
+	return (TAKE(m, memory, .what = "memory", .s = { name },
 	    .i = { reservation, limit }));
 }
 
@@ -222,14 +229,15 @@ const char *
 SPD_MapAdmission(struct spd_map *m, const char *name, int all)
 {
 
-	return (TAKE(m, .take = step_admission, .s = { name }, .i = { all }));
+	return (TAKE(m, admission, .what = "admission", .s = { name },
+	    .i = { all }));
 }
 
 const char *
 SPD_MapTarget(struct spd_map *m, const char *name, double target)
 {
 
-	return (TAKE(m, .take = step_time, .s = { name }, .d = { target },
+	return (TAKE(m, time, .what = "target", .s = { name }, .d = { target },
 	    .i = { MAP_TARGET }));
 }
 
@@ -237,16 +245,16 @@ const char *
 SPD_MapQueueTimeout(struct spd_map *m, const char *name, double timeout)
 {
 
-	return (TAKE(m, .take = step_time, .s = { name }, .d = { timeout },
-	    .i = { MAP_QUEUE_TIMEOUT }));
+	return (TAKE(m, time, .what = "queue_timeout", .s = { name },
+	    .d = { timeout }, .i = { MAP_QUEUE_TIMEOUT }));
 }
 
 const char *
 SPD_MapFetchTarget(struct spd_map *m, const char *name, double target)
 {
 
-	return (TAKE(m, .take = step_time, .s = { name }, .d = { target },
-	    .i = { MAP_FETCH_TARGET }));
+	return (TAKE(m, time, .what = "fetch_target", .s = { name },
+	    .d = { target }, .i = { MAP_FETCH_TARGET }));
 }
 
 const char *
@@ -254,7 +262,7 @@ SPD_MapRefusal(struct spd_map *m, const char *name, int64_t status,
     const char *body, const char *type, int vcl)
 {
 
-	return (TAKE(m, .take = step_refusal, .s = { name, body, type },
+	return (TAKE(m, refusal, .what = "refusal", .s = { name, body, type },
 	    .i = { status, vcl }));
 }
 
@@ -262,19 +270,19 @@ const char *
 SPD_MapHost(struct spd_map *m, const char *name, const char *pattern)
 {
 
-	return (TAKE(m, .take = step_host, .s = { name, pattern }));
+	return (TAKE(m, host, .what = "host", .s = { name, pattern }));
 }
 
 void
 SPD_MapUnknown(struct spd_map *m, int own)
 {
 
-	AZ(TAKE(m, .take = step_unknown, .i = { own }));
+	AZ(TAKE(m, unknown, .what = "unknown", .i = { own }));
 }
 
 const char *
 SPD_MapFile(struct spd_map *m, const char *path)
 {
 
-	return (TAKE(m, .take = step_file, .s = { path }));
+	return (TAKE(m, file, .what = "tenants_file", .s = { path }));
 }

@@ -215,6 +215,16 @@ spd_set_least_target(int64_t target)
 	least_of_map = target;
 }
 
+/* A tenant of the map has this target now, ns.  Caller holds spd_lock(). */
+void
+spd_lower_least_target(int64_t target)
+{
+
+	SPD_LOCKED();
+	if (least_of_map == 0 || target < least_of_map)
+		least_of_map = target;
+}
+
 /* Return the least target of all tenants, ns.  0: none has one.  Caller holds
  * spd_lock(). */
 int64_t

@@ -18,12 +18,15 @@ struct spd_conn;
 struct spd_dry {
 	struct dry_queue	queue;		/* its work */
 	struct dry_group	members;	/* a group's */
+	unsigned		run;		/* the rest is of this one */
+	int64_t			came;		/* ns, its last request */
+	int64_t			replayed;	/* ns: releases up to then are
+						 * known to the controller */
 	/* What would wait, at its last request */
 	struct dry_view		view;
 	double			group, all;	/* requests: of its group, of
 						 * all tenants */
-	int64_t			replayed;	/* ns: releases up to then are
-						 * known to the controller */
+	unsigned		busy;		/* tenants and groups */
 };
 
 struct spd_tenant {
@@ -56,6 +59,8 @@ struct spd_tenant {
 	unsigned		writers;	/* workers with a slow reader */
 	unsigned		fetches;	/* waiting for a thread, or
 						 * running */
+	unsigned		dry_fetches;	/* of these: `on` would have
+						 * refused them */
 	int64_t			estimate[REL__RESOURCES];	/* ns, as the
 							 * releaser has it */
 	int64_t			fetched;	/* ns of CPU over the cores, by

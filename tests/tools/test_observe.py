@@ -19,8 +19,7 @@ from varnishd import Varnishd
 UNIT_US = 100  # work is not the point
 LIMITS = {"full": "sandpaper_queue_limit=1",
           "target": "sandpaper_target=0.001",
-          "late": "sandpaper_queue_timeout=0.001",
-          "fetch": "sandpaper_fetch_limit=1"}
+          "late": "sandpaper_queue_timeout=0.001"}
 
 
 def text(port: int) -> str:
@@ -43,7 +42,8 @@ def test_no_abuse_is_refused(varnishd: Varnishd, cause: str) -> None:
     script = text(port)
     varnishd.start("sandpaper=observe", "feature=+http2", "sandpaper_cores=1",
                    "sandpaper_workers_per_core=1",
-                   "sandpaper_new_hosts=tenant", LIMITS[cause], *room(script),
+                   "sandpaper_new_hosts=tenant", "sandpaper_fetch_limit=1",
+                   LIMITS[cause], *room(script),
                    vcl=script)
     groups: list[Group] = mixed({name: a for name, a in ABUSES.items()
                                  if not a.needs})

@@ -35,6 +35,19 @@ right(uint32_t weight, double limit)
 	return ((struct dry_right){ .weight = weight, .limit = limit });
 }
 
+/* Let the others' time go on. */
+static void
+advance_some(struct dry *d, int64_t at)
+{
+	struct dry_queue *q;
+	unsigned left = DRY_LOOKS;
+
+	while (left > 0 && (q = DRY_Next(d)) != NULL) {
+		DRY_Advance(d, q, at);
+		left -= q->work > 0;
+	}
+}
+
 /* n requests come. */
 static void
 come(struct dry *d, struct dry_queue *q, int64_t at, unsigned n,
@@ -51,7 +64,7 @@ waiting(struct dry *d, struct dry_queue *q, int64_t now)
 {
 
 	DRY_Advance(d, q, now);
-	DRY_AdvanceSome(d, now);
+	advance_some(d, now);
 	return (DRY_View(d, q, COST).waiting);
 }
 
@@ -152,7 +165,7 @@ test_each_tenant_has_a_time_of_its_own(void **state)
 	come(&d, &late, 0, 20, 1, NULL, 1);
 	come(&d, &soon, 1000, 20, 1, NULL, 1);
 	DRY_Advance(&d, &soon, 1400);
-	DRY_AdvanceSome(&d, 0);
+	advance_some(&d, 0);
 	same(DRY_View(&d, &soon, COST).waiting, 20 - 5 - 10);
 	same(DRY_View(&d, &late, COST).waiting, 20 - 5);
 	DRY_Advance(&d, &late, 40);
@@ -202,8 +215,9 @@ test_who_has_no_work_is_found(void **state)
 	for (u = 0; u < 100; u++)
 		come(&d, &q[u], 0, 1, 1, NULL, 1);
 	assert_int_equal(d.server[REL_CPU].weights, 100);
-	for (u = 0; u < 50; u++)
-		DRY_AdvanceSome(&d, 100000);
+	assert_int_equal(DRY_Busy(&d), 100);
+	advance_some(&d, 100000);
+	assert_int_equal(DRY_Busy(&d), 0);
 	assert_int_equal(d.server[REL_CPU].weights, 0);
 	assert_null(d.look);
 }
@@ -254,7 +268,7 @@ test_sums_hold(void **state)
 		seed = seed * 1103515245 + 12345;
 		t = (seed >> 8) % ALL;
 		DRY_Advance(&d, &q[t], n);
-		DRY_AdvanceSome(&d, n);
+		advance_some(&d, n);
 		if (seed >> 30 == 0)
 			DRY_Add(&d, &q[t], n, (seed >> 12) & 1, 1 +
 			    (seed >> 13) % 30, right(1 + (seed >> 20) % 4, .5),
@@ -328,7 +342,7 @@ run(struct machine *m, const unsigned load[TENANTS], unsigned limit)
 			if ((seed >> 8) % (1024 * (unsigned)COST) >= load[t])
 				continue;
 			DRY_Advance(&d, &q[t], now);
-			DRY_AdvanceSome(&d, now);
+			advance_some(&d, now);
 			v = DRY_View(&d, &q[t], COST);
 			if (v.waiting >= limit)
 				m->dry[t]++;
@@ -371,6 +385,65 @@ test_it_says_what_is_refused(void **state)
 	assert_int_equal(m.dry[1], 0);
 }
 
+/* Many small tenants next to one with half of the load of a machine that is not
+ * full: their work is done soon, and few requests wait. */
+static void
+test_small_tenants_do_not_count_for_long(void **state)
+{
+	struct dry d = { .slots = SLOTS };
+	struct dry_queue q[200], large = { 0 }, *one;
+	unsigned seed = 1, u;
+	int now;
+
+	(void)state;
+	memset(q, 0, sizeof q);
+	for (now = 0; now < STEPS; now++) {
+		seed = seed * 1103515245 + 12345;
+		u = (seed >> 8) % (10 * (unsigned)COST);
+		if (u >= 8)
+			continue;	/* 0.8 of all */
+		one = u < 4 ? &large : &q[(seed >> 16) % 200];
+		DRY_Advance(&d, one, now);
+		advance_some(&d, now);
+		assert_true(DRY_View(&d, one, COST).waiting < 50);
+		come(&d, one, now, 1, 1, NULL, 1);
+	}
+}
+
+/* Rights and resource are those of the last request. */
+static void
+test_rights_change(void **state)
+{
+	struct dry d = { .slots = 40, .backlog = 0 };
+	struct dry_queue a = { 0 }, b = { 0 };
+	struct dry_group g = { .right.weight = 0 };
+
+	(void)state;
+	come(&d, &a, 0, 100, 1, NULL, 1);
+	come(&d, &b, 0, 99, 1, &g, 1);
+	same(DRY_View(&d, &a, COST).slots, 20);
+	come(&d, &b, 0, 1, 1, &g, 3);
+	same(DRY_View(&d, &a, COST).slots, 10);
+	same(DRY_View(&d, &b, COST).slots, 30);
+	come(&d, &a, 0, 1, 9, NULL, 1);
+	same(DRY_View(&d, &a, COST).slots, 30);
+	same(DRY_View(&d, &a, COST).waiting, 101 - 30);
+	DRY_Add(&d, &a, 0, REL_CPU, COST, (struct dry_right){ .weight = 9,
+	    .reservation = .9, .limit = 1 }, NULL, right(1, 1));
+	same(DRY_View(&d, &a, COST).slots, 36);
+	same(DRY_View(&d, &a, COST).of_group, 1);
+	DRY_Add(&d, &a, 0, REL_NET, COST, right(9, 1), NULL, right(1, 1));
+	same(d.server[REL_NET].work, 103 * COST);
+	same(d.server[REL_CPU].work, 100 * COST);
+	same(DRY_View(&d, &b, COST).slots, 40);
+	assert_int_equal(DRY_Busy(&d), 2);
+	DRY_Forget(&d, &a);
+	DRY_Forget(&d, &b);
+	assert_int_equal(d.server[REL_CPU].weights, 0);
+	assert_int_equal(d.server[REL_NET].weights, 0);
+	assert_int_equal(DRY_Busy(&d), 0);
+}
+
 static void
 test_it_says_how_long_requests_wait(void **state)
 {
@@ -399,6 +472,8 @@ main(void)
 		cmocka_unit_test(test_who_has_no_work_is_found),
 		cmocka_unit_test(test_sums_hold),
 		cmocka_unit_test(test_it_says_what_is_refused),
+		cmocka_unit_test(test_small_tenants_do_not_count_for_long),
+		cmocka_unit_test(test_rights_change),
 		cmocka_unit_test(test_it_says_how_long_requests_wait),
 	};
 

@@ -149,6 +149,10 @@ test_an_error_has_its_line(void **state)
 	BAD("a weight=-1", "weight=-1 is not allowed");
 	BAD("a weight=nan", "weight=nan is not allowed");
 	BAD("a weight=1e999", "weight=1e999 is not allowed");
+	BAD("a weight=1e0", "weight=1e0 is not allowed");
+	BAD("a status=0x1f7", "status=0x1f7 is not allowed");
+	BAD("a weight=1.2.3", "weight=1.2.3 is not allowed");
+	BAD("a weight=.", "weight=. is not allowed");
 	BAD("a weight=2s", "weight=2s is not allowed");
 	BAD("a weight=0", "\"a\": the weight is not allowed: use 0.001 to");
 	BAD("a weight=2 weight=2", "weight is set twice");
@@ -217,6 +221,10 @@ test_a_file_that_is_none(void **state)
 	assert_int_equal(FILE_Read(map, "/nonexistent", tell, map), 1);
 	assert_string_equal(told, "0: the file cannot be opened: No such file "
 	    "or directory\n");
+	*told = '\0';
+	assert_int_equal(FILE_Read(map, "/dev/zero", tell, map), 1);
+	assert_string_equal(told, "0: this is no regular file: use a text "
+	    "file\n");
 	*told = '\0';
 	assert_int_equal(FILE_Read(map, "/", tell, map), 1);
 	assert_string_equal(told, "0: the file cannot be read: Is a "

@@ -64,11 +64,11 @@ CLI_CMD(SANDPAPER_RELOAD,
 	"sandpaper.reload",
 	"Read the files of tenants of the active VCL again.",
 	"  These are the files that the VCL named with sandpaper.tenants_file()."
-	" They are read as a whole, and what VCL declares is declared again. If"
-	" there is an error, the answer has the file, the line and the reason,"
-	" and nothing is changed. Otherwise the new tenants are in force when"
-	" the command answers. No waiting request is lost: a request keeps the"
-	" tenant that it came to.\n\n"
+	" The new map has the tenants of the files, and those that vcl_init has"
+	" declared itself: vcl_init does not run again. If there is an error, the"
+	" answer has the file, the line and the reason of the first ten, and"
+	" nothing is changed. Otherwise the new map is in force when the command"
+	" answers. No waiting request is lost, and each keeps its tenant.\n\n"
 	"  It is an error if the active VCL names no file.\n\n"
 	"  Example: ``sandpaper.reload``",
 	0, 0
@@ -84,8 +84,8 @@ CLI_CMD(SANDPAPER_SET,
 	" parentheses, has *weight* and *limit*. The tenant or group must be in"
 	" the map of the active VCL. Any other name or value is an error, and"
 	" then nothing is changed.\n\n"
-	"  ``sandpaper.reload``, ``vcl.use`` of another VCL and a restart bring"
-	" back what the map says. Until then ``sandpaper.list`` says *set by"
+	"  ``sandpaper.reload``, ``vcl.use`` and a restart bring back what the"
+	" map says, for all tenants. Until then ``sandpaper.list`` says *set by"
 	" hand*, and JSON has the field *by_hand*.\n\n"
 	"  Example: ``sandpaper.set shop weight=2 queue_limit=500``",
 	2, -1
