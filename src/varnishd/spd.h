@@ -376,7 +376,7 @@ int spd_overloaded(struct spd_tenant *, int64_t age, int64_t now,
 const char *spd_overload_word(const struct spd_tenant *, int64_t now);
 void spd_overload_refused(struct spd_tenant *, int64_t now);
 void spd_overload_released(struct spd_tenant *, int64_t wait, int64_t now);
-void spd_overload_dry(struct spd_tenant *, unsigned, double each, int64_t);
+void spd_overload_dry(struct spd_tenant *, int64_t came);
 
 /* spd_price.c */
 void spd_price_busy(unsigned percent);				/* locked */

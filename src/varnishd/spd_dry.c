@@ -78,6 +78,24 @@ spd_dry_others(int64_t unknown)
 	}
 }
 
+/* Return a number of requests that would wait, 0 if the mode is another one. */
+static unsigned
+spd_dry_count(double waiting)
+{
+
+	return (spd_set.mode == SPD_OBSERVE ?
+	    (unsigned)ceil(vmin(waiting, 1e9)) : 0);
+}
+
+/* Return how many requests of the tenant would wait, at its last request. */
+unsigned
+spd_dry_waiting(const struct spd_tenant *t)
+{
+
+	SPD_LOCKED();
+	return (spd_dry_count(t->dry.view.waiting));
+}
+
 /*
  * A request of the tenant is parsed, in `observe`.  Bring t->dry up to date,
  * and return when it came: not before the tenant's last one.
@@ -96,6 +114,8 @@ spd_dry_look(struct spd_tenant *t, int64_t came, int64_t unknown)
 		d->run = run;
 		d->came = d->replayed = came;
 	}
+	d->before = spd_dry_waiting(t);
+	d->each = d->view.waiting > 0 ? d->view.wait / d->view.waiting : 0;
 	d->came = vmax(d->came, came);
 	DRY_Advance(&dry, &d->queue, d->came);
 	spd_dry_others(unknown);
@@ -133,24 +153,6 @@ spd_dry_add(struct spd_tenant *t, int64_t came)
 	    spd_dry_right(t), group == NULL ? NULL : &group->dry.members,
 	    spd_dry_right(group == NULL ? t : group));
 	t->dry.view = DRY_View(&dry, &t->dry.queue, cost);
-}
-
-/* Return a number of requests that would wait, 0 if the mode is another one. */
-static unsigned
-spd_dry_count(double waiting)
-{
-
-	return (spd_set.mode == SPD_OBSERVE ?
-	    (unsigned)ceil(vmin(waiting, 1e9)) : 0);
-}
-
-/* Return how many requests of the tenant would wait, at its last request. */
-unsigned
-spd_dry_waiting(const struct spd_tenant *t)
-{
-
-	SPD_LOCKED();
-	return (spd_dry_count(t->dry.view.waiting));
 }
 
 /* The same, of its group, or of the tenant if it has none */

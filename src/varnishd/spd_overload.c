@@ -87,14 +87,14 @@ spd_overloaded(struct spd_tenant *t, int64_t age, int64_t now,
 
 /*
  * The mode is `observe`: tell the controller of the requests that `on` would
- * have released since the tenant's last one came.  Then `before` would have
- * waited, and one been released each `each` ns.  Of many only the last ones
- * count: no controller remembers more.
+ * have released before the tenant's request that came at `came`.  Of many only
+ * the last ones count: no controller remembers more.
  */
 void
-spd_overload_dry(struct spd_tenant *t, unsigned before, double each,
-    int64_t came)
+spd_overload_dry(struct spd_tenant *t, int64_t came)
 {
+	unsigned before = t->dry.before;
+	double each = t->dry.each;
 	struct ovl_queue q;
 	unsigned left = spd_dry_waiting(t), n, u;
 

@@ -114,14 +114,11 @@ spd_answered(struct spd_worker *me, const struct req *req)
 static void
 spd_dry_run(struct spd_tenant *t, int64_t came, int64_t now)
 {
-	unsigned before = spd_dry_waiting(t);
-	double each = t->dry.view.waiting > 0 ?
-	    t->dry.view.wait / t->dry.view.waiting : 0;
 	int64_t most = spd_queue_timeout(t);
 	struct spd_verdict e;
 
 	came = spd_dry_look(t, came, spd_unknown_since(now));
-	spd_overload_dry(t, before, each, came);
+	spd_overload_dry(t, came);
 	if (spd_admit_full(t, &e))
 		SPD_WOULD_REFUSE(t, full);
 	else if (spd_overloaded(t, 0, came, &e))

@@ -22,6 +22,9 @@ struct spd_dry {
 	int64_t			came;		/* ns, its last request */
 	int64_t			replayed;	/* ns: releases up to then are
 						 * known to the controller */
+	unsigned		before;		/* requests that would wait,
+						 * before its last one came */
+	double			each;		/* ns, between releases then */
 	/* What would wait, at its last request */
 	struct dry_view		view;
 	double			group, all;	/* requests: of its group, of
