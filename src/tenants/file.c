@@ -23,6 +23,9 @@
 
 #include "file.h"
 
+#define FILE_MOST	(64 << 20)	/* bytes, about a million tenants: the
+					 * caller waits meanwhile */
+
 struct reader {
 	struct hostmap		*map;
 	file_error_f		*tell;
@@ -267,6 +270,11 @@ read_line(struct reader *r, char *line, int groups)
 		    "parentheses, such as (gold)", name);
 		return;
 	}
+	if (strchr(name, '=') != NULL) {
+		fail(r, "\"%.200s\" is no name: begin the line with the name "
+		    "of a tenant or group", name);
+		return;
+	}
 	if (groups)
 		name[l - 1] = '\0';
 	e.name = name + groups;
@@ -358,6 +366,11 @@ FILE_Read(struct hostmap *m, const char *path, file_error_f *tell, void *priv)
 	}
 	if (fstat(fd, &st) || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))) {
 		fail(&r, "this is no regular file: use a text file");
+		(void)fclose(f);
+		return (r.errors);
+	}
+	if (st.st_size > FILE_MOST) {
+		fail(&r, "the file is too large: use at most 64 MB");
 		(void)fclose(f);
 		return (r.errors);
 	}

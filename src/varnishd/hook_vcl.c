@@ -84,7 +84,7 @@ static unsigned
 map_pin(const struct spd_map *m)
 {
 	struct map_tenant *mt;
-	struct spd_tenant *t;
+	struct spd_tenant *t, *group;
 	unsigned step = 0, without = 0;
 	int64_t least = 0;
 
@@ -116,8 +116,10 @@ map_pin(const struct spd_map *m)
 		t = mt->user;
 		if (t == NULL)
 			continue;
-		spd_dry_forget(t);
-		t->group = mt->group == NULL ? NULL : mt->group->user;
+		group = mt->group == NULL ? NULL : mt->group->user;
+		if (group != t->group)
+			spd_dry_forget(t);
+		t->group = group;
 		t->admit_all = mt->admit_all;
 		t->queue_timeout = MAP_NS(mt, MAP_QUEUE_TIMEOUT);
 		t->fetch_target = MAP_NS(mt, MAP_FETCH_TARGET);

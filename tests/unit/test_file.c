@@ -177,6 +177,8 @@ test_an_error_has_its_line(void **state)
 	BAD("(g)\ng", "2: \"g\": a group of this name is declared already");
 	BAD("(g", "\"(g\" is no name of a group: use one in parentheses");
 	BAD("()", "\"()\" is no name of a group");
+	BAD("weight=2 a", "\"weight=2\" is no name: begin the line with the");
+	BAD("(g=h)", "\"(g=h)\" is no name");
 	BAD("(new)", "the names other, unknown, none and new are");
 	BAD("(g) queue_limit=5", "a group has no queue_limit");
 	BAD("(g)\n(h) group=g", "2: a group is in no other group");
@@ -221,6 +223,11 @@ test_a_file_that_is_none(void **state)
 	assert_int_equal(FILE_Read(map, "/nonexistent", tell, map), 1);
 	assert_string_equal(told, "0: the file cannot be opened: No such file "
 	    "or directory\n");
+	*told = '\0';
+	assert_int_equal(truncate(path, (64 << 20) + 1), 0);
+	assert_int_equal(FILE_Read(map, path, tell, map), 1);
+	assert_string_equal(told, "0: the file is too large: use at most 64 "
+	    "MB\n");
 	*told = '\0';
 	assert_int_equal(FILE_Read(map, "/dev/zero", tell, map), 1);
 	assert_string_equal(told, "0: this is no regular file: use a text "
