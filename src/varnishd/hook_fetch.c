@@ -227,7 +227,8 @@ SPD_FetchTask(struct pool *pp, struct busyobj *bo, struct pool_task *task,
 	spd_lock();
 	t = spd_fetch_uncount(bo);
 	if (t != NULL) {
-		OVL_FetchUndone(&t->origins);
+		if (bo->sandpaper[2] & SPD_FETCH_ASKS)
+			OVL_FetchUndone(&t->origins);
 		spd_price_queue(t, METER_Now());
 	}
 	spd_unlock();

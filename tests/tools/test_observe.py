@@ -45,6 +45,7 @@ def test_no_abuse_is_refused(varnishd: Varnishd, cause: str) -> None:
                    "sandpaper_new_hosts=tenant", "sandpaper_fetch_limit=1",
                    LIMITS[cause], *room(script),
                    vcl=script)
+    worker = varnishd.worker()
     groups: list[Group] = mixed({name: a for name, a in ABUSES.items()
                                  if not a.needs})
     done = subprocess.run(
@@ -52,6 +53,7 @@ def test_no_abuse_is_refused(varnishd: Varnishd, cause: str) -> None:
          *(g.spec() for g in groups)],
         capture_output=True, text=True, check=False, timeout=TIMEOUT)
     assert done.returncode == 0, done.stderr
+    assert varnishd.worker() == worker, varnishd.said_until_now()
     assert varnishd.counter(f"SANDPAPER.would_refuse_{cause}") > 0
     for name in ("refused", "timed_out", "shed", "parts_closed"):
         assert varnishd.counter(f"SANDPAPER.{name}") == 0
