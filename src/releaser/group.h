@@ -48,6 +48,7 @@ struct group {				/* one for each group */
 	struct group_heap	heap[REL__RESOURCES];	/* by dominant */
 	int64_t			v;		/* virtual ns */
 	struct rel_link		members;	/* of rel_tenant.all */
+	unsigned		nmembers;
 	uint64_t		waiting_weight;	/* of backlogged members */
 	unsigned		pooled;		/* requests in pools */
 	struct rel_link		hol_blocked;	/* in rel->hol_blocked, or

@@ -221,6 +221,7 @@ uint32_t REL_Limit(const struct rel_tenant *);
 void REL_SetGroup(struct rel *, struct rel_tenant *, struct rel_tenant *group,
     int64_t now);
 struct rel_tenant *REL_Group(const struct rel_tenant *);	/* or NULL */
+unsigned REL_Members(const struct rel_tenant *);	/* 0: it is no group */
 /* Return how many requests of the tenant and its siblings wait */
 unsigned REL_GroupWaiting(const struct rel_tenant *);
 /*

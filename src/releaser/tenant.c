@@ -52,6 +52,8 @@ REL_TenantFini(struct rel *rel, struct rel_tenant *t)
 	if (t->group == NULL && rel->policy->tenant_fini != NULL)
 		rel->policy->tenant_fini(rel, t);
 	list_remove(&t->all);
+	if (t->group != NULL)
+		t->group->of.nmembers--;
 	t->magic = 0;
 }
 
@@ -75,6 +77,13 @@ REL_TenantIdle(const struct rel *rel, const struct rel_tenant *t)
 	check_tenant(t);
 	return (t->waits + t->running == 0 && list_empty(&t->of.members) &&
 	    account(rel, t) <= 0);
+}
+
+unsigned
+REL_Members(const struct rel_tenant *t)
+{
+	check_tenant(t);
+	return (t->of.nmembers);
 }
 
 uint32_t
@@ -330,9 +339,13 @@ change_group(struct rel *rel, struct rel_tenant *t, struct rel_tenant *g)
 		    &t->member.heap);
 	list_remove(&t->all);
 	list_append(g == NULL ? &rel->tenants : &g->of.members, &t->all);
+	if (last != NULL)
+		last->of.nmembers--;
 	t->group = g;
-	if (g != NULL)
+	if (g != NULL) {
+		g->of.nmembers++;
 		group_join(&g->of, &t->member);
+	}
 	t->member.remainder = (struct remainder){ 0 };
 }
 

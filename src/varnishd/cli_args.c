@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "spd.h"
+#include "cli.h"
 
 #include "vcli_serve.h"
 

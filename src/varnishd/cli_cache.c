@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "spd.h"
+#include "cli.h"
 
 #include "vcli_serve.h"
 #include "varnishd/spd_table.h"

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "spd.h"
+#include "cli.h"
 
 #include "vcli_serve.h"
 #include "vtim.h"
@@ -111,6 +112,18 @@ cli_age(struct cli *cli, const char * const *av, void *priv)
 }
 
 static void v_matchproto_(cli_func_t)
+cli_second(struct cli *cli, const char * const *av, void *priv)
+{
+	unsigned long n = 1;
+
+	(void)priv;
+	if (av[2] != NULL && spd_cli_number(cli, av[2], 1, 1000, &n))
+		return;
+	while (n-- > 0)
+		spd_recent_second(METER_Now());
+}
+
+static void v_matchproto_(cli_func_t)
 cli_slots(struct cli *cli, const char * const *av, void *priv)
 {
 	unsigned long n;
@@ -164,6 +177,7 @@ static struct cli_proto cmds[] = {
 	{ CLICMD_DEBUG_SANDPAPER_COST,		"d", cli_cost },
 	{ CLICMD_DEBUG_SANDPAPER_AGE,		"d", cli_age },
 	{ CLICMD_DEBUG_SANDPAPER_FAIL,		"d", cli_fail },
+	{ CLICMD_DEBUG_SANDPAPER_SECOND,	"d", cli_second },
 	{ CLICMD_DEBUG_SANDPAPER_SLOTS,		"d", cli_slots },
 	{ CLICMD_DEBUG_SANDPAPER_BUSY,		"d", cli_busy },
 	{ NULL }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "spd.h"
+#include "cli.h"
 #include "spd_hostmap.h"
 
 #include "tenants/file.h"

@@ -12,6 +12,7 @@
 #include "config.h"
 
 #include "spd.h"
+#include "cli.h"
 
 #include "vcli_serve.h"
 

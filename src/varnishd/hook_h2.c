@@ -78,10 +78,8 @@ SPD_Cancel(struct req *req)
 	 * written under the lock only, so only the state is read here. */
 	spd_lock();
 	waited = REL_IsBacklogged(n);
-	if (waited) {
-		SPD_COUNT(spd_tenant_rel(n->tenant), gone, 1);
+	if (waited)
 		spd_take_out(n, METER_Now());
-	}
 	spd_unlock();
 	return (waited);
 }

@@ -106,7 +106,7 @@ spd_not_run(struct spd_tenant *t, struct rel_node *n, int64_t now)
 	REL_Complete(spd_rel, n, 0, REL_SCALE_ONE, now);
 	spd_charge(t, (int64_t)SPD_REQUEST(n)->cpu_16ns << 4, 0, now);
 	spd_pay_debt(t, now);
-	spd_vsc->cancelled++;
+	SPD_COUNT(t, cancelled, 1);
 }
 
 /* End a request that the client has reset.  Returns 1. */
@@ -120,7 +120,6 @@ spd_abandon(struct spd_worker *me, struct req *req)
 	spd_lock();
 	if (n->state == REL_RUNNING) {
 		t = spd_tenant_rel(n->tenant);
-		SPD_COUNT(t, gone, 1);
 		spd_not_run(t, n, now);
 	}
 	spd_runs(me, NULL);
@@ -388,14 +387,15 @@ spd_done(struct rel_node *n, const struct spd_spent *s, int64_t now)
 	    !s->dear ? spd_scale(SPD_REQUEST(n)->flags) : REL_SCALE_ONE), now);
 	spd_pay_debt(t, now);
 	spd_sample(t, s->measured ? s->cpu : -1, (int64_t)s->wire);
-	SPD_COUNT(t, requests, 1);
+	SPD_COUNT(t, completed, 1);
 	spd_price_done(t);
 	spd_new_answer(t, (SPD_REQUEST(n)->flags & SPD_F_GOOD) != 0, now);
 	spd_estimate(t);
 	SPD_COUNT(t, cpu_ns, s->cpu);
+	SPD_COUNT(t, net_ns, s->net);
 	SPD_COUNT(t, bytes, s->bytes);
 	SPD_COUNT(t, wait_ns, SPD_WAIT(n));
-	spd_vsc->completed++;
+	SPD_COUNT_OWN(t, waits[WAIT_Count(SPD_WAIT(n))], 1);
 	spd_vsc->measured += (unsigned)s->measured;
 }
 
@@ -444,7 +444,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 	v[0] = SPD_WAIT(n);
 	v[1] = s.cpu + me->piped_cpu;
 	v[2] = s.net + me->piped_net;
-	v[3] = me->charge;
+	v[3] = me->charge * me->charge_cores;
 	spd_log(req, spd_tenant_rel(n->tenant), v, s.bytes + me->piped,
 	    s.measured);
 

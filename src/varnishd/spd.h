@@ -63,6 +63,7 @@
 #include "tenants/hostmap.h"
 #include "tenants/newhosts.h"
 #include "tenants/page.h"
+#include "tenants/recent.h"
 #include "tenants/table.h"
 
 #include "varnishd/sandpaper.h"
@@ -192,6 +193,13 @@ uint64_t spd_slots_taken(unsigned word);
 struct spd_worker *spd_owner(int slot);
 void spd_begin_loan(struct spd_worker *);
 void spd_end_loan(struct spd_worker *);
+
+/* spd_recent.c */
+void spd_recent_init(void);
+void spd_recent_second(int64_t now);
+void spd_recent_end(struct spd_tenant *);	/* locked */
+int64_t spd_recent(const struct spd_tenant *, unsigned last,
+    double grown[REC__COUNTERS]);		/* locked */
 
 /* spd_stage.c */
 #define SPD_PROFILE_S	10		/* s, "the last seconds" */
@@ -408,9 +416,13 @@ int spd_frozen(void);				/* locked */
 void spd_fail(uint64_t fail, uint64_t late);	/* locked */
 
 /* spd_fields.c */
-void spd_fields(struct spd_tenant *, int why, int64_t now,
+#define SPD_FIELDS_WHY		1U
+#define SPD_FIELDS_LAST		2U
+void spd_fields(struct spd_tenant *, unsigned parts, int64_t now,
     struct spd_fields *);			/* locked */
-unsigned spd_fields_all(int why, struct spd_fields **);
+unsigned spd_fields_all(unsigned parts, const char *after,
+    struct spd_fields **);
+void spd_sums(struct spd_sums *);		/* locked */
 
 /* spd_poll.c */
 void spd_poll_init(void);
@@ -483,17 +495,3 @@ void spd_stat_cache(void);
 void spd_stat_stages(int64_t now);
 void spd_params(void);
 void spd_keeper_init(void);
-
-/* cli_args.c, cli_cache.c, cli_show.c, cli_stages.c, cli_debug.c */
-int spd_cli_number(struct cli *, const char *arg, unsigned long lo,
-    unsigned long hi, unsigned long *);
-int spd_cli_no_more(struct cli *, const char *arg);
-void spd_cli_unknown(struct cli *, const char *name);
-void spd_cli_string(struct cli *, const char *);
-const char *spd_cli_mode(unsigned);
-void spd_cli_stages_text(struct cli *);
-void spd_cli_stages_json(struct cli *);
-void spd_cli_cache_init(void);
-void spd_cli_show_init(void);
-void spd_cli_map_init(void);
-void spd_cli_debug_init(void);

@@ -219,16 +219,13 @@ spd_writer_begins(struct spd_tenant *t)
 	    "slow readers (see thread_pool_max)", t->writers, liable->writers,
 	    vmax_t(unsigned, all / 8, SPD_WRITERS));
 	if (shed && spd_set.mode != SPD_ON) {
-		if (spd_set.mode == SPD_OBSERVE) {
+		if (spd_set.mode == SPD_OBSERVE)
 			SPD_COUNT(t, would_shed, 1);
-			spd_vsc->would_shed++;
-		}
 		shed = 0;
 	}
-	if (shed) {
+	if (shed)
 		SPD_COUNT(t, shed, 1);
-		spd_vsc->shed++;
-	} else {
+	else {
 		t->writers++;
 		spd_me.writer_of = liable != t ? liable : NULL;
 		if (liable != t)

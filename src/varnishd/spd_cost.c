@@ -47,6 +47,7 @@ spd_charge(struct spd_tenant *t, int64_t cpu, int64_t net, int64_t now)
 
 	SPD_LOCKED();
 	SPD_COUNT(t, cpu_ns, cpu);
+	SPD_COUNT(t, net_ns, net);
 	t->owed[REL_CPU] += cpu;
 	t->owed[REL_NET] += net;
 	if (REL_TenantWaiting(t->rel) == 0)

@@ -8,6 +8,7 @@
 
 #include "config.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,8 @@ static const char * const resources[] = { "cpu", "net" };
 
 _Static_assert(sizeof(field_NAME) == TEN_NAME_MAX + 1,
     "a name must fit");
+_Static_assert(sizeof(field_WAITS) == WAITS * sizeof(uint64_t),
+    "all counts must fit");
 
 /* Return how long the request has waited, ns.  NULL: 0. */
 static int64_t
@@ -65,14 +68,48 @@ name_of(const char *name)
 	return (copy);
 }
 
+static field_WAITS
+waits_of(const struct spd_tenant *t)
+{
+	field_WAITS copy;
+
+	memcpy(copy.count, t->waits, sizeof copy.count);
+	return (copy);
+}
+
+/* Return what the tenant's last seconds were; all 0 if that is not wanted.
+ * Caller holds spd_lock(). */
+static field_LAST
+last_of(const struct spd_tenant *t, unsigned parts)
+{
+	static const unsigned seconds[SPD_LAST] = SPD_LAST_S;
+	double grown[REC__COUNTERS];
+	field_LAST copy;
+	double span;
+	unsigned u;
+
+	memset(&copy, 0, sizeof copy);
+	for (u = 0; u < SPD_LAST && parts & SPD_FIELDS_LAST; u++) {
+		span = (double)spd_recent(t, seconds[u], grown);
+#define PER_S(counter)		(grown[counter] * 1e9 / span)
+#define PART(counter)		(grown[counter] / span)
+#define LAST_FIELD(name, value)	copy.of[u].name = (value);
+#include "last_fields.h"
+	}
+	return (copy);
+}
+
 /*
- * Copy a tenant's fields.  why: also those of its first waiting request.  To
- * find it takes O(requests that wait in its group).  Caller holds spd_lock().
+ * Copy a tenant's fields.  parts: SPD_FIELDS_WHY: also those of its first
+ * waiting request; to find it takes O(requests that wait in its group).
+ * SPD_FIELDS_LAST: also its last seconds.  Caller holds spd_lock().
  */
 void
-spd_fields(struct spd_tenant *t, int why, int64_t now, struct spd_fields *f)
+spd_fields(struct spd_tenant *t, unsigned parts, int64_t now,
+    struct spd_fields *f)
 {
-	const struct rel_node *first = why ? REL_TenantFirst(t->rel) : NULL;
+	const struct rel_node *first = parts & SPD_FIELDS_WHY ?
+	    REL_TenantFirst(t->rel) : NULL;
 	struct rel_tenant_stat st;
 
 	CHECK_OBJ_NOTNULL(t, SPD_TENANT_MAGIC);
@@ -80,21 +117,36 @@ spd_fields(struct spd_tenant *t, int why, int64_t now, struct spd_fields *f)
 	f->owner = t->owner;
 	f->tenant = name_of(spd_name(t));
 	REL_TenantStat(spd_rel, t->rel, &st);
-#define TENANT_FIELD(kind, name, key, label, counter, value)	\
+#define TENANT_FIELD(kind, name, key, counter, value)	\
 	f->name = (value);
 #include "tenant_fields.h"
 }
 
+/* Copy the sums over all tenants.  Caller holds spd_lock(). */
+void
+spd_sums(struct spd_sums *sums)
+{
+
+	SPD_LOCKED();
+#define COPY_SUM(kind, name)	sums->name = (field_##kind)spd_vsc->name;
+#define COPY_VSC(kind, name)
+#define COPY_NO(kind, name)
+#define TENANT_FIELD(kind, name, key, counter, value)	\
+	COPY_##counter(kind, name)
+#include "tenant_fields.h"
+}
+
 /*
- * Copy the fields of all tenants to *rows, which the caller frees.  Returns how
- * many rows there are.  Every SPD_PAUSE rows the lock is given up, so rows may
- * differ in time.
+ * Copy the fields of all tenants whose names come after `after` in the order of
+ * bytes; NULL: of all.  parts: as for spd_fields().  The caller frees *rows.
+ * Returns how many rows there are.  Every SPD_PAUSE rows the lock is given up, so
+ * rows may differ in time.
  */
 unsigned
-spd_fields_all(int why, struct spd_fields **rows)
+spd_fields_all(unsigned parts, const char *after, struct spd_fields **rows)
 {
 	struct ten_record *rec;
-	unsigned space, n;
+	unsigned space, n = 0, u;
 	int64_t now;
 
 	spd_lock();
@@ -104,9 +156,10 @@ spd_fields_all(int why, struct spd_fields **rows)
 	AN(*rows);
 	spd_lock();
 	now = METER_Now();
-	for (n = 0; n < space && (rec = TEN_At(spd_tenants, n)) != NULL; n++) {
-		spd_fields(TEN_Data(rec), why, now, &(*rows)[n]);
-		spd_pause(n);
+	for (u = 0; n < space && (rec = TEN_At(spd_tenants, u)) != NULL; u++) {
+		if (after == NULL || strcmp(rec->name, after) > 0)
+			spd_fields(TEN_Data(rec), parts, now, &(*rows)[n++]);
+		spd_pause(u);
 	}
 	spd_unlock();
 	return (n);

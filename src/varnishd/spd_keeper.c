@@ -9,7 +9,7 @@
  *  - waits that are too long, proofs of new Hosts, and the tenants' counters,
  *    and while Sandpaper is on, open slots: every SPD_LOOK_EVERY
  *  - the residual, the number of threads, the counters of the cache and of
- *    the stages, and TEN_Tick(): every second
+ *    the stages, TEN_Tick(), and what tenants used: every second
  *
  * The static variables are the keeper's.  Herders read `threads`, an atomic.
  */
@@ -99,6 +99,7 @@ spd_keeper(struct worker *wrk, void *priv)
 		if (now - second >= 1000000000) {
 			second = now;
 			spd_second(now);
+			spd_recent_second(now);
 			spd_stat_cache();
 			spd_stat_stages(now);
 		}

@@ -146,8 +146,8 @@ spd_nic_gauges(int64_t now)
 {
 
 	SPD_LOCKED();
-	spd_vsc->nic_rate = NIC_Rate(nic);
-	spd_vsc->nic_backlog = (uint64_t)NIC_Backlog(nic, now);
+	spd_vsc->nic_rate_bps = NIC_Rate(nic);
+	spd_vsc->nic_backlog_bytes = (uint64_t)NIC_Backlog(nic, now);
 	spd_vsc->nic_closed_ns = (uint64_t)NIC_ClosedTime(nic, now);
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "spd.h"
+#include "cli.h"
 
 /* Assert that this thread holds spd_lock().  The releaser calls this first in
  * each function that changes its state. */
@@ -38,6 +39,7 @@ SPD_Init(void)
 	spd_rel = REL_New(0, spd_slots(), REL_OPT_ALL, spd_assert_held, NULL);
 	AN(spd_rel);
 	spd_stage_init();
+	spd_recent_init();
 	spd_link_init();
 	spd_conn_init();
 	spd_ready_init();
@@ -47,6 +49,7 @@ SPD_Init(void)
 	spd_tenants_init();
 	spd_unlock();
 	spd_params();
+	spd_cli_list_init();
 	spd_cli_show_init();
 	spd_cli_map_init();
 	spd_cli_cache_init();

@@ -56,7 +56,6 @@ spd_event(struct spd_conn *c, uint32_t events, int64_t now)
 		n = SPD_NODE(req);
 		if (!REL_IsBacklogged(n))
 			break;
-		SPD_COUNT(spd_tenant_rel(n->tenant), gone, 1);
 		spd_take_out(n, now);
 		SPD_REQUEST(n)->flags |= SPD_F_RESET;
 		spd_ready_push(c, now);

@@ -291,7 +291,7 @@ spd_take_out(struct rel_node *n, int64_t now)
 	REL_Cancel(spd_rel, n, now);
 	spd_price_queue(t, now);
 	spd_charge(t, (int64_t)SPD_REQUEST(n)->cpu_16ns << 4, 0, now);
-	spd_vsc->cancelled++;
+	SPD_COUNT(t, cancelled, 1);
 	spd_vsc->waiting = REL_Waiting(spd_rel);
 }
 
@@ -302,9 +302,8 @@ spd_count_late(struct spd_tenant *t, int64_t now)
 {
 
 	SPD_LOCKED();
-	SPD_COUNT(t, refused_late, 1);
+	SPD_REFUSED(t, late);
 	spd_overload_refused(t, now);
-	spd_vsc->timed_out++;
 }
 
 /*

@@ -87,13 +87,16 @@ void
 spd_begin(struct spd_worker *me, struct req *req, int64_t now)
 {
 	struct rel_node *n = SPD_NODE(req);
+	struct spd_tenant *t = spd_tenant_rel(n->tenant);
 	struct spd_conn *conn;
 
 	SPD_LOCKED();
 	me->began = now;
 	me->unlooked = 0;
 	me->charge = n->charge;
-	spd_turn_to(me, spd_tenant_rel(n->tenant), now);
+	me->charge_cores = t->estimate[REL_NET] > t->estimate[REL_CPU] ? 1 :
+	    spd_set.cores;
+	spd_turn_to(me, t, now);
 	if ((SPD_REQUEST(n)->flags & (SPD_F_GRANTED | SPD_F_H2)) !=
 	    SPD_F_GRANTED)
 		return;

@@ -109,8 +109,9 @@ stat_copy(const struct spd_mapped *of, struct VSC_sandpaper_tenant *vsc)
 		return (0);
 	REL_TenantStat(spd_rel, t->rel, &st);
 #define COPY_VSC(name, value)	vsc->name = (uint64_t)(value);
+#define COPY_SUM(name, value)	COPY_VSC(name, value)
 #define COPY_NO(name, value)
-#define TENANT_FIELD(kind, name, key, label, counter, value)	\
+#define TENANT_FIELD(kind, name, key, counter, value)	\
 	COPY_##counter(name, value)
 #include "tenant_fields.h"
 	return (1);
@@ -183,7 +184,7 @@ spd_stat_cache(void)
 	static struct spd_cache_stat st;
 
 	spd_cache_stat(&st, 0);
-	spd_vsc->transit = st.transit;
+	spd_vsc->transit_bytes = st.transit;
 	spd_vsc->admission_c = isinf(st.c) ? 0 : (uint64_t)st.c;
 	spd_vsc->admission_windows = st.tunes;
 	spd_vsc->admission_fallbacks = st.fallbacks;

@@ -69,6 +69,7 @@ spd_tenant_died(void *priv, struct ten_record *r)
 	AZ(priv);
 	spd_new_end(t);
 	spd_dry_forget(t);
+	spd_recent_end(t);
 	REL_TenantFini(spd_rel, t->rel);
 	OWN_End(spd_owners(), t->owner);
 	FINI_OBJ(t);

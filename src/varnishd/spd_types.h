@@ -92,7 +92,7 @@ struct spd_tenant {
 						 * get, or NULL */
 
 	/* In a group's record: the sum over its members, see SPD_COUNT() */
-	uint64_t		requests;	/* done */
+	uint64_t		completed;	/* requests */
 	uint64_t		hits, hit_bytes, misses, miss_bytes;
 	uint64_t		refused_full;	/* its queue, or the whole one */
 	uint64_t		refused_target;	/* by overload control */
@@ -102,19 +102,36 @@ struct spd_tenant {
 	uint64_t		would_refuse_full, would_refuse_target;
 	uint64_t		would_refuse_late, would_refuse_fetch;
 	uint64_t		would_shed;
-	uint64_t		gone;		/* reset before they began */
+	uint64_t		cancelled;	/* before they ran */
 	uint64_t		shed;		/* too many slow readers */
 	int64_t			cpu_ns;		/* measured or estimated */
+	int64_t			net_ns;		/* of the client-side link */
 	uint64_t		bytes;		/* sent to clients */
 	int64_t			wait_ns;	/* in the queue */
+	uint64_t		waits[WAITS];	/* of these, by length */
+	struct recent		*recent;	/* NULL: see spd_recent.c */
 };
 
-/* Count a refusal, and its cause.  Late requests count as timed_out.  Locked. */
+/* Add n to a counter of the tenant, and to that of its group.  Locked. */
+#define SPD_COUNT_OWN(t, field, n)				\
+	do {							\
+		(t)->field += (n);				\
+		if ((t)->group != NULL)				\
+			(t)->group->field += (n);		\
+	} while (0)
+
+/* The same, and to the sum over all tenants */
+#define SPD_COUNT(t, field, n)					\
+	do {							\
+		SPD_COUNT_OWN(t, field, n);			\
+		spd_vsc->field += (uint64_t)(n);		\
+	} while (0)
+
+/* Count a refusal, and its cause.  Locked. */
 #define SPD_REFUSED(t, cause)					\
 	do {							\
 		SPD_COUNT(t, refused_##cause, 1);		\
 		spd_vsc->refused++;				\
-		spd_vsc->refused_##cause++;			\
 	} while (0)
 
 /* The same for what `on` would refuse */
@@ -122,15 +139,6 @@ struct spd_tenant {
 	do {							\
 		SPD_COUNT(t, would_refuse_##cause, 1);		\
 		spd_vsc->would_refuse++;			\
-		spd_vsc->would_refuse_##cause++;		\
-	} while (0)
-
-/* Add n to a counter of the tenant, and to that of its group.  Locked. */
-#define SPD_COUNT(t, field, n)					\
-	do {							\
-		(t)->field += (n);				\
-		if ((t)->group != NULL)				\
-			(t)->group->field += (n);		\
 	} while (0)
 
 /*
@@ -292,6 +300,8 @@ struct spd_worker {
 	_Atomic(struct rel_node *) node;
 	int64_t			charge;		/* ns, of the request, at its
 						 * release */
+	unsigned		charge_cores;	/* cores, if that is cpu, else
+						 * 1: for the log */
 	struct spd_conn		*conn;		/* read from last, or NULL */
 	struct spd_conn		*parks;		/* to be parked, or NULL */
 	int64_t			parks_for;	/* ns, timeout of parks */

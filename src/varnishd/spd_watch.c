@@ -159,15 +159,15 @@ spd_watch(int64_t now)
 static int
 spd_stuck(int64_t now)
 {
-	static uint64_t released, timed_out;
+	static uint64_t released, late;
 	static int64_t since;
 	unsigned waiting = REL_Waiting(spd_rel) - REL_Throttled(spd_rel);
 
 	SPD_LOCKED();
 	if (spd_vsc->released != released || spd_frozen() ||
-	    (waiting == 0 && spd_vsc->timed_out == timed_out)) {
+	    (waiting == 0 && spd_vsc->refused_late == late)) {
 		released = spd_vsc->released;
-		timed_out = spd_vsc->timed_out;
+		late = spd_vsc->refused_late;
 		since = now;
 	}
 	if (now - since < SPD_STUCK || waiting == 0)

@@ -342,6 +342,7 @@ int __wrap_pthread_setspecific(pthread_key_t, const void *);
 int __real_pthread_setspecific(pthread_key_t, const void *);
 int __wrap_VRND_RandomCrypto(void *, size_t);
 struct VSC_sandpaper *__wrap_VSC_sandpaper_New(void);
+void __wrap_spd_cli_list_init(void);
 void __wrap_spd_cli_show_init(void);
 void __wrap_spd_cli_map_init(void);
 void __wrap_spd_cli_cache_init(void);
@@ -574,6 +575,11 @@ __wrap_VSC_sandpaper_New(void)
 	static struct VSC_sandpaper vsc;
 
 	return (&vsc);
+}
+
+void
+__wrap_spd_cli_list_init(void)
+{
 }
 
 void

@@ -35,8 +35,8 @@ def test_forward_while_a_request_waits(varnishd: Varnishd) -> None:
     varnishd.cli("debug.sandpaper.thaw")
     assert status(client) == 200
     varnishd.await_counter("SANDPAPER.completed", 1)
-    assert varnishd.counter("SANDPAPER.timed_out") == 0
-    assert varnishd.tenant("a.example")["waited_s"] < TIMEOUT
+    assert varnishd.counter("SANDPAPER.refused_late") == 0
+    assert varnishd.tenant("a.example")["wait_s"] < TIMEOUT
     varnishd.assert_alive()
 
 
@@ -47,7 +47,7 @@ def test_backward_while_a_request_waits(varnishd: Varnishd) -> None:
     varnishd.cli("debug.sandpaper.wait 1")
     varnishd.step_clock(-STEP)
     assert status(client) == 503
-    assert varnishd.counter("SANDPAPER.timed_out") == 1
+    assert varnishd.counter("SANDPAPER.refused_late") == 1
     varnishd.assert_alive()
 
 

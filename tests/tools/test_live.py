@@ -89,10 +89,10 @@ class Judge(Live):
             time.monotonic(), self.sent(), cpu,
             sum(t["cpu_s"] for t in tenants)
             + 1e-9 * self.varnishd.counter("SANDPAPER.cpu_unowned_ns"),
-            said["nic_held_s"], said["nic_rate_bps"],
+            said["nic_closed_s"], said["nic_rate_bps"],
             {k: int(v) for k, v in of("waiting").items()},
             {k: int(v) for k, v in of("running").items()},
-            {k: int(v) for k, v in of("requests").items()}, of("waited_s"))
+            {k: int(v) for k, v in of("completed").items()}, of("wait_s"))
 
     def window(self, *groups: Group, every: bool = True) -> list[Look]:
         """Return what was seen in one window, from its begin to its end."""

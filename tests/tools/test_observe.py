@@ -55,6 +55,6 @@ def test_no_abuse_is_refused(varnishd: Varnishd, cause: str) -> None:
     assert done.returncode == 0, done.stderr
     assert varnishd.worker() == worker, varnishd.said_until_now()
     assert varnishd.counter(f"SANDPAPER.would_refuse_{cause}") > 0
-    for name in ("refused", "timed_out", "shed", "parts_closed"):
+    for name in ("refused", "refused_late", "shed", "parts_closed"):
         assert varnishd.counter(f"SANDPAPER.{name}") == 0
     assert not varnishd.log("-q", 'Error ~ "^Sandpaper: limit"')

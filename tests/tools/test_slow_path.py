@@ -115,7 +115,7 @@ def test_it_keeps_its_slot_for_a_while_if_the_link_is_busy(
     _, asked = slow(varnishd, client)
     varnishd.await_counter("SANDPAPER.lendings", 1)
     assert time.monotonic() - asked >= BLOCKED
-    assert varnishd.counter("SANDPAPER.nic_backlog") > 0, "not busy"
+    assert varnishd.counter("SANDPAPER.nic_backlog_bytes") > 0, "not busy"
 
 
 def test_the_time_without_an_ack_begins_with_the_write(
@@ -129,4 +129,4 @@ def test_the_time_without_an_ack_begins_with_the_write(
     waits.sendall(http.get("b.example", page(varnishd, SIZE)))
     varnishd.await_counter("SANDPAPER.lendings", 2)
     assert time.monotonic() - asked >= BLOCKED + NO_ACK
-    assert varnishd.counter("SANDPAPER.nic_backlog") > 0, "not busy"
+    assert varnishd.counter("SANDPAPER.nic_backlog_bytes") > 0, "not busy"

@@ -58,7 +58,7 @@ def asked_of_slow(varnishd: Varnishd, rwnd: int) -> str:
     before = len(calls.read_text())
     client.request("GET", "/large", headers={"Host": "a.example"})
     varnishd.await_counter("SANDPAPER.lendings", 1)
-    varnishd.await_counter("SANDPAPER.nic_backlog", 1)  # a gauge, 50 ms late
+    varnishd.await_counter("SANDPAPER.nic_backlog_bytes", 1)  # a gauge, 50 ms late
     return calls.read_text()[before:]
 
 

@@ -29,11 +29,11 @@ def test_a_session_of_http2_has_a_thread(varnishd: Varnishd) -> None:
 def test_more_tenants_than_there_may_be(varnishd: Varnishd) -> None:
     varnishd.start("sandpaper_new_hosts=tenant",
                    f"sandpaper_tenants_max={TENANTS_MAX}")
-    assert varnishd.state()["overflows"] == 0
+    assert varnishd.state()["tenants_overflow"] == 0
     varnishd.cli("debug.sandpaper.freeze")
     waiting = [varnishd.ask(f"host{n}.example") for n in range(HOSTS)]
     varnishd.cli("debug.sandpaper.wait", str(HOSTS))
-    assert varnishd.state()["overflows"] >= HOSTS - TENANTS_MAX
+    assert varnishd.state()["tenants_overflow"] >= HOSTS - TENANTS_MAX
     varnishd.cli("debug.sandpaper.thaw")
     answered(waiting)
 
@@ -43,11 +43,11 @@ def test_how_long_the_link_was_closed(varnishd: Varnishd) -> None:
     body.write_bytes(b"x" * SIZE)
     varnishd.start("sandpaper_new_hosts=tenant",
                    f"sandpaper_nic_rate={8 * SIZE}", vcl=FILES)
-    assert varnishd.state()["nic_held_s"] == 0
+    assert varnishd.state()["nic_closed_s"] == 0
     # Two tenants: for one alone nothing is held
     for host in ("a.example", "b.example", "a.example", "b.example"):
         assert varnishd.get(host, str(body)) == 200
-    until(lambda: varnishd.state()["nic_held_s"] >= 0.5)
+    until(lambda: varnishd.state()["nic_closed_s"] >= 0.5)
 
 
 def test_a_short_run_logs_no_host_and_learns_no_rate(

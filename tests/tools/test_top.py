@@ -33,9 +33,9 @@ end='}]}'
 [ -e cut ] && [ "$last" -gt "$(cat cut)" ] && end=
 printf '[2, ["sandpaper.list", "-j"], 1.0, {"mode": "on", "policy": "mr3-rs",'
 printf '"slots": 10, "running": 1, "waiting": 2, "tenants": 1,'
-printf '"nic_rate_bps": 0, "nic_held_s": 0, "list": [{"tenant": "shop.example",'
-printf '"weight": 2, "waiting": 2, "running": 1, "requests": %s,' $((n * 50))
-printf '"refused": 0, "shed": 0, "cpu_s": %s, "bytes": 0, "waited_s": 0' $n
+printf '"nic_rate_bps": 0, "nic_closed_s": 0, "list": [{"tenant": "shop.example",'
+printf '"weight": 2, "waiting": 2, "running": 1, "completed": %s,' $((n * 50))
+printf '"refused": 0, "shed": 0, "cpu_s": %s, "bytes": 0, "wait_s": 0' $n
 printf "$end]\\n"
 """
 
@@ -45,13 +45,13 @@ def answer(requests: float, cpu_s: float, octets: float = 0,
     """Return what sandpaper.list says of two tenants."""
     def tenant(name: str, part: float) -> dict[str, Any]:
         return {"tenant": name, "weight": 1, "waiting": 0, "running": 0,
-                "requests": requests * part, "refused": 0, "shed": 0,
+                "completed": requests * part, "refused": 0, "shed": 0,
                 "cpu_s": cpu_s * part, "bytes": octets * (1 - part),
-                "waited_s": requests * part * 0.25}
+                "wait_s": requests * part * 0.25}
 
     return {"mode": "on", "policy": "mr3-rs", "slots": 10, "running": 0,
             "waiting": 0, "tenants": 2, "nic_rate_bps": 8000,
-            "nic_held_s": 0, "list": [tenant("a", 0.75), tenant("b", 0.25)],
+            "nic_closed_s": 0, "list": [tenant("a", 0.75), tenant("b", 0.25)],
             **more}
 
 

@@ -36,7 +36,7 @@ def test_what_it_does_not_use_most_is_not_free(varnishd: Varnishd) -> None:
         assert varnishd.get("a.example", "/large") == 200
     assert varnishd.tenant("a.example")["dominant"] == "net"
     before = varnishd.tenant("a.example")["cpu_s"]
-    varnishd.await_counter("SANDPAPER.nic_backlog", 0, 0)
+    varnishd.await_counter("SANDPAPER.nic_backlog_bytes", 0, 0)
     varnishd.cli("debug.sandpaper.freeze")
     waiting = []
     for n in range(2 * DEAR):

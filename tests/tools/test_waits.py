@@ -110,7 +110,7 @@ def test_a_tenant_with_bytes_to_parse_is_not_forgotten(
     varnishd.await_counter("SANDPAPER.ready", 5)
     for n in range(2 * most):  # each needs room
         varnishd.cli(f"debug.sandpaper.cost new{n}.example 1 0")
-    assert varnishd.tenant("a.example")["requests"] == len(clients)
+    assert varnishd.tenant("a.example")["completed"] == len(clients)
     held.unlink()
     answered(clients)
     varnishd.assert_alive()

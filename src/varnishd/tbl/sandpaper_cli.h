@@ -6,40 +6,67 @@
 
 CLI_CMD(SANDPAPER_LIST,
 	"sandpaper.list",
-	"sandpaper.list [-j] [<n>]",
-	"Show Sandpaper's state and the tenants with the most CPU time.",
+	"sandpaper.list [-j] [-w <seconds>] [-s <key>] [-f <glob>] [-a <name>]"
+	" [-c <keys>] [<n>]",
+	"Show Sandpaper's state, and what the tenants use now.",
 	"  First comes the state of Sandpaper, then the stages, then at most <n>"
-	" tenants, those with the most CPU time first. <n> is a whole number"
-	" from 1 to 1000000, default 50. Any other value is an error. The"
-	" command does not delay requests.\n\n"
+	" tenants. <n> is a whole number from 1 to 1000000, default 50. The"
+	" command does not delay requests. A wrong option or value is an"
+	" error.\n\n"
+	"  ``-w`` says which last seconds the text shows: 1, 10 (the default) or"
+	" 60. The last 60 are 51 to 60. A new Host has none.\n\n"
+	"  ``-s`` sorts by a key, the most first. *tenant* sorts by name. The"
+	" default is *used_part*: the part of the resource, cpu or net, that the"
+	" tenant used most. Keys are the names of JSON, and those in *last*, which"
+	" are of the seconds of ``-w``.\n\n"
+	"  ``-f`` shows only tenants whose names match a pattern of the shell,"
+	" such as ``'*.example'``.\n\n"
+	"  ``-a`` shows the tenants whose names come after <name>, in the order"
+	" of bytes. So a program reads all tenants in pages: it begins with"
+	" ``-s tenant``, and goes on with ``-a`` and the last name that it has.\n\n"
+	"  ``-j`` selects JSON output, and must be the first option. With it,"
+	" ``-c`` prints only these keys of each tenant, with commas between"
+	" them.\n\n"
 	"  Each stage has a line with means of the last 10 seconds. *per_s* is"
 	" how many requests left the stage per second. *wait_ms* is how long"
 	" each waited for it, *in_it_ms* how long it was in it then. *waiting*"
 	" and *in_it* are how many waited, and how many were in the stage, if"
 	" the load is steady. *servers* is how many can be in it.\n\n"
-	"  In the text output, *cpu_us* and *net_us* are the estimated cost of"
-	" the tenant's next request in microseconds. *dom* is its dominant"
-	" resource. *oldest_s* is how long the tenant's oldest waiting request"
-	" has waited, in seconds. *group* is the tenant's group. For a new"
-	" Host, the seconds with a good answer follow, and the seconds that it"
-	" needs.\n\n"
-	"  ``-j`` selects JSON output. Names that end in _s are seconds, in _ns"
-	" nanoseconds, in _bps bits per second.\n\n"
-	"  Example: ``sandpaper.list -j 5``",
-	0, 2
+	"  In the text output, *per_s* is completed requests per second, *cpu%*"
+	" and *net%* the part of cpu and net that the tenant used. *dom* is the"
+	" resource that its next request will need most. *wait_p50_ms* and"
+	" *wait_p99_ms* are the waits that 50 % and 99 % of its requests did not"
+	" exceed. *oldest_wait_s* is how long its oldest waiting request has"
+	" waited. *group* is the tenant's group. For a new Host, the seconds with"
+	" a good answer follow, and the seconds that it needs.\n\n"
+	"  In JSON, names that end in _s are seconds, in _ns nanoseconds, in _bps"
+	" bits per second, in _per_s a number per second, in _part a part of 1."
+	" Counters begin at 0 when the worker process starts, at the time"
+	" *started*. *sums* has the sums over all tenants, with those that are not"
+	" known any more. *waits* is a histogram of the waits in the queue:"
+	" numbers of completed requests, one for each bound of *wait_bounds_s*,"
+	" then one for longer waits. *last* has the last 1, 10 and 60 seconds."
+	" *mapped* is true if the active VCL's map names the tenant. *members* is"
+	" how many members a group has. A group's counters are the sums of its"
+	" members.\n\n"
+	"  Example: ``sandpaper.list -w 60 -s refused_per_s 5``",
+	0, -1
 )
 
 CLI_CMD(SANDPAPER_SHOW,
 	"sandpaper.show",
 	"sandpaper.show [-j] <tenant>",
-	"Show the state of one tenant.",
+	"Show the state of one tenant, and why its requests wait.",
 	"  The output has the tenant's weight, its share now and its queue. The"
 	" estimated cost of its next request follows, and then what it has used"
-	" since it was first seen. *account* is what the tenant was charged"
+	" since it was first seen, and in the last 1, 10 and 60 seconds. Names and"
+	" units are those of JSON. *account_s* is what the tenant was charged"
 	" above the common level, divided by its weight. A tenant with a higher"
 	" account waits longer for its turn. The name of an unknown tenant is an"
 	" error.\n\n"
-	"  *waits for* is the reason why the tenant's first waiting request"
+	"  At the end, sentences say what the tenant used, why its requests wait"
+	" or are refused, who else waits, and what would help.\n\n"
+	"  *waits_for* is the reason why the tenant's first waiting request"
 	" waits. Sandpaper checks them in this order and prints the first one"
 	" that is true:\n\n"
 	"  - ``limit``: the tenant is at its limit.\n"
@@ -52,7 +79,7 @@ CLI_CMD(SANDPAPER_SHOW,
 	" The first worker that ends its request runs this one. If none does"
 	" within 1 ms, another worker runs it.\n"
 	"  - ``turn``: other tenants go first, since they had less.\n\n"
-	"  If no request of the tenant waits, *waits for* is ``-``. JSON then"
+	"  If no request of the tenant waits, *waits_for* is ``-``. JSON then"
 	" has no field *waits_for*.\n\n"
 	"  ``-j`` selects JSON output, with the fields of sandpaper.list.\n\n"
 	"  Example: ``sandpaper.show shop``",
@@ -179,6 +206,14 @@ CLI_CMD(DEBUG_SANDPAPER_LOCK,
 	"  ``on`` begins anew, ``off`` ends. It costs about 1 us a hold. Each"
 	" line of a histogram has an upper bound, and the number of holds that"
 	" were shorter.",
+	0, 1
+)
+
+CLI_CMD(DEBUG_SANDPAPER_SECOND,
+	"debug.sandpaper.second",
+	"debug.sandpaper.second [<n>]",
+	"End <n> seconds of what tenants used, one after the other.",
+	"  <n> is a whole number from 1 to 1000, default 1.",
 	0, 1
 )
 

@@ -1,0 +1,39 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The functions that the files of the CLI share.
+ */
+
+struct cli;
+
+/* cli_args.c */
+int spd_cli_number(struct cli *, const char *arg, unsigned long lo,
+    unsigned long hi, unsigned long *);
+int spd_cli_no_more(struct cli *, const char *arg);
+void spd_cli_unknown(struct cli *, const char *name);
+void spd_cli_string(struct cli *, const char *);
+const char *spd_cli_mode(unsigned);
+
+/* cli_stages.c */
+void spd_cli_stages_text(struct cli *);
+void spd_cli_stages_json(struct cli *);
+
+/* cli_row.c */
+int spd_row_key(const char *key, size_t len);	/* -1: there is no such key */
+const char *spd_row_name(unsigned key);		/* NULL: after the last one */
+uint64_t spd_row_mask(int key);
+double spd_row_value(const struct spd_fields *, int key, unsigned last);
+unsigned spd_row_parts(uint64_t keys);		/* for spd_fields() */
+void spd_row_json(struct cli *, const struct spd_fields *, uint64_t keys);
+void spd_row_text(struct cli *, const struct spd_fields *);
+void spd_sums_json(struct cli *, const struct spd_sums *);
+
+/* cli_why.c */
+void spd_why_text(struct cli *, const struct spd_fields *);
+
+/* Add the commands of a file */
+void spd_cli_list_init(void);
+void spd_cli_show_init(void);
+void spd_cli_map_init(void);
+void spd_cli_cache_init(void);
+void spd_cli_debug_init(void);

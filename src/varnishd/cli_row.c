@@ -1,0 +1,278 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * One tenant, as sandpaper.list and sandpaper.show print it.
+ *
+ * A field has the same name and unit in JSON and in text.  JSON leaves out what
+ * a tenant does not have.  A key is the number of a field of tenant_fields.h, or
+ * after those the number of a field of last_fields.h.
+ */
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "spd.h"
+#include "cli.h"
+
+#include "vcli_serve.h"
+
+enum key {
+#define TENANT_FIELD(kind, name, key, counter, value)	KEY_##name,
+#include "tenant_fields.h"
+#define LAST_FIELD(name, value)				KEY_##name,
+#include "last_fields.h"
+	KEY__N
+};
+
+static const char * const keys[KEY__N] = {
+#define TENANT_FIELD(kind, name, key, counter, value)	key,
+#include "tenant_fields.h"
+#define LAST_FIELD(name, value)				#name,
+#include "last_fields.h"
+};
+
+/* -c is a mask */
+_Static_assert(KEY_completed_per_s <= 64, "too many fields");
+#define MASK(key)	(UINT64_C(1) << (key))
+
+/* Return the number of a key, or -1. */
+int
+spd_row_key(const char *key, size_t len)
+{
+	int i;
+
+	for (i = 0; i < KEY__N; i++)
+		if (strlen(keys[i]) == len && !strncmp(keys[i], key, len))
+			return (i);
+	return (-1);
+}
+
+/* Return a key's name, NULL after the last one. */
+const char *
+spd_row_name(unsigned key)
+{
+
+	return (key < KEY__N ? keys[key] : NULL);
+}
+
+/* Return the mask of a key, 0 if it is one of the last seconds. */
+uint64_t
+spd_row_mask(int key)
+{
+
+	return (key < (int)KEY_completed_per_s ? MASK(key) : 0);
+}
+
+/* Return what spd_fields() has to copy for these keys. */
+unsigned
+spd_row_parts(uint64_t mask)
+{
+	unsigned parts = 0;
+
+	if (mask & (MASK(KEY_waits_for) | MASK(KEY_oldest_wait_ns)))
+		parts |= SPD_FIELDS_WHY;
+	if (mask & MASK(KEY_last))
+		parts |= SPD_FIELDS_LAST;
+	return (parts);
+}
+
+/*--------------------------------------------------------------------
+ * Values, to sort by
+ */
+
+#define value_NUMBER(v)		((double)(v))
+#define value_REAL(v)		(v)
+#define value_PART(v)		(v)
+#define value_TIME(v)		((double)(v))
+#define value_COST(v)		((double)(v))
+#define value_FLAG(v)		((double)(v))
+#define value_MEMBERS(v)	((double)(v))
+#define value_PROOF(v)		((double)(v))
+#define value_WORD(v)		((v) != NULL)
+#define value_NAME(v)		((v).text[0] != '\0')
+#define value_WAITS(v)		0
+#define value_LAST(v)		0
+
+/* Return the value of a key.  last: which of the last seconds it is of. */
+double
+spd_row_value(const struct spd_fields *r, int key, unsigned last)
+{
+
+	switch (key) {
+#define TENANT_FIELD(kind, name, key, counter, value)	\
+	case KEY_##name: return (value_##kind(r->name));
+#include "tenant_fields.h"
+#define LAST_FIELD(name, value)				\
+	case KEY_##name: return (r->last.of[last].name);
+#include "last_fields.h"
+	default:
+		WRONG("no such key");
+	}
+}
+
+/*--------------------------------------------------------------------
+ * Print each kind of field
+ */
+
+#define JSON(c, key, form, v)	VCLI_Out(c, ", \"%s\": " form, key, v)
+#define TEXT(c, key, form, v)	VCLI_Out(c, "%-22s " form "\n", key, v)
+#define SECONDS(ns)		((double)(ns) * 1e-9)
+#define YES(v)			((v) ? "true" : "false")
+
+#define json_NUMBER(c, key, v)	JSON(c, key, "%ju", (uintmax_t)(v))
+#define text_NUMBER(c, key, v)	TEXT(c, key, "%ju", (uintmax_t)(v))
+#define json_REAL(c, key, v)	JSON(c, key, "%.6g", v)
+#define text_REAL(c, key, v)	TEXT(c, key, "%.6g", v)
+#define json_PART(c, key, v)	JSON(c, key, "%.6f", v)
+#define text_PART(c, key, v)	TEXT(c, key, "%.3f", v)
+#define json_TIME(c, key, ns)	JSON(c, key, "%.9f", SECONDS(ns))
+#define text_TIME(c, key, ns)	TEXT(c, key, "%.6f", SECONDS(ns))
+#define json_COST(c, key, ns)	json_TIME(c, key, ns)
+#define text_COST(c, key, ns)	TEXT(c, key, "%.9f", SECONDS(ns))
+#define json_FLAG(c, key, v)	JSON(c, key, "%s", YES(v))
+#define text_FLAG(c, key, v)	TEXT(c, key, "%s", YES(v))
+#define json_NAME(c, key, v)	json_WORD(c, key, (v).text)
+#define text_NAME(c, key, v)	text_WORD(c, key, (v).text)
+#define json_WAITS(c, key, v)	json_waits(c, key, &(v))
+#define text_WAITS(c, key, v)	(void)(v)
+#define json_LAST(c, key, v)	json_last(c, key, &(v))
+#define text_LAST(c, key, v)	text_last(c, &(v))
+
+static void
+json_WORD(struct cli *cli, const char *key, const char *v)
+{
+
+	if (v == NULL || *v == '\0')
+		return;
+	JSON(cli, key, "%s", "");
+	spd_cli_string(cli, v);
+}
+
+static void
+text_WORD(struct cli *cli, const char *key, const char *v)
+{
+
+	TEXT(cli, key, "%s", v != NULL && *v != '\0' ? v : "-");
+}
+
+static void
+json_PROOF(struct cli *cli, const char *key, int s)
+{
+
+	if (s >= 0)
+		JSON(cli, key, "%d", s);
+}
+
+static void
+text_PROOF(struct cli *cli, const char *key, int s)
+{
+
+	if (s >= 0)
+		VCLI_Out(cli, "%-22s %d of %d s in the last %d s\n", key, s,
+		    NEW_PROOF, NEW_WINDOW);
+}
+
+static void
+json_MEMBERS(struct cli *cli, const char *key, unsigned n)
+{
+
+	if (n > 0)
+		JSON(cli, key, "%u", n);
+}
+
+static void
+text_MEMBERS(struct cli *cli, const char *key, unsigned n)
+{
+
+	if (n > 0)
+		TEXT(cli, key, "%u", n);
+}
+
+static void
+json_waits(struct cli *cli, const char *key, const field_WAITS *w)
+{
+	unsigned u;
+
+	JSON(cli, key, "%s", "[");
+	for (u = 0; u < WAITS; u++)
+		VCLI_Out(cli, "%s%ju", u ? ", " : "",
+		    (uintmax_t)w->count[u]);
+	VCLI_Out(cli, "]");
+}
+
+static const unsigned seconds[SPD_LAST] = SPD_LAST_S;
+
+static void
+json_last(struct cli *cli, const char *key, const field_LAST *l)
+{
+	unsigned u;
+
+	JSON(cli, key, "%s", "[");
+	for (u = 0; u < SPD_LAST; u++) {
+		VCLI_Out(cli, "%s{\"s\": %u", u ? ", " : "", seconds[u]);
+#define LAST_FIELD(name, value)	JSON(cli, #name, "%.6g", l->of[u].name);
+#include "last_fields.h"
+		VCLI_Out(cli, "}");
+	}
+	VCLI_Out(cli, "]");
+}
+
+static void
+text_last(struct cli *cli, const field_LAST *l)
+{
+	unsigned u;
+
+	VCLI_Out(cli, "%-22s", "in the last");
+	for (u = 0; u < SPD_LAST; u++)
+		VCLI_Out(cli, " %10u s", seconds[u]);
+#define LAST_FIELD(name, value)						\
+	VCLI_Out(cli, "\n%-22s", #name);				\
+	for (u = 0; u < SPD_LAST; u++)					\
+		VCLI_Out(cli, " %12.6g", l->of[u].name);
+#include "last_fields.h"
+	VCLI_Out(cli, "\n");
+}
+
+/*--------------------------------------------------------------------
+ * Print a tenant
+ */
+
+/* Print a tenant with the fields of a mask, as a JSON object. */
+void
+spd_row_json(struct cli *cli, const struct spd_fields *r, uint64_t mask)
+{
+
+	VCLI_Out(cli, "{\"tenant\": ");
+	spd_cli_string(cli, r->tenant.text);
+#define TENANT_FIELD(kind, name, key, counter, value)	\
+	if (mask & MASK(KEY_##name))			\
+		json_##kind(cli, key, r->name);
+#include "tenant_fields.h"
+	VCLI_Out(cli, "}");
+}
+
+/* Print all fields of a tenant, a line each. */
+void
+spd_row_text(struct cli *cli, const struct spd_fields *r)
+{
+
+	text_NAME(cli, "tenant", r->tenant);
+#define TENANT_FIELD(kind, name, key, counter, value)	\
+	text_##kind(cli, key, r->name);
+#include "tenant_fields.h"
+}
+
+/* Print the sums over all tenants as JSON members, after another member. */
+void
+spd_sums_json(struct cli *cli, const struct spd_sums *sums)
+{
+
+#define JSON_SUM(kind, name, key)	json_##kind(cli, key, sums->name);
+#define JSON_VSC(kind, name, key)
+#define JSON_NO(kind, name, key)
+#define TENANT_FIELD(kind, name, key, counter, value)	\
+	JSON_##counter(kind, name, key)
+#include "tenant_fields.h"
+}

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""sandpaper.list -j and sandpaper.show -j are what their schema says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+from common import TOP
+
+from varnishd import Varnishd
+
+SCHEMA = json.loads((TOP / "doc/reference/list.schema.json").read_text())
+TENANT = SCHEMA["$defs"]["tenant"]
+MAP = """vcl 4.1;
+import sandpaper;
+backend none none;
+sub vcl_init {
+	sandpaper.group("g");
+	sandpaper.tenant("shop", weight = 2, queue_limit = 1);
+	sandpaper.host("shop", "shop.example");
+	sandpaper.member("shop", "g");
+	sandpaper.target("shop", 60s);
+	sandpaper.unknown(OWN);
+}
+sub vcl_recv { return (synth(200)); }
+"""
+
+
+def validate(said: Any, schema: dict[str, Any]) -> None:  # noqa: ANN401
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(said)
+
+
+def test_each_field_is_in_the_schema(varnishd: Varnishd) -> None:
+    varnishd.start(vcl=MAP)
+    varnishd.cli("sandpaper.set shop weight=3")
+    assert varnishd.get("new.example") == 200
+    varnishd.cli("debug.sandpaper.freeze")
+    waits = varnishd.ask("shop.example")
+    varnishd.cli("debug.sandpaper.wait 1")
+    assert varnishd.get("shop.example") == 503
+    state = varnishd.state()
+    validate(state, SCHEMA)
+    assert set(state) == set(SCHEMA["properties"])
+    keys = {key for tenant in state["list"] for key in tenant}
+    assert keys == set(TENANT["properties"])
+    for tenant in state["list"]:
+        said = json.loads(varnishd.cli(
+            f"sandpaper.show -j {tenant['tenant']}"))[3]
+        validate(said, TENANT)
+    varnishd.cli("debug.sandpaper.thaw")
+    assert b" 200 " in waits.recv(4096)
+
+
+def test_a_field_less_is_seen(varnishd: Varnishd) -> None:
+    varnishd.start()
+    state = varnishd.state()
+    validate(state, SCHEMA)
+    for key in SCHEMA["properties"]:
+        found = list(jsonschema.Draft202012Validator(SCHEMA).iter_errors(
+            {k: v for k, v in state.items() if k != key}))
+        assert len(found) == 1, key
