@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "hostmap.h"
+#include "pattern.h"
 #include "siphash.h"
 
 struct map_host {
@@ -119,8 +120,9 @@ host_space(struct hostmap *m)
 	free(old);
 }
 
-size_t
-MAP_Name(const struct hostmap *m, const char *host, size_t len, char *name)
+/* Return the tenant of the pattern that fits best, or NULL */
+static struct map_tenant *
+look_up(const struct hostmap *m, const char *host, size_t len)
 {
 	struct map_tenant *t;
 	const char *h = host, *e = host + len;
@@ -132,11 +134,27 @@ MAP_Name(const struct hostmap *m, const char *host, size_t len, char *name)
 		h++;
 		t = host_tenant(m, h, (size_t)(e - h), 1);
 	}
-	if (t != NULL) {
+	return (t);
+}
+
+struct map_tenant *
+MAP_Each(const struct hostmap *m, const char *host, size_t len)
+{
+	struct map_tenant *t = look_up(m, host, len);
+
+	return (t != NULL && MAP_IsEach(t) ? t : NULL);
+}
+
+size_t
+MAP_Name(const struct hostmap *m, const char *host, size_t len, char *name)
+{
+	struct map_tenant *t = look_up(m, host, len);
+
+	if (t != NULL && !MAP_IsEach(t)) {
 		memcpy(name, t->name, t->len + 1);
 		return (t->len);
 	}
-	if (!m->own) {
+	if (t == NULL && !m->own) {
 		memcpy(name, TEN_UNKNOWN, sizeof TEN_UNKNOWN);
 		return (sizeof TEN_UNKNOWN - 1);
 	}
@@ -274,6 +292,8 @@ map_either(const struct hostmap *m, const char *name)
 	return (t != NULL ? t : map_group(m, name));
 }
 
+static const char for_each[] = "any number of Hosts would have this "
+    "reservation: leave it out, or give it to the group";
 static const char neither[] = "the tenant or group is not declared: "
     "declare it first";
 
@@ -310,6 +330,8 @@ MAP_Limits(struct hostmap *m, const char *name, double reservation,
 	t = map_either(m, name);
 	if (t == NULL)
 		return (neither);
+	if (MAP_IsEach(t) && reservation > 0)
+		return (for_each);
 	if (isnan(reservation) || reservation < 0 || reservation > 1)
 		return ("the reservation is not allowed: use 0 to 1");
 	if (isnan(limit) || limit < 0.001 || limit > 1)
@@ -336,6 +358,8 @@ MAP_Memory(struct hostmap *m, const char *name, int64_t reservation,
 	t = map_either(m, name);
 	if (t == NULL)
 		return (neither);
+	if (MAP_IsEach(t) && reservation > 0)
+		return (for_each);
 	if (reservation < 0)
 		return ("the reservation is not allowed: use 0B or more");
 	if (limit < 0)
@@ -409,44 +433,6 @@ MAP_Refusal(struct hostmap *m, const char *name, int64_t status,
 	return (NULL);
 }
 
-/* Check a pattern without its "*.": return NULL, or an error text */
-static const char *
-host_check(const char *p)
-{
-	const char *host = p;
-
-	if (*p == '[') {
-		while (isxdigit((unsigned char)*++p) || *p == ':' || *p == '.')
-			continue;
-		return (*p == ']' && p[1] == '\0' ? NULL :
-		    "the address is not valid: use an IPv6 address in "
-		    "brackets, such as [2001:db8::1]");
-	}
-	for (; *p != '\0'; p++) {
-		if (*p == '*')
-			return ("* is not allowed here: use it once, as the "
-			    "first label, such as \"*.example.com\"");
-		if (*p == ':' && p[1] == '/')
-			return ("the pattern is a URL: use only its host name");
-		if (*p == ':' && strchr(p + 1, ':') != NULL)
-			return ("an IPv6 address needs brackets, such as "
-			    "[2001:db8::1]");
-		if (*p == ':')
-			return ("the pattern has a port: remove the port");
-		if (*p == '.' && (p == host || p[-1] == '.'))
-			return ("a label is empty: use one dot between two "
-			    "labels, and none at the start");
-		if (!isalnum((unsigned char)*p) && !strchr("-_.", *p))
-			return ("the pattern has a character that is not "
-			    "allowed: use letters, digits, \"-\", \"_\" and "
-			    "\".\"");
-	}
-	if (p == host)
-		return ("the pattern is empty: use a host name");
-	return (p[-1] == '.' ?
-	    "the pattern ends in a dot: remove the dot" : NULL);
-}
-
 const char *
 MAP_Host(struct hostmap *m, const char *name, const char *pattern)
 {
@@ -461,12 +447,15 @@ MAP_Host(struct hostmap *m, const char *name, const char *pattern)
 	t = name == NULL ? NULL : map_tenant(m, name);
 	if (t == NULL || t->is_group)
 		return (no_tenant(m, name));
+	if (MAP_IsEach(t) && t->group == NULL)
+		return ("these tenants are in no group, so each Host that a "
+		    "client invents would have a share: set a group first");
 	if (pattern == NULL)
 		return ("the pattern is empty: use a host name");
 	wild = pattern[0] == '*' && pattern[1] == '.';
 	if (wild)
 		pattern += 2;
-	err = host_check(pattern);
+	err = PATTERN_Check(pattern);
 	if (err != NULL)
 		return (err);
 	len = strlen(pattern);

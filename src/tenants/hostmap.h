@@ -3,6 +3,10 @@
  *
  * A map from Host to tenant, and what is declared of its tenants.
  *
+ * If the name of a tenant begins with "*", each Host that matches its patterns is
+ * a tenant of its own, with the name of the Host, and with all that is declared.
+ * They are in a group, so Hosts that a client invents take nothing from others.
+ *
  * First a map is filled, then it is looked up.  A map that is filled does not
  * change, except for `user`.  So lookups need no lock.  Filling aborts when
  * there is no memory.
@@ -58,6 +62,14 @@ struct hostmap {
 	int			own;		/* see MAP_Unknown() */
 };
 
+/* Is each of its Hosts a tenant? */
+static inline int
+MAP_IsEach(const struct map_tenant *t)
+{
+
+	return (t->name[0] == '*');
+}
+
 void MAP_Init(struct hostmap *);
 void MAP_Fini(struct hostmap *);
 
@@ -99,5 +111,10 @@ void MAP_Unknown(struct hostmap *, int own);
  */
 size_t MAP_Name(const struct hostmap *, const char *host, size_t len,
     char *name);
+
+/* If the Host is a tenant of its own by a pattern, return what is declared for
+ * it, else NULL. */
+struct map_tenant *MAP_Each(const struct hostmap *, const char *host,
+    size_t len);
 
 #endif

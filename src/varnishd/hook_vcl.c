@@ -20,30 +20,6 @@
  * Pin and unpin a map's tenants
  */
 
-/* Return a part of 0 to 1 in units of REL_PART_ONE.  A part above 0 stays above
- * 0, since 0 means: no limit, no reservation. */
-uint32_t
-spd_map_part(double part)
-{
-	return (part > 0 ?
-	    (uint32_t)vmax(1., part * REL_PART_ONE + .5) : 0);
-}
-
-/* Return a weight in units of REL_WEIGHT_ONE, at least 1. */
-uint32_t
-spd_map_weight(double weight)
-{
-
-	return ((uint32_t)vmax(1., weight * REL_WEIGHT_ONE + .5));
-}
-
-/* A value of the tenant, or that of its group if it has none of its own. */
-#define MAP_OF(mt, field)						\
-	((mt)->field || (mt)->group == NULL ? (mt)->field :		\
-	(mt)->group->field)
-
-#define MAP_NS(mt, which)	((int64_t)(MAP_OF(mt, time[which]) * 1e9))
-
 /* Return the tenant's record, made if needed.  NULL: no room.  Caller holds
  * spd_lock(). */
 static struct spd_tenant *
@@ -77,6 +53,37 @@ map_room(const struct map_tenant *mt, unsigned without)
 }
 
 /*
+ * Call a function for each tenant.  Downwards: if a record ends meanwhile, the
+ * last one takes its place, and that one was seen already.  Caller holds
+ * spd_lock(), which this function may drop for a moment.
+ */
+static void
+map_all(void (*call)(struct spd_tenant *, const struct spd_map *),
+    const struct spd_map *m)
+{
+	struct ten_record *r;
+	unsigned u;
+
+	for (u = TEN_Count(spd_tenants); u > 0; u--) {
+		r = TEN_At(spd_tenants, u);
+		if (r != NULL)
+			call(TEN_Data(r), m);
+		spd_pause(u);
+	}
+}
+
+/* Give a known Host its settings, if it is a tenant by a pattern of the map.
+ * Caller holds spd_lock(). */
+static void
+map_each(struct spd_tenant *t, const struct spd_map *m)
+{
+
+	(void)m;
+	if (!TEN_OfData(t)->pinned && spd_settings_each(t))
+		spd_new_end(t);
+}
+
+/*
  * Pin a record for each of the map's tenants, and set its weight, limits and
  * group.  Returns how many tenants found no room for a record.
  */
@@ -84,65 +91,61 @@ static unsigned
 map_pin(const struct spd_map *m)
 {
 	struct map_tenant *mt;
-	struct spd_tenant *t, *group;
+	struct spd_tenant *t;
 	unsigned step = 0, without = 0;
-	int64_t least = 0;
+	int64_t least = 0, target;
 
 	spd_lock();
 	if (m == NULL) {
 		spd_set_least_target(0);
+		spd_settings_from(NULL);
 		spd_unlock();
 		return (0);
 	}
 	for (mt = m->map->first; mt != NULL; mt = mt->next) {
 		spd_pause(step++);
+		if (MAP_IsEach(mt))
+			continue;
 		mt->user = t = map_room(mt, without);
 		if (t == NULL) {
 			without++;
 			continue;
 		}
 		TEN_Pin(spd_tenants, TEN_OfData(t), 1);
-		t->map = m;
-		t->by_hand = 0;
-		REL_SetWeight(spd_rel, t->rel, spd_map_weight(mt->weight));
-		REL_SetLimits(spd_rel, t->rel, spd_map_part(mt->reservation),
-		    spd_map_part(mt->limit), METER_Now());
-		t->queue_limit = mt->queue_limit;
 		spd_new_end(t);
 	}
-	/* Set groups last: a group may be declared after its members */
+	/* A group may be declared after its members */
 	for (mt = m->map->first; mt != NULL; mt = mt->next) {
 		spd_pause(step++);
-		t = mt->user;
-		if (t == NULL)
-			continue;
-		group = mt->group == NULL ? NULL : mt->group->user;
-		if (group != t->group)
-			spd_dry_forget(t);
-		t->group = group;
-		t->admit_all = mt->admit_all;
-		t->queue_timeout = MAP_NS(mt, MAP_QUEUE_TIMEOUT);
-		t->fetch_target = MAP_NS(mt, MAP_FETCH_TARGET);
-		t->target = MAP_NS(mt, MAP_TARGET);
-		if (t->target > 0 && (least == 0 || t->target < least))
-			least = t->target;
-		PAGE_Unref(t->refusal);
-		t->refusal = PAGE_Ref(MAP_OF(mt, refusal));
-		OWN_Set(spd_owners(), t->owner, mt->weight,
-		    mt->memory_reservation, mt->memory_limit,
-		    t->group == NULL ? OWN_NONE : t->group->owner);
-		REL_SetGroup(spd_rel, t->rel, t->group == NULL ? NULL :
-		    t->group->rel, METER_Now());
+		if (mt->user != NULL)
+			spd_settings(mt->user, m, mt);
+		target = spd_map_target(mt);
+		if (target > 0 && (least == 0 || target < least))
+			least = target;
 	}
 	spd_set_least_target(least);
+	spd_settings_from(m);
+	map_all(map_each, m);
 	spd_unlock();
 	return (without);
 }
 
-/*
- * Unpin the map's tenants that no other map has pinned meanwhile.  Such a
- * tenant loses its weight, limits and group, and begins as a new Host.
- */
+/* If only this map gives the tenant something, it begins as a new Host.  Caller
+ * holds spd_lock(). */
+static void
+map_forget(struct spd_tenant *t, const struct spd_map *m)
+{
+
+	if (t->map != m)
+		return;
+	TEN_Pin(spd_tenants, TEN_OfData(t), 0);
+	spd_settings_none(t);
+	spd_new_begin(t);
+	if (t->group == NULL)
+		REL_SetGroup(spd_rel, t->rel, NULL, METER_Now());
+}
+
+/* Unpin the map's tenants that no other map has taken meanwhile. */
 static void
 map_unpin(const struct spd_map *m)
 {
@@ -155,25 +158,10 @@ map_unpin(const struct spd_map *m)
 		spd_pause(step++);
 		t = mt->user;
 		mt->user = NULL;
-		if (t == NULL || t->map != m)
-			continue;
-		t->map = NULL;
-		TEN_Pin(spd_tenants, TEN_OfData(t), 0);
-		REL_SetWeight(spd_rel, t->rel, REL_WEIGHT_ONE);
-		REL_SetLimits(spd_rel, t->rel, 0, 0, METER_Now());
-		t->queue_limit = 0;
-		t->by_hand = 0;
-		spd_dry_forget(t);
-		t->group = NULL;
-		t->admit_all = 0;
-		t->queue_timeout = t->fetch_target = t->target = 0;
-		PAGE_Unref(t->refusal);
-		t->refusal = NULL;
-		OWN_Set(spd_owners(), t->owner, 1, 0, 0, OWN_NONE);
-		spd_new_begin(t);
-		if (t->group == NULL)
-			REL_SetGroup(spd_rel, t->rel, NULL, METER_Now());
+		if (t != NULL)
+			map_forget(t, m);
 	}
+	map_all(map_forget, m);
 	spd_unlock();
 }
 

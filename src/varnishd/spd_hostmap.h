@@ -37,8 +37,16 @@ unsigned spd_map_tenants(struct spd_mapped **, unsigned *);
 
 /* hook_vcl.c */
 const char *spd_map_reload(unsigned *tenants, unsigned *left);
+
+/* spd_settings.c: the last four are locked */
 uint32_t spd_map_part(double);
 uint32_t spd_map_weight(double);
+int64_t spd_map_target(const struct map_tenant *);
+void spd_settings(struct spd_tenant *, const struct spd_map *,
+    const struct map_tenant *);
+void spd_settings_none(struct spd_tenant *);
+void spd_settings_from(const struct spd_map *);
+int spd_settings_each(struct spd_tenant *);
 
 /* spd_steps.c */
 int spd_steps_have_file(const struct spd_map *);

@@ -184,7 +184,8 @@ spd_new_rule(struct spd_tenant *group)
 		t = TEN_Data(r);
 		if (r == TEN_Other(spd_tenants)) {
 			spd_new_join(t, group);
-		} else if (!spd_new_is_host(t) || r->pinned) {
+		} else if (!spd_new_is_host(t) || r->pinned ||
+		    t->map != NULL) {
 			continue;
 		} else if (group != NULL) {
 			spd_new_begin(t);

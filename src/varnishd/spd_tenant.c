@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "spd.h"
+#include "spd_hostmap.h"
 
 #include "vrnd.h"
 
@@ -56,7 +57,8 @@ spd_tenant_born(void *priv, struct ten_record *r)
 	t->owner = strcmp(r->name, TEN_OTHER) ? OWN_Begin(spd_owners()) :
 	    OWN_OTHER;
 	spd_estimate(t);
-	spd_new_begin(t);
+	if (!spd_settings_each(t))
+		spd_new_begin(t);
 	spd_vsc->tenants_created++;
 }
 
@@ -71,6 +73,7 @@ spd_tenant_died(void *priv, struct ten_record *r)
 	spd_dry_forget(t);
 	spd_recent_end(t);
 	REL_TenantFini(spd_rel, t->rel);
+	PAGE_Unref(t->refusal);
 	OWN_End(spd_owners(), t->owner);
 	FINI_OBJ(t);
 	spd_vsc->tenants_evicted++;

@@ -43,8 +43,8 @@ struct spd_tenant {
 	int64_t			fetch_target;	/* ns; 0: none */
 	struct rel_tenant	*rel;		/* in the same record */
 	struct spd_tenant	*group;		/* NULL: in no group */
-	const struct spd_map	*map;		/* the VCL's map that pins the
-						 * tenant, or NULL */
+	const struct spd_map	*map;		/* the VCL's map that gives it
+						 * settings, or NULL */
 	struct newhost		newhost;	/* NONE: neither new nor
 						 * proven */
 	struct account		account;

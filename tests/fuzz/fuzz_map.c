@@ -231,22 +231,40 @@ below(const struct map *m, const char *name)
 	return (found);
 }
 
-/* Whose a name without port and in small letters is */
-static const char *
-expected(const struct map *m, const char *name)
+/* Is each of its Hosts a tenant? */
+static int
+is_each(const struct tenant *t)
+{
+
+	return (t->name[0] == '*');
+}
+
+/* The tenant of a name without port and in small letters, or NULL */
+static const struct tenant *
+declared(const struct map *m, const char *name)
 {
 	const struct pattern *p;
 	unsigned i;
 
-	if (m == NULL)
-		return (name);
 	for (i = 0; i < m->npattern; i++)
 		if (!m->pattern[i].wild &&
 		    strcmp(m->pattern[i].host, name) == 0)
-			return (m->tenant[m->pattern[i].tenant].name);
+			return (&m->tenant[m->pattern[i].tenant]);
 	p = below(m, name);
-	if (p != NULL)
-		return (m->tenant[p->tenant].name);
+	return (p == NULL ? NULL : &m->tenant[p->tenant]);
+}
+
+/* Whose such a name is */
+static const char *
+expected(const struct map *m, const char *name)
+{
+	const struct tenant *t;
+
+	if (m == NULL)
+		return (name);
+	t = declared(m, name);
+	if (t != NULL)
+		return (is_each(t) ? name : t->name);
 	return (m->own ? name : "(unknown)");
 }
 
@@ -495,6 +513,7 @@ call_host(struct fuzz *f)
 	if (SPD_MapHost(m->map, m->tenant[t].name, text) != NULL)
 		return;
 	assert(!m->tenant[t].is_group);
+	assert(!is_each(&m->tenant[t]) || m->tenant[t].group >= 0);
 	n = &m->pattern[m->npattern++];
 	n->wild = strncmp(text, "*.", 2) == 0;
 	p += n->wild ? 2 : 0;
@@ -571,6 +590,12 @@ judge_record(const struct fuzz *f, struct ten_record *r, int pinned)
 		assert(f->active != NULL &&
 		    tenant_of(f->active, r->name) >= 0);
 		want = &f->active->tenant[tenant_of(f->active, r->name)];
+	} else if (f->active != NULL && r->name[0] != '(') {
+		want = declared(f->active, r->name);
+		if (want != NULL && !is_each(want))
+			want = NULL;
+	}
+	if (want != NULL) {
 		weight = (uint32_t)(want->weight * REL_WEIGHT_ONE + .5);
 		if (want->group >= 0)
 			group = f->active->tenant[want->group].name;
@@ -588,7 +613,7 @@ judge(const struct fuzz *f)
 {
 	struct spd_mapped *pinned;
 	struct ten_record *r;
-	unsigned n, i, j, found = 0;
+	unsigned n, i, j, found = 0, each = 0;
 
 	assert(spd_map_tenants(&pinned, &n) == spd_map_serial());
 	assert(n <= (f->active == NULL ? 0 : f->active->ntenant));
@@ -603,8 +628,10 @@ judge(const struct fuzz *f)
 	spd_unlock();
 	assert(found == n);
 	/* Nobody else has work here, so there is room for them */
+	for (i = 0; f->active != NULL && i < f->active->ntenant; i++)
+		each += is_each(&f->active->tenant[i]);
 	if (f->active != NULL)
-		assert(n == f->active->ntenant);
+		assert(n == f->active->ntenant - each);
 	free(pinned);
 }
 

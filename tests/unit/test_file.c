@@ -131,6 +131,8 @@ test_a_line_is_a_tenant(void **state)
 	assert_string_equal(of("a.shop.example"), "shop");
 	assert_string_equal(of("blog.example"), "blog");
 	assert_string_equal(of("other.example"), TEN_UNKNOWN);
+	GOOD("*all *.sites.example group=g limit=0.5 memory_limit=1GB\n(g)");
+	assert_string_equal(of("a.b.sites.example"), "a.b.sites.example");
 	GOOD("");
 	GOOD("#");
 	GOOD("\n\n");
@@ -188,6 +190,12 @@ test_an_error_has_its_line(void **state)
 	BAD("a http://a.example", "the pattern is a URL");
 	BAD("a a.example\nb A.example", "2: \"A.example\": this pattern is "
 	    "assigned already");
+	BAD("(g)\n*a *.a.example", "2: \"*.a.example\": these tenants are in no "
+	    "group");
+	BAD("(g)\n*a *.a.example group=g limit=0.5 reservation=0.1",
+	    "2: reservation=0.1: any number of Hosts would have this");
+	BAD("(g)\n*a *.a.example group=g memory_reservation=1MB",
+	    "any number of Hosts would have this");
 	BAD("a \x01", "has a character that is not allowed");
 }
 

@@ -77,6 +77,34 @@ test_look_up(void **state)
 	assert_string_equal(of(m, "example"), TEN_UNKNOWN);
 }
 
+/* Each Host of the pattern is a tenant, but those that others have. */
+static void
+test_each(void **state)
+{
+	struct hostmap *m = *state;
+	const char *host = "a.b.example";
+
+	OK(MAP_Group(m, "g", 1));
+	OK(MAP_Tenant(m, "*", 2, 0));
+	OK(MAP_Tenant(m, "b", 1, 0));
+	BAD(MAP_Host(m, "*", "*.example"), "are in no group");
+	OK(MAP_Member(m, "*", "g"));
+	OK(MAP_Host(m, "*", "*.example"));
+	OK(MAP_Host(m, "*", "one.test"));
+	OK(MAP_Host(m, "b", "b.example"));
+	assert_string_equal(of(m, host), host);
+	assert_string_equal(of(m, "one.test"), "one.test");
+	assert_string_equal(of(m, "b.example"), "b");
+	assert_string_equal(of(m, "example"), TEN_UNKNOWN);
+	assert_string_equal(MAP_Each(m, host, strlen(host))->name, "*");
+	assert_null(MAP_Each(m, "b.example", 9));
+	assert_null(MAP_Each(m, "example", 7));
+	BAD(MAP_Limits(m, "*", .1, 1), "any number of Hosts");
+	OK(MAP_Limits(m, "*", 0, .5));
+	BAD(MAP_Memory(m, "*", 1, 0), "any number of Hosts");
+	OK(MAP_Memory(m, "*", 0, 1));
+}
+
 static void
 test_exact_before_pattern(void **state)
 {
@@ -421,6 +449,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_look_up, begin, end),
 		cmocka_unit_test_setup_teardown(test_exact_before_pattern,
 		    begin, end),
+		cmocka_unit_test_setup_teardown(test_each, begin, end),
 		cmocka_unit_test_setup_teardown(test_declare, begin, end),
 		cmocka_unit_test_setup_teardown(test_members_and_limits,
 		    begin, end),
