@@ -8,15 +8,15 @@
  * resource does 1 ns of work per ns, for all tenants that have work there, by
  * weight (generalized processor sharing: Parekh and Gallager, IEEE/ACM
  * Transactions on Networking 1993).  A group gets its part first, and its
- * members share that.  What a limit leaves of a part is lost.
+ * members share that.  What a limit leaves of a part goes to nobody.
  *
- * Of a tenant's work, what its slots run does not wait, or what net takes at
- * once.  The rest waits.
+ * Work that a tenant's slots can hold does not wait, and on net what net takes at
+ * once.  The rest of its work waits.
  *
- * Each tenant has a time of its own: when its last request came.  A busy
- * machine looks at the requests of one tenant later than at those of another.
- * When a tenant is looked at, its share of this moment counts for the time
- * since it was looked at last.
+ * Requests are not seen in the order of time: a busy machine looks at those of
+ * one tenant later than at those of another.  So each tenant has a time of its
+ * own, when its last request came.  When it is looked at, its share of this
+ * moment counts for the time since then.
  *
  * All calls are O(1).  Times and work are ns.  No clock, lock or allocation.
  * The caller serialises.

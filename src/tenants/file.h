@@ -6,10 +6,12 @@
  *	# Our customers
  *	(gold)  weight=4 limit=0.5
  *	shop    shop.example *.shop.example weight=2 group=gold target=200ms
+ *	*sites  *.sites.example group=gold
  *
  * The first word of a line is the name of a tenant, or of a group in
  * parentheses.  Each other word is a setting, NAME=VALUE, or a pattern of
- * Hosts.  A group may come after its members.  From # on the line is a comment.
+ * Hosts.  If the name begins with "*", each Host is a tenant (hostmap.h).  A
+ * group may come after its members.  From # on the line is a comment.
  */
 
 #ifndef TENANTS_FILE_H_INCLUDED
@@ -28,7 +30,7 @@ enum file_setting {
 	FILE_QUEUE_TIMEOUT,
 	FILE_FETCH_TARGET,
 	FILE_STATUS,
-	FILE_NUMBERS,
+	FILE_NUMBERS,			/* the others have words */
 	FILE_GROUP = FILE_NUMBERS,
 	FILE_ADMISSION,
 	FILE_SETTINGS

@@ -140,7 +140,7 @@ look_up(const struct hostmap *m, const char *host, size_t len)
 struct map_tenant *
 MAP_Each(const struct hostmap *m, const char *host, size_t len)
 {
-	struct map_tenant *t = look_up(m, host, len);
+	struct map_tenant *t = m->each ? look_up(m, host, len) : NULL;
 
 	return (t != NULL && MAP_IsEach(t) ? t : NULL);
 }
@@ -477,6 +477,7 @@ MAP_Host(struct hostmap *m, const char *name, const char *pattern)
 		host_space(m);
 	*host_find(m, h->host, len, wild) = h;
 	m->nhost++;
+	m->each |= MAP_IsEach(t);
 	return (NULL);
 }
 

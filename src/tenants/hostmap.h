@@ -3,9 +3,10 @@
  *
  * A map from Host to tenant, and what is declared of its tenants.
  *
- * If the name of a tenant begins with "*", each Host that matches its patterns is
- * a tenant of its own, with the name of the Host, and with all that is declared.
- * They are in a group, so Hosts that a client invents take nothing from others.
+ * If the name of a tenant begins with "*", each Host that matches its patterns
+ * is a tenant of its own, with the name of the Host, and with all that is
+ * declared.  They are in a group, so Hosts that a client invents take no share
+ * of cpu and net from others.
  *
  * First a map is filled, then it is looked up.  A map that is filled does not
  * change, except for `user`.  So lookups need no lock.  Filling aborts when
@@ -60,6 +61,7 @@ struct hostmap {
 						 * of two */
 	double			reserved;	/* sum of the reservations */
 	int			own;		/* see MAP_Unknown() */
+	int			each;		/* a pattern has a MAP_IsEach() */
 };
 
 /* Is each of its Hosts a tenant? */

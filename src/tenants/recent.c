@@ -10,7 +10,7 @@
 
 #include "recent.h"
 
-#define ENDS	((REC_TENS + 1) * REC_SECONDS + 1)
+#define ENDS	((REC_TENS + 1) * REC_SECONDS + 2)
 #define MOST	((REC_TENS + 1) * REC_SECONDS)
 
 double
@@ -46,8 +46,10 @@ void
 REC_Second(struct rec_clock *c, int64_t now)
 {
 
+	int64_t last = c->end[c->n % ENDS];
+
 	c->n++;
-	c->end[c->n % ENDS] = now;
+	c->end[c->n % ENDS] = now > last ? now : last + 1;
 }
 
 /* Begin second n.  The first of a ten keeps the sums of the ten before. */
@@ -70,13 +72,12 @@ void
 REC_Add(struct recent *r, const struct rec_clock *c,
     const uint64_t counter[REC__COUNTERS])
 {
+	int grew = memcmp(r->counter, counter, sizeof r->counter) != 0;
 	float *second;
 	unsigned i;
 
 	assert(c->n > 0);
-	if (memcmp(r->counter, counter, sizeof r->counter) != 0)
-		r->still = 0;
-	else if (r->still > MOST) {	/* all is 0 already */
+	if (!grew && r->still > MOST) {	/* all is 0 already */
 		r->n = c->n;
 		return;
 	}
@@ -86,6 +87,9 @@ REC_Add(struct recent *r, const struct rec_clock *c,
 		begin(r, r->n);
 		r->still++;
 	}
+	if (!grew)
+		return;
+	r->still = 0;
 	second = r->second[(c->n - 1) % REC_SECONDS];
 	for (i = 0; i < REC__COUNTERS; i++)
 		second[i] += (float)(counter[i] - r->counter[i]);
@@ -96,25 +100,26 @@ int64_t
 REC_Last(const struct recent *r, const struct rec_clock *c, unsigned seconds,
     double grown[REC__COUNTERS])
 {
-	unsigned before, in_ten, take, s, i;
+	unsigned n = c->n, before, in_ten, take, s, i;
 	int64_t span;
 
-	/* Seconds of the present ten; the last one may have completed it */
-	in_ten = c->n == 0 ? 0 : (c->n - 1) % REC_SECONDS + 1;
+	/* The last second may be over, but not known to the tenant yet */
+	if (r != NULL && r->n + 1 == n)
+		n--;
+	/* Seconds of the running ten; the last one may have completed it */
+	in_ten = n == 0 ? 0 : (n - 1) % REC_SECONDS + 1;
 	take = seconds <= REC_SECONDS ? seconds : in_ten;
 	memset(grown, 0, REC__COUNTERS * sizeof *grown);
-	/* Its last second may not be known yet */
-	s = r != NULL && r->n < c->n ? 2 : 1;
-	for (; r != NULL && s <= take && s <= c->n; s++)
-		for (i = 0; i < REC__COUNTERS; i++)
-			grown[i] += (double)r->second[(c->n - s) %
+	for (s = 1; r != NULL && s <= take && s <= n; s++)
+		for (i = 0; n - s < r->n && i < REC__COUNTERS; i++)
+			grown[i] += (double)r->second[(n - s) %
 			    REC_SECONDS][i];
 	for (s = 0; r != NULL && seconds > REC_SECONDS && s < REC_TENS; s++)
 		for (i = 0; i < REC__COUNTERS; i++)
 			grown[i] += (double)r->ten[s][i];
 	if (seconds > REC_SECONDS)
 		take += REC_TENS * REC_SECONDS;
-	before = c->n > take ? c->n - take : 0;
-	span = c->end[c->n % ENDS] - c->end[before % ENDS];
+	before = n > take ? n - take : 0;
+	span = c->end[n % ENDS] - c->end[before % ENDS];
 	return (span > 0 ? span : 1);
 }

@@ -4,10 +4,10 @@
  * By how much a tenant's counters grew in the last second, in the last 10, and
  * in the last 60.
  *
- * The caller ends a second with REC_Second(), and then calls REC_Add() for each
- * tenant that has used something so far.  A tenant has the growth of each of the last ten seconds, and the sums
- * of the five tens of seconds before the present ten.  So the last 60 seconds
- * are 51 to 60 of them: REC_Last() says how many ns.
+ * The caller ends a second with REC_Second(), and then calls REC_Add() for
+ * each tenant that has used something so far.  A tenant has the growth of each
+ * of the last ten seconds, and the sums of the five full tens before the running
+ * ten.  So the last 60 seconds are 51 to 60 of them: REC_Last() says how many ns.
  *
  * Waits are a histogram: a count of waits for each range of times.
  *
@@ -27,8 +27,8 @@
 #define WAIT_LEAST	250000		/* ns, the first bound; each next one
 					 * is twice as long */
 
-/* Return the upper bound of the waits that count i has, ns; of the last one,
- * which has all longer waits, too: the lower one. */
+/* Return the upper bound of count i, ns.  The last count has no upper bound:
+ * this is its lower one then. */
 static inline int64_t
 WAIT_Bound(unsigned i)
 {
@@ -79,14 +79,15 @@ enum rec_counter {
 
 struct rec_clock {			/* at first 0 */
 	unsigned		n;		/* seconds that have ended */
-	int64_t			end[(REC_TENS + 1) * REC_SECONDS + 1];
+	int64_t			end[(REC_TENS + 1) * REC_SECONDS + 2];
 						/* ns, of the last ones */
 };
 
 struct recent {				/* at first 0 */
 	uint64_t		counter[REC__COUNTERS];	/* at the last end */
 	unsigned		n;		/* seconds that it knows */
-	unsigned		still;		/* of these, without growth */
+	unsigned		still;		/* of these, the last ones in a
+						 * row without growth */
 	float			second[REC_SECONDS][REC__COUNTERS];
 	float			ten[REC_TENS][REC__COUNTERS];
 };
@@ -94,15 +95,15 @@ struct recent {				/* at first 0 */
 /* Begin the first second at `now`, ns. */
 void REC_Begin(struct rec_clock *, int64_t now);
 
-/* A second, or what was one, ends at `now`, ns. */
+/* A second ends at `now`, ns.  It was longer if the caller is late. */
 void REC_Second(struct rec_clock *, int64_t now);
 
 /* The tenant's counters at that end.  They do not fall. */
 void REC_Add(struct recent *, const struct rec_clock *,
     const uint64_t counter[REC__COUNTERS]);
 
-/* Copy the growth in the last 1, 10 or 60 seconds.  NULL: none.  Return how long
- * these are, ns, at least 1. */
+/* Copy the growth in the last 1, 10 or 60 seconds.  Without a struct recent
+ * (NULL) all is 0.  Return how long these are, ns, at least 1. */
 int64_t REC_Last(const struct recent *, const struct rec_clock *,
     unsigned seconds, double grown[REC__COUNTERS]);
 

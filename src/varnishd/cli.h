@@ -23,8 +23,8 @@ int spd_row_key(const char *key, size_t len);	/* -1: there is no such key */
 const char *spd_row_name(unsigned key);		/* NULL: after the last one */
 uint64_t spd_row_mask(int key);
 double spd_row_value(const struct spd_fields *, int key, unsigned last);
-unsigned spd_row_parts(uint64_t keys);		/* for spd_fields() */
-void spd_row_json(struct cli *, const struct spd_fields *, uint64_t keys);
+unsigned spd_row_parts(uint64_t mask, int sort);	/* for spd_fields() */
+void spd_row_json(struct cli *, const struct spd_fields *, uint64_t mask);
 void spd_row_text(struct cli *, const struct spd_fields *);
 void spd_sums_json(struct cli *, const struct spd_sums *);
 

@@ -3,7 +3,8 @@
  *
  * The CLI command sandpaper.list: the state, and many tenants.
  *
- * The numbers are copied under the lock, and sorted and printed without it.
+ * The state, the tenants and the sums are copied under the lock, one after the
+ * other, and sorted and printed without it.
  * tbl/sandpaper_cli.h has the options.
  */
 
@@ -34,9 +35,10 @@ struct choice {
 	unsigned long		rows;
 	const char		*after;		/* NULL: from the first one */
 	const char		*glob;		/* NULL: all */
-	uint64_t		keys;		/* of JSON */
-	int			sort;
-	unsigned		last;		/* of last_s[] */
+	uint64_t		keys;		/* of JSON: a mask */
+	int			sort;		/* a key, or BY_NAME */
+	int			given;		/* -s was */
+	unsigned		last;		/* index of last_s[] */
 };
 
 /* Say that there is no such key, and set the CLI's error. */
@@ -88,7 +90,7 @@ read_sort(struct cli *cli, const char *arg, int *sort)
 	if (!strcmp(arg, "tenant"))
 		return (0);
 	*sort = spd_row_key(arg, strlen(arg));
-	if (*sort >= 0)
+	if (*sort >= 0 && strcmp(arg, "last") && strcmp(arg, "waits"))
 		return (0);
 	unknown_key(cli, arg, strlen(arg));
 	return (-1);
@@ -125,7 +127,6 @@ read_option(struct cli *cli, const char *option, const char *arg,
 		switch (option[1]) {
 		case 'a':
 			c->after = arg;
-			c->sort = BY_NAME;
 			return (0);
 		case 'c':
 			return (read_keys(cli, arg, &c->keys));
@@ -133,6 +134,7 @@ read_option(struct cli *cli, const char *option, const char *arg,
 			c->glob = arg;
 			return (0);
 		case 's':
+			c->given = 1;
 			return (read_sort(cli, arg, &c->sort));
 		default:
 			return (read_last(cli, arg, &c->last));
@@ -143,7 +145,8 @@ read_option(struct cli *cli, const char *option, const char *arg,
 
 /* Read all arguments.  Returns 0, or -1 with the CLI's error set. */
 static int
-read_choice(struct cli *cli, const char * const *av, struct choice *c)
+read_choice(struct cli *cli, const char * const *av, int json,
+    struct choice *c)
 {
 	unsigned i = 2;
 
@@ -157,12 +160,19 @@ read_choice(struct cli *cli, const char * const *av, struct choice *c)
 	if (av[i] != NULL &&
 	    spd_cli_number(cli, av[i++], 1, 1000000, &c->rows))
 		return (-1);
-	if (c->after != NULL && c->sort != BY_NAME) {
-		VCLI_Out(cli, "-a goes on in the order of names: leave out -s");
-		VCLI_SetResult(cli, CLIS_PARAM);
+	if (av[i - 1] != NULL && spd_cli_no_more(cli, av[i]))
 		return (-1);
+	if (c->after != NULL && c->given && c->sort != BY_NAME)
+		VCLI_Out(cli, "-a goes on in the order of names: leave out -s");
+	else if (c->keys != UINT64_MAX && !json)
+		VCLI_Out(cli, "-c is for JSON: use -j as the first option");
+	else {
+		if (c->after != NULL)
+			c->sort = BY_NAME;
+		return (0);
 	}
-	return (av[i - 1] == NULL ? 0 : spd_cli_no_more(cli, av[i]));
+	VCLI_SetResult(cli, CLIS_PARAM);
+	return (-1);
 }
 
 /*--------------------------------------------------------------------
@@ -181,11 +191,12 @@ struct snapshot {
 	struct spd_sums		sums;
 	unsigned		rows;
 	struct spd_fields	*row;
-	const struct spd_fields	**sorted;	/* of these, those to print */
-	unsigned		shown;
+	const struct spd_fields	**sorted;	/* of these, those that match */
+	unsigned		shown;		/* of those, how many to print */
 };
 
-static const struct choice *comparing;	/* the CLI has one thread */
+/* For row_cmp(): qsort() passes nothing to it.  The CLI has one thread. */
+static const struct choice *comparing;
 
 /* Order rows by the key, the most first, then by CPU time, then by name. */
 static int
@@ -230,10 +241,8 @@ sort(struct snapshot *s, const struct choice *c)
 static void
 snap(struct snapshot *s, const struct choice *c)
 {
-	unsigned parts = spd_row_parts(c->keys);
+	unsigned parts = spd_row_parts(c->keys, c->sort);
 
-	if (c->sort != BY_NAME && spd_row_mask(c->sort) == 0)
-		parts |= SPD_FIELDS_LAST;
 	memset(s, 0, sizeof *s);
 	spd_lock();
 	s->policy = REL_PolicyName(REL_GetPolicy(spd_rel));
@@ -418,7 +427,7 @@ list(struct cli *cli, const char * const *av, int json)
 	struct snapshot s;
 	struct choice c;
 
-	if (read_choice(cli, av, &c))
+	if (read_choice(cli, av, json, &c))
 		return;
 	snap(&s, &c);
 	if (json)

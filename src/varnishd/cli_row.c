@@ -3,9 +3,10 @@
  *
  * One tenant, as sandpaper.list and sandpaper.show print it.
  *
- * A field has the same name and unit in JSON and in text.  JSON leaves out what
- * a tenant does not have.  A key is the number of a field of tenant_fields.h, or
- * after those the number of a field of last_fields.h.
+ * The text of sandpaper.show and JSON have the same names and units.  The columns
+ * of sandpaper.list have shorter names.  JSON leaves out what a tenant does not
+ * have.  A key is the number of a field of tenant_fields.h, or after those the
+ * number of a field of last_fields.h.
  */
 
 #include "config.h"
@@ -33,7 +34,7 @@ static const char * const keys[KEY__N] = {
 #include "last_fields.h"
 };
 
-/* -c is a mask */
+/* A mask has a bit for each field of tenant_fields.h */
 _Static_assert(KEY_completed_per_s <= 64, "too many fields");
 #define MASK(key)	(UINT64_C(1) << (key))
 
@@ -65,12 +66,17 @@ spd_row_mask(int key)
 	return (key < (int)KEY_completed_per_s ? MASK(key) : 0);
 }
 
-/* Return what spd_fields() has to copy for these keys. */
+/* Return what spd_fields() has to copy to print these keys, and to sort by one.
+ * sort: -1: none. */
 unsigned
-spd_row_parts(uint64_t mask)
+spd_row_parts(uint64_t mask, int sort)
 {
 	unsigned parts = 0;
 
+	if (sort >= 0 && spd_row_mask(sort) == 0)
+		parts |= SPD_FIELDS_LAST;
+	if (sort >= 0)
+		mask |= spd_row_mask(sort);
 	if (mask & (MASK(KEY_waits_for) | MASK(KEY_oldest_wait_ns)))
 		parts |= SPD_FIELDS_WHY;
 	if (mask & MASK(KEY_last))
@@ -79,7 +85,7 @@ spd_row_parts(uint64_t mask)
 }
 
 /*--------------------------------------------------------------------
- * Values, to sort by
+ * Values, to sort by.  A word counts as 1 if there is one.
  */
 
 #define value_NUMBER(v)		((double)(v))
@@ -95,7 +101,7 @@ spd_row_parts(uint64_t mask)
 #define value_WAITS(v)		0
 #define value_LAST(v)		0
 
-/* Return the value of a key.  last: which of the last seconds it is of. */
+/* Return the value of a key.  last: index of SPD_LAST_S. */
 double
 spd_row_value(const struct spd_fields *r, int key, unsigned last)
 {

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * Why a tenant's requests wait or are refused, in words, at the end of
- * sandpaper.show: what it used, what it waits for, who else waits, and what would
- * help.
+ * sandpaper.show: what it used, what it waits for, who else waits, and what
+ * would help.
  */
 
 #include "config.h"
@@ -17,7 +17,7 @@
 #include "vcli_serve.h"
 
 #define OTHERS		5U		/* at most, that are named */
-#define LAST		1		/* spd_fields.h: the last 10 s */
+#define LAST		1		/* index of SPD_LAST_S: 10 s */
 
 /* What a tenant can wait for (see spd_fields.c), and what would help */
 static const struct {
@@ -34,7 +34,7 @@ static const struct {
 	    "smaller answers, a higher weight, or a faster interface" },
 	{ "slot", "all open slots are in use",
 	    "more cores, requests that cost less, or a higher weight" },
-	{ "worker", "a worker takes it when its request ends, within 1 ms",
+	{ "worker", "the next worker that is done takes it, within 1 ms",
 	    "nothing has to be done" },
 	{ "turn", "other tenants go first: for their weights, they had less",
 	    "more cores, requests that cost less, or a higher weight" },
@@ -83,8 +83,8 @@ waits(struct cli *cli, const struct spd_fields *r)
 		VCLI_Out(cli, "None of its requests waits.\n");
 		return;
 	}
-	VCLI_Out(cli, "%ju of its requests wait. The first one waits since "
-	    "%.3f s: ", (uintmax_t)r->waiting,
+	VCLI_Out(cli, "%ju of its requests wait. The first one has waited "
+	    "for %.3f s: ", (uintmax_t)r->waiting,
 	    (double)r->oldest_wait_ns * 1e-9);
 	for (u = 0; u < sizeof reasons / sizeof *reasons; u++)
 		if (!strcmp(r->waits_for, reasons[u].waits_for))
@@ -108,7 +108,8 @@ other_cmp(const void *p1, const void *p2)
 	return (strcmp(a->tenant.text, b->tenant.text));
 }
 
-/* Does this one compete with the tenant?  Not its group, nor its members. */
+/* Does this one compete with the tenant?  Its group does not, and if it is a
+ * group, its members do not. */
 static int
 competes(const struct spd_fields *o, const struct spd_fields *r)
 {
@@ -155,7 +156,7 @@ refused(struct cli *cli, const struct spd_fields *r)
 		memcpy(&per_s, (const char *)&r->last.of[LAST] +
 		    refusals[u].per_s, sizeof per_s);
 		if (per_s > 0)
-			VCLI_Out(cli, "%.1f requests/s were refused in the "
+			VCLI_Out(cli, "%.1f per second were refused in the "
 			    "last 10 s: %s.\nWhat helps: %s.\n", per_s,
 			    refusals[u].why, refusals[u].helps);
 	}

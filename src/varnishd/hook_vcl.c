@@ -130,8 +130,8 @@ map_pin(const struct spd_map *m)
 	return (without);
 }
 
-/* If only this map gives the tenant something, it begins as a new Host.  Caller
- * holds spd_lock(). */
+/* If only this map gives the tenant something, it begins as a new Host, or is a
+ * tenant by a pattern of the map in force.  Caller holds spd_lock(). */
 static void
 map_forget(struct spd_tenant *t, const struct spd_map *m)
 {
@@ -139,6 +139,8 @@ map_forget(struct spd_tenant *t, const struct spd_map *m)
 	if (t->map != m)
 		return;
 	TEN_Pin(spd_tenants, TEN_OfData(t), 0);
+	if (spd_settings_each(t))
+		return;
 	spd_settings_none(t);
 	spd_new_begin(t);
 	if (t->group == NULL)
@@ -255,8 +257,8 @@ SPD_Save(int net)
 	return (spd_draw(spd_self()) < (net ? lean : -lean));
 }
 
-/* Copy the tenant's fields, without `oldest_ns` and `waits_for`.  Returns -1 if
- * there is no such tenant. */
+/* Copy the tenant's fields, without those of its first waiting request and of
+ * the last seconds.  Returns -1 if there is no such tenant. */
 int
 SPD_Ask(const char *name, struct spd_fields *f)
 {

@@ -4,9 +4,10 @@
  * What sandpaper.list and sandpaper.show say of a tenant's last 1, 10 or 60
  * seconds, in the order in which they print it.
  *
- * A line has the name, whose last part is the unit, and the value: PER_S() is the
- * growth of a counter per second, PART() of a time per time.  A part of cpu is
- * one of all cores that Sandpaper uses.
+ * A line has the name, whose last part is the unit, and the value.  PER_S() is the
+ * growth of a counter (tenants/recent.h) per second.  PART() is the growth of one
+ * in ns, divided by the ns that passed.  A part of cpu is one of all cores that
+ * Sandpaper uses.
  */
 
 LAST_FIELD(completed_per_s, PER_S(REC_COMPLETED))

@@ -83,8 +83,8 @@ spd_timestamp(struct req *req, const char *event, vtim_real now)
 }
 
 /*
- * Log what a request has cost.  v: ns: the wait, CPU time of all cores, time of
- * net, and the charge at its release, which is one of these two.  bytes: sent.  measured: 0 if the CPU time is
+ * Log what a request has cost.  v: ns: the wait, CPU time of all cores, time
+ * of net, and the charge at its release, which is one of these two.  bytes: sent.  measured: 0 if the CPU time is
  * estimated.
  */
 void

@@ -5,9 +5,9 @@
  *
  * Each second the keeper gives the tenants' counters to tenants/recent.h.  A
  * tenant gets memory for that when it has used something; a new Host gets none,
- * since many come and go.  Memory comes and goes without the lock.
+ * since many come and go.
  *
- * The lock guards all.
+ * calloc() and free() are called without the lock, which guards all else.
  */
 
 #include "config.h"
@@ -67,8 +67,30 @@ recent_memory(struct recent *spare[SPD_PAUSE])
 			spare[u] = calloc(1, sizeof *spare[u]);
 }
 
-/* Count a second of at most SPD_PAUSE tenants, from the given one on.  Return
- * how many there were. */
+/* Give the tenant memory, if it may have some.  What it has used in a second
+ * without does not count.  Caller holds spd_lock(). */
+static void
+recent_begin(struct spd_tenant *t, struct recent **spare,
+    const uint64_t counter[REC__COUNTERS])
+{
+
+	if (NEW_Is(&t->newhost) || *spare == NULL) {
+		t->without_recent = 1;
+		return;
+	}
+	t->recent = *spare;
+	*spare = NULL;
+	if (t->without_recent)
+		memcpy(t->recent->counter, counter,
+		    sizeof t->recent->counter);
+}
+
+/*
+ * Count a second of at most SPD_PAUSE tenants, from the given one on: so many are
+ * counted in one hold of the lock.  Return how many there were.  Records may move
+ * between two holds: recent.h allows that one is counted twice, or not.  Without
+ * memory a tenant has to wait for the next second.
+ */
 static unsigned
 recent_some(unsigned from, struct recent *spare[SPD_PAUSE])
 {
@@ -84,15 +106,13 @@ recent_some(unsigned from, struct recent *spare[SPD_PAUSE])
 		if (rec == NULL)
 			break;
 		t = TEN_Data(rec);
-		if (t->recent == NULL && !NEW_Is(&t->newhost) &&
-		    recent_used(t)) {
-			t->recent = spare[n];
-			spare[n] = NULL;
-		}
-		if (t->recent == NULL)
+		if (t->recent == NULL && !recent_used(t))
 			continue;
 		recent_counters(t, counter);
-		REC_Add(t->recent, &seconds, counter);
+		if (t->recent == NULL)
+			recent_begin(t, &spare[n], counter);
+		if (t->recent != NULL)
+			REC_Add(t->recent, &seconds, counter);
 	}
 	spd_unlock();
 	return (n);

@@ -3,7 +3,8 @@
  *
  * What the map gives a tenant: weight, limits, group, times, and more.
  *
- * A tenant that the map names has a record that is pinned.  If each Host of a
+ * A tenant that the map names has a record that is pinned: it is never evicted.
+ * If each Host of a
  * domain is a tenant (MAP_IsEach()), the record is made by the first request,
  * and gets its settings then.  It is not pinned: when it is idle, it makes room
  * for others.
@@ -18,7 +19,8 @@
 #include "spd.h"
 #include "spd_hostmap.h"
 
-static const struct spd_map *pinned;	/* the last map with pinned tenants */
+static const struct spd_map *giving;	/* new tenants get settings from it;
+					 * NULL: from none */
 
 /* Return a part of 0 to 1 in units of REL_PART_ONE.  A part above 0 stays above
  * 0, since 0 means: no limit, no reservation. */
@@ -37,7 +39,7 @@ spd_map_weight(double weight)
 	return ((uint32_t)vmax(1., weight * REL_WEIGHT_ONE + .5));
 }
 
-/* A value of the tenant, or that of its group if it has none of its own. */
+/* A value of the tenant, or that of its group if it has none (0, NULL). */
 #define MAP_OF(mt, field)						\
 	((mt)->field || (mt)->group == NULL ? (mt)->field :		\
 	(mt)->group->field)
@@ -84,7 +86,7 @@ spd_settings(struct spd_tenant *t, const struct spd_map *m,
 }
 
 /* The map gives a tenant nothing any more.  The caller sets the releaser's
- * group.  Caller holds spd_lock(). */
+ * group: it may be that of new Hosts.  Caller holds spd_lock(). */
 void
 spd_settings_none(struct spd_tenant *t)
 {
@@ -111,11 +113,12 @@ spd_settings_from(const struct spd_map *m)
 {
 
 	SPD_LOCKED();
-	pinned = m;
+	giving = m;
 }
 
-/* Return 1 if the tenant is a Host of its own by a pattern of the map, and give
- * it what is declared.  Caller holds spd_lock(). */
+/* If the tenant is a Host of its own by a pattern of the map, give it what is
+ * declared, and return 1.  Return 0 if it is not, or if its group has no record.
+ * Caller holds spd_lock(). */
 int
 spd_settings_each(struct spd_tenant *t)
 {
@@ -123,11 +126,11 @@ spd_settings_each(struct spd_tenant *t)
 	const struct map_tenant *mt;
 
 	SPD_LOCKED();
-	if (pinned == NULL || r->name[0] == '(')
+	if (giving == NULL || r->name[0] == '(')
 		return (0);
-	mt = MAP_Each(pinned->map, r->name, r->namelen);
+	mt = MAP_Each(giving->map, r->name, r->namelen);
 	if (mt == NULL || mt->group->user == NULL)
 		return (0);
-	spd_settings(t, pinned, mt);
+	spd_settings(t, giving, mt);
 	return (1);
 }

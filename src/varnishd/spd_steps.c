@@ -1,7 +1,7 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Fill a map in vcl_init, and do so again when its files have changed.
+ * Fill a map in vcl_init, and do so again when sandpaper.reload asks for it.
  *
  * Each call of the VMOD is a step: a function of src/tenants and its arguments.
  * A step that succeeds is kept with the map.  sandpaper.reload takes all steps

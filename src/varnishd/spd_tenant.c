@@ -40,7 +40,8 @@ spd_tenant_idle(void *priv, struct ten_record *r)
 	AZ(priv);
 	SPD_LOCKED();
 	return (REL_TenantIdle(spd_rel, t->rel) && VTAILQ_EMPTY(&t->ready) &&
-	    t->writers == 0 && t->fetches == 0 && !spd_new_stays(t));
+	    t->writers == 0 && t->fetches == 0 && !t->by_hand &&
+	    !spd_new_stays(t));
 }
 
 /* Begin a tenant in a record of zeros.  Caller holds spd_lock(). */

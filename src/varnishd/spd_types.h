@@ -110,6 +110,7 @@ struct spd_tenant {
 	int64_t			wait_ns;	/* in the queue */
 	uint64_t		waits[WAITS];	/* of these, by length */
 	struct recent		*recent;	/* NULL: see spd_recent.c */
+	int			without_recent;	/* it used something without */
 };
 
 /* Add n to a counter of the tenant, and to that of its group.  Locked. */

@@ -162,15 +162,78 @@ late_and_missed(void **state)
 		REC_Second(&w.clock, (w.clock.n + 1) * SECOND);
 	second(&w, 5);
 	check(&w);
-	/* The second has ended, but is not known: the one 10 s ago is not
-	 * taken for it */
-	for (i = 0; i < 9; i++)
+	/* Two seconds have ended that it does not know: those 10 s ago are not
+	 * taken for them */
+	for (i = 0; i < 8; i++)
 		second(&w, 0);
+	REC_Second(&w.clock, (w.clock.n + 1) * SECOND);
 	REC_Second(&w.clock, (w.clock.n + 1) * SECOND);
 	(void)REC_Last(&w.recent, &w.clock, 1, grown);
 	same(grown[REC_COMPLETED], 0);
 	(void)REC_Last(&w.recent, &w.clock, 10, grown);
 	same(grown[REC_COMPLETED], 0);
+}
+
+/* It begins late, is used in one second, and then rests. */
+static void
+one_second_and_rest(void **state)
+{
+	struct world w = { .clock = { 0 } };
+	unsigned i, begin;
+
+	(void)state;
+	for (begin = 1; begin < 200; begin += 7) {
+		memset(&w, 0, sizeof w);
+		REC_Begin(&w.clock, 0);
+		for (i = 0; i < begin; i++)
+			REC_Second(&w.clock, (w.clock.n + 1) * SECOND);
+		second(&w, 100);
+		check(&w);
+		for (i = 0; i < 200; i++) {
+			second(&w, 0);
+			check(&w);
+		}
+	}
+}
+
+/* While a second has ended for others, but not for it, it has those before. */
+static void
+between_second_and_add(void **state)
+{
+	struct world w = { .clock = { 0 } };
+	double before[REC__COUNTERS], grown[REC__COUNTERS];
+	static const unsigned seconds[] = { 1, 10, 60 };
+	unsigned i, u;
+	int64_t span[3];
+
+	(void)state;
+	REC_Begin(&w.clock, 0);
+	for (i = 0; i < 150; i++) {
+		second(&w, i);
+		for (u = 0; u < 3; u++) {
+			struct rec_clock later = w.clock;
+
+			span[u] = REC_Last(&w.recent, &w.clock, seconds[u],
+			    before);
+			REC_Second(&later, (later.n + 1) * SECOND);
+			assert_int_equal(REC_Last(&w.recent, &later,
+			    seconds[u], grown), span[u]);
+			assert_memory_equal(grown, before, sizeof grown);
+		}
+	}
+}
+
+static void
+time_does_not_go_back(void **state)
+{
+	struct rec_clock clock = { 0 };
+	double grown[REC__COUNTERS];
+
+	(void)state;
+	REC_Begin(&clock, 10);
+	REC_Second(&clock, 20);
+	REC_Second(&clock, 15);
+	assert_int_equal(REC_Last(NULL, &clock, 10, grown), 11);
 }
 
 /* Two calls for a second add up. */
@@ -198,6 +261,9 @@ main(void)
 		cmocka_unit_test(as_a_list),
 		cmocka_unit_test(before_the_first),
 		cmocka_unit_test(late_and_missed),
+		cmocka_unit_test(one_second_and_rest),
+		cmocka_unit_test(between_second_and_add),
+		cmocka_unit_test(time_does_not_go_back),
 		cmocka_unit_test(twice_in_a_second),
 	};
 
