@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Asks a running varnishd about its tenants, with varnishadm.
+
+The tools that watch varnishd share this file.  All tenants come in pages,
+since varnishd cuts an answer at its parameter cli_limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+ADM_SECONDS = 5  # that varnishadm waits for an answer
+ROWS, LEAST_ROWS = 2000, 5  # tenants of a page
+ATTEMPTS = 3  # if the worker process begins again between two pages
+
+State = dict[str, Any]  # what sandpaper.list says; its `list` has the tenants
+
+
+class ToolError(Exception):
+    """What the user has to put right, or that varnishd is gone."""
+
+
+class NotRunning(ToolError):
+    """The worker process of varnishd does not run now."""
+
+
+class Refused(ToolError):
+    """varnishd answers that a command is wrong."""
+
+
+def quoted(word: str) -> str:
+    """Return a word as the CLI reads it, whatever bytes it has."""
+    return '"' + "".join(
+        chr(b) if 0x20 < b < 0x7f and chr(b) not in '"\\' else f"\\x{b:02x}"
+        for b in word.encode("utf-8", "surrogateescape")) + '"'
+
+
+class Varnishadm:
+    """Asks a running varnishd."""
+
+    def __init__(self, program: str, options: Sequence[str]) -> None:
+        self.command = [program, *options, "-t", str(ADM_SECONDS)]
+        self._rows = ROWS
+
+    def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a CLI command."""
+        try:
+            return subprocess.run(
+                [*self.command, *words], capture_output=True,
+                encoding="utf-8", errors="surrogateescape", check=False,
+                stdin=subprocess.DEVNULL, timeout=2 * ADM_SECONDS,
+                start_new_session=True)
+        except subprocess.TimeoutExpired:
+            raise ToolError("varnishd does not answer") from None
+        except OSError as error:
+            raise ToolError(f"{self.command[0]}: {error.strerror}") from error
+
+    def answer(self, *words: str) -> str:
+        """Return the answer to a command of Sandpaper."""
+        done = self.ask(*words)
+        if done.returncode == 0:
+            return done.stdout
+        said = " ".join((done.stderr + done.stdout).split())
+        if "Unknown request" in said:
+            state = self.ask("status").stdout.strip()
+            if "running" in state:
+                raise ToolError(f"this varnishd has no {words[0]}: it is not "
+                                "Sandpaper's")
+            raise NotRunning("the worker process does not run: "
+                             + (state or "no status"))
+        if "error code" in done.stderr:
+            raise Refused(" ".join(done.stdout.split()))
+        raise ToolError("no answer from varnishd"
+                        + (f": {said}" if said else ""))
+
+    def page(self, after: str, keys: Sequence[str]) -> State:
+        """Return the tenants after a name, at most self._rows of them.
+
+        varnishd cuts a long answer, so long names leave room for fewer.
+        """
+        words = ["sandpaper.list", "-j", "-a", quoted(after)]
+        if keys:
+            words += ["-c", ",".join(keys)]
+        while True:
+            text = self.answer(*words, str(self._rows))
+            try:
+                found: State = json.loads(text)[-1]
+                if isinstance(found["list"], list):
+                    return found
+            except (ValueError, LookupError, TypeError):
+                pass
+            if self._rows <= LEAST_ROWS:
+                raise ToolError("sandpaper.list gave no JSON")
+            self._rows //= 2
+
+    def snapshot(self, keys: Sequence[str] = ()) -> State:
+        """Return what sandpaper.list says, with all tenants by name.
+
+        With keys, a tenant has only these of its fields, and its name.
+        """
+        for _ in range(ATTEMPTS):
+            whole = page = self.page("", keys)
+            rows = list(whole["list"])
+            while (len(page["list"]) >= self._rows
+                   and page.get("started") == whole.get("started")):
+                page = self.page(page["list"][-1]["tenant"], keys)
+                rows += page["list"]
+            if page.get("started") == whole.get("started"):
+                whole["list"] = rows
+                return whole
+        raise NotRunning("the worker process begins again and again")
+
+    def show(self, tenant: str) -> State:
+        """Return all fields of a tenant."""
+        text = self.answer("sandpaper.show", "-j", quoted(tenant))
+        try:
+            found: State = json.loads(text)[-1]
+        except (ValueError, LookupError):
+            raise ToolError("sandpaper.show gave no JSON") from None
+        return found
+
+    def explain(self, tenant: str) -> list[str]:
+        """Return the paragraphs below the fields: why a tenant waits."""
+        text = self.answer("sandpaper.show", quoted(tenant))
+        return [" ".join(part.split())
+                for part in text.strip().split("\n\n")[1:]]
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that ends with one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong."""
+        self.exit(2, f"{self.prog}: {message} (--help shows all)\n")
+
+    def add_varnishd(self) -> None:
+        """Add the options that say which varnishd is asked."""
+        self.add_argument(
+            "-n", metavar="NAME", help="the varnishd to ask, as varnishd -n "
+            "names it (default: varnishadm's default)")
+        self.add_argument(
+            "-T", metavar="ADDR:PORT", help="its CLI address, instead of -n; "
+            "needs -S")
+        self.add_argument(
+            "-S", metavar="FILE", help="the secret file for -T")
+        self.add_argument(
+            "--varnishadm", metavar="PATH", help="the varnishadm to use "
+            "(default: the one beside this program, or in PATH)")
+
+    def varnishd(self, args: argparse.Namespace) -> None:
+        """End if these options are in each other's way."""
+        if args.T and args.n:
+            self.error("say -n or -T, not both")
+        if args.S and not args.T:
+            self.error("-S needs -T")
+
+
+def varnishadm(args: argparse.Namespace) -> Varnishadm:
+    """Return the varnishadm that the options describe."""
+    near = Path(sys.argv[0]).resolve().parent / "varnishadm"
+    program = args.varnishadm or (
+        str(near) if near.exists() else shutil.which("varnishadm"))
+    if not program:
+        raise ToolError("there is no varnishadm in PATH: use --varnishadm")
+    options = []
+    for name in "nTS":
+        if getattr(args, name) is not None:
+            options += [f"-{name}", getattr(args, name)]
+    return Varnishadm(program, options)
