@@ -258,7 +258,7 @@ def can_be_live() -> bool:
         return False
     try:
         top.need_urwid()
-    except top.TopError:
+    except top.ToolError:
         raise TestbedError(
             "the live view needs urwid: apt-get install python3-urwid, or "
             "say --script") from None

@@ -7,8 +7,6 @@ generators count each second; `used` is what sandpaper.list says.
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import json
 import os
 import sys
@@ -18,13 +16,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from statistics import mean, median
 from subprocess import Popen
-from types import ModuleType
 from typing import Any
 
 from .demo_sites import ATTACKS, SITES, Attack, Stage, everyday
 from .load import Group
 from .testbed import BENCH, TestbedError
 from .varnish import Varnish
+
+sys.path.append(str(BENCH.parent / "tools"))
+
+import sandpaper_top as top  # noqa: E402
 
 LEAST = (76, 18)  # columns and lines of a terminal
 SMOOTH = 3  # seconds that the sentence looks at
@@ -35,25 +36,6 @@ HISTORY = 300  # seconds of a site that are kept
 PROVEN = 10  # seconds with an answer that make a new Host a tenant
 FOREVER = 86400
 INVENTED = "invented"
-
-
-def load_top() -> ModuleType:
-    """Import sandpaper-top: a program whose name is no module's."""
-    file = BENCH.parent / "tools" / "sandpaper-top"
-    loader = importlib.machinery.SourceFileLoader("sandpaper_top", str(file))
-    spec = importlib.util.spec_from_loader("sandpaper_top", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["sandpaper_top"] = module
-    written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        loader.exec_module(module)
-    finally:
-        sys.dont_write_bytecode = written
-    return module
-
-
-top = load_top()
 
 
 class Generator:
@@ -133,7 +115,6 @@ class Demo:
         self._changed = time.monotonic()
         self._settle: float = SETTLE
         self._sample: Any = None
-        self._rates = top.Rates()
         self._choices = top.Choices()
         self._glyphs = top.glyphs()
         self._offered = {g.name: g.rate for g in everyday(shop_rps)}
@@ -165,14 +146,14 @@ class Demo:
             raise SystemExit(129) from None
 
     def _news(self) -> None:
-        for now, said in self._poller.news():
+        for said in self._poller.news():
             if isinstance(said, top.NotRunning):
                 self.warning = str(said)
-            elif isinstance(said, top.TopError):
+            elif isinstance(said, top.ToolError):
                 raise TestbedError(f"varnishd is gone: {said}")
-            else:
+            elif isinstance(said, top.Sample):
                 self.warning = ""
-                self._sample = self._rates.add(said, now) or self._sample
+                self._sample = said
 
     def _second(self) -> None:
         """Take the everyday load's figures of a second."""
@@ -312,7 +293,7 @@ class Demo:
         if name == INVENTED:
             known = {f"{n}.example" for n in SITES}
             parts = [r.used or 0.0 for r in self._sample.rows
-                     if r.name not in known]
+                     if r.name not in known and not r.members]
             return f"{sum(parts):.0%}"
         row = self._row(name)
         return f"{row.used or 0:.0%}" if row is not None else "-"

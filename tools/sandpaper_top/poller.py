@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Asks varnishd at each interval, in a thread of its own.
+
+So a slow answer delays no key.  The thread makes the rates, too: that takes
+longer than a redraw if there are ten thousand tenants.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from sandpaper_ask import Refused, ToolError, Varnishadm
+
+from .page import Details
+from .rates import KEYS, Rates, Sample
+
+INTERVAL = 1.0  # seconds between two looks, if nothing else is said
+ASKING = 0.1  # part of the time that may go into looks, then
+
+News = Sample | Details | ToolError
+
+
+class Poller:
+    """Asks varnishd, and wakes the view.
+
+    Without an interval it asks each second, but less often if the answers of
+    many tenants take long.
+    """
+
+    def __init__(self, adm: Varnishadm, interval: float | None = None
+                 ) -> None:
+        self._adm, self._interval = adm, interval
+        self._rates = Rates()
+        self.reader, self._writer = os.pipe()
+        self._found: deque[News] = deque()
+        self._tenant: str | None = None
+        self._over = False
+        self._wake = threading.Event()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def look_at(self, tenant: str | None) -> None:
+        """Ask for all of this tenant, too, and begin now."""
+        self._tenant = tenant
+        self._wake.set()
+
+    def _run(self) -> None:
+        due = 0.0
+        while not self._over:
+            start = time.monotonic()
+            if start >= due:
+                self._put(self._sample)
+                due = start + self._pause(time.monotonic() - start)
+            if self._tenant is not None:
+                self._put(self._details)
+            left = due - time.monotonic()
+            if self._tenant is not None:
+                left = min(left, self._interval or INTERVAL)
+            if left > 0:
+                self._wake.wait(left)
+                self._wake.clear()
+
+    def _pause(self, spent: float) -> float:
+        """Return the seconds from the begin of a look to the next one."""
+        if self._interval is not None:
+            return self._interval
+        return max(INTERVAL, spent / ASKING)
+
+    def _sample(self) -> News | None:
+        return self._rates.add(self._adm.snapshot(KEYS), time.monotonic())
+
+    def _details(self) -> News | None:
+        tenant = self._tenant
+        if tenant is None:
+            return None
+        try:
+            return Details(tenant, self._adm.show(tenant),
+                           self._adm.explain(tenant))
+        except Refused as error:  # it is not there any more
+            return Details(tenant, error=str(error))
+
+    def _put(self, ask: Callable[[], News | None]) -> None:
+        """Keep an answer for the view."""
+        found: News | None
+        try:
+            found = ask()
+        except ToolError as error:
+            found = error
+        if found is not None:
+            self._found.append(found)
+            with suppress(OSError):
+                os.write(self._writer, b"x")
+
+    def news(self) -> Iterator[News]:
+        """Return what was found since the last call."""
+        os.read(self.reader, 4096)
+        while self._found:
+            yield self._found.popleft()
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._over = True
+        self._wake.set()
