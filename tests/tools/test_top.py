@@ -8,6 +8,7 @@ test_top_live.py asks a real varnishd.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ cd "$(dirname "$0")"
 [ "$5" = sandpaper.show ] &&
     { echo "Command failed with error code 106" >&2
       echo "Tenant \\"shop.example\\" is not known"; exit 1; }
+[ -p hold ] && cat hold
 echo x >>count
 n=$(wc -l <count)
 for last; do :; done
@@ -129,6 +131,22 @@ def test_live(view: View) -> None:
     t.expect("tenant▲")
     t.type("q")
     assert t.end() == 0
+
+
+def test_an_answer_that_does_not_come_delays_no_key(view: View) -> None:
+    hold = view.folder / "hold"
+    t = view.terminal()
+    t.expect("shop.example")
+    asked = (view.folder / "count").stat().st_size
+    os.mkfifo(hold)
+    with hold.open("w"):  # varnishadm waits for the end of it
+        for key, title in ("n", "tenant▲"), ("r", "req/s▼"), ("h", "freeze"):
+            t.type(key)
+            t.expect(title)
+        t.type("qq")
+        assert t.end() == 0
+        hold.unlink()
+    assert (view.folder / "count").stat().st_size <= asked + 2
 
 
 def test_a_tenant_that_is_gone(view: View) -> None:

@@ -8,8 +8,18 @@ from dataclasses import replace
 
 import pytest
 from sandpaper_top import ASCII, UNICODE, Choices, is_utf8, picture, plain
+from sandpaper_top.poller import pause
 from sandpaper_top.rates import HISTORY, History, Rates, quantile
-from sandpaper_top.table import COLUMNS, NAME, Column, fold, sorted_rows
+from sandpaper_top.table import (
+    COLUMNS,
+    NAME,
+    Column,
+    duration,
+    fold,
+    number,
+    percent,
+    sorted_rows,
+)
 from sandpaper_top.terminal import Glyphs, Live
 from sandpaper_top.view import View
 from top_samples import BOUNDS, answer, between, many, row, tenant
@@ -82,7 +92,22 @@ def test_an_idle_tenant_has_no_history() -> None:
     assert (idle.history, idle.used, idle.past("rps", 9)) == (None, None, [])
 
 
+def test_many_tenants_are_asked_for_less_often() -> None:
+    assert pause(None, 0.02) == 1
+    assert pause(None, 0.5) == 5
+    assert pause(0.2, 0.5) == 0.2
+
+
 # The table
+
+def test_figures_are_short() -> None:
+    assert [percent(p) for p in (None, 0, 0.0004, 0.004, 0.014, 1)] == [
+        "-", "0 %", "0.0 %", "0.4 %", "1 %", "100 %"]
+    assert [number(n) for n in (0, 0.31, 9.5, 42, 12345, 1.25e6)] == [
+        "0", "0.3", "9.5", "42", "12.3k", "1.2M"]
+    assert [duration(s) for s in (0, 0.0042, 0.5, 0.9996, 9.96)] == [
+        "0.0 ms", "4.2 ms", "500 ms", "1.0 s", "10 s"]
+
 
 def test_a_closed_group_is_one_row() -> None:
     rows = [row("shop"), row("x", "(new)"), row("(new)", members=1),

@@ -25,6 +25,14 @@ ASKING = 0.1  # part of the time that may go into looks, then
 News = Sample | Details | ToolError
 
 
+def pause(interval: float | None, spent: float) -> float:
+    """Return the seconds from the begin of a look, which took so long, to the
+    next one."""
+    if interval is not None:
+        return interval
+    return max(INTERVAL, spent / ASKING)
+
+
 class Poller:
     """Asks varnishd, and wakes the view.
 
@@ -54,7 +62,8 @@ class Poller:
             start = time.monotonic()
             if start >= due:
                 self._put(self._sample)
-                due = start + self._pause(time.monotonic() - start)
+                due = start + pause(self._interval,
+                                    time.monotonic() - start)
             if self._tenant is not None:
                 self._put(self._details)
             left = due - time.monotonic()
@@ -63,12 +72,6 @@ class Poller:
             if left > 0:
                 self._wake.wait(left)
                 self._wake.clear()
-
-    def _pause(self, spent: float) -> float:
-        """Return the seconds from the begin of a look to the next one."""
-        if self._interval is not None:
-            return self._interval
-        return max(INTERVAL, spent / ASKING)
 
     def _sample(self) -> News | None:
         return self._rates.add(self._adm.snapshot(KEYS), time.monotonic())

@@ -41,7 +41,9 @@ def duration(seconds: float) -> str:
 
 def percent(part: float | None) -> str:
     """Return a part of one, or a dash if there is nothing to divide."""
-    return "-" if part is None else f"{part * 100:.0f} %"
+    if part is None:
+        return "-"
+    return f"{part * 100:.{int(0 < part < 0.0095)}f} %"
 
 
 def group_text(row: Row) -> str:

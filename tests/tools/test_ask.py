@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""How the tools that watch varnishd ask it: pages, and what can go wrong.
+
+Here the answers are made up; test_top_live.py asks a real varnishd.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+from sandpaper_ask import NotRunning, Refused, ToolError, Varnishadm, quoted
+
+
+class Made(Varnishadm):
+    """A varnishd with some tenants, which cuts an answer of too many."""
+
+    def __init__(self, tenants: int, most: int = 100_000) -> None:
+        super().__init__("varnishadm", ())
+        self.names = [f"t{n:05}" for n in range(tenants)]
+        self.most = most
+        self.started = [1]  # of each answer; the last goes on
+        self.asked: list[tuple[str, ...]] = []
+
+    def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
+        self.asked.append(words)
+        after = words[words.index("-a") + 1].strip('"')
+        rows = int(words[-1])
+        names = [n for n in self.names if n > after][:rows]
+        started = (self.started.pop(0) if len(self.started) > 1
+                   else self.started[0])
+        said: dict[str, Any] = {"started": started, "list": [
+            {"tenant": n} for n in names]}
+        text = json.dumps([2, list(words), 1.0, said])
+        return subprocess.CompletedProcess(
+            words, 0, text[:50] if len(names) > self.most else text, "")
+
+
+class Says(Varnishadm):
+    """A varnishadm that always says the same."""
+
+    def __init__(self, status: int, out: str, error: str = "") -> None:
+        super().__init__("varnishadm", ())
+        self.done = subprocess.CompletedProcess((), status, out, error)
+
+    def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return self.done
+
+
+def names(adm: Varnishadm) -> list[str]:
+    return [t["tenant"] for t in adm.snapshot(("weight",))["list"]]
+
+
+@pytest.mark.parametrize(("tenants", "most"), [
+    (0, 100_000), (1999, 100_000), (2000, 100_000), (10_000, 100_000),
+    (10_000, 700), (3, 5)])
+def test_each_tenant_comes_once(tenants: int, most: int) -> None:
+    adm = Made(tenants, most)
+    assert names(adm) == adm.names
+    assert adm.asked[0] == ("sandpaper.list", "-j", "-a", '""', "-c",
+                            "weight", "2000")
+    before = len(adm.asked)
+    assert names(adm) == adm.names  # it knows now how many have room
+    assert len(adm.asked) - before <= tenants / min(2000, most / 2) + 1
+
+
+def test_pages_of_two_worker_processes_are_not_mixed() -> None:
+    adm = Made(3000)
+    adm.started = [1, 2, 2, 2]
+    assert names(adm) == adm.names
+    assert len(adm.asked) == 4
+    adm = Made(3000)
+    adm.started = [1, 2, 3, 4, 5, 6, 7]
+    with pytest.raises(NotRunning):
+        names(adm)
+
+
+def test_what_cannot_be_read() -> None:
+    with pytest.raises(ToolError, match=r"sandpaper\.list gave no JSON"):
+        names(Made(3000, 0))
+    with pytest.raises(ToolError, match=r"sandpaper\.show gave no JSON"):
+        Says(0, "x").show("a")
+    for nonsense in ("", "[]", "3", '[{"list": 1}]', '["x"]'):
+        with pytest.raises(ToolError, match="no JSON"):
+            names(Says(0, nonsense))
+
+
+def test_what_varnishd_refuses_is_told_apart() -> None:
+    adm = Says(1, "Tenant x is\nnot known", "Command failed with error code 1")
+    with pytest.raises(Refused, match=r"^Tenant x is not known$"):
+        adm.show("x")
+    with pytest.raises(ToolError, match="^no answer from varnishd: gone$"):
+        Says(2, "", "gone\n").show("x")
+
+
+def test_the_reasons_are_below_the_fields() -> None:
+    adm = Says(0, "tenant   x\nweight   1\n\nIt waits\nlong.\n\nAdd cores.\n")
+    assert adm.explain("x") == ["It waits long.", "Add cores."]
+    assert Says(0, "tenant   x\nweight   1\n").explain("x") == []
+
+
+def test_words_are_quoted_for_the_cli() -> None:
+    assert quoted("") == '""'
+    assert quoted('a"b \\é\udcff') == (
+        r'"a\x22b\x20\x5c\xc3\xa9\xff"')
