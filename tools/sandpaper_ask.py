@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 ADM_SECONDS = 5  # that varnishadm waits for an answer
 ROWS, LEAST_ROWS = 2000, 5  # tenants of a page
+FIRST = "\x01"  # before all names; Varnish's manager drops an empty word
 ATTEMPTS = 3  # if the worker process begins again between two pages
 
 State = dict[str, Any]  # what sandpaper.list says; its `list` has the tenants
@@ -106,7 +107,7 @@ class Varnishadm:
         With keys, a tenant has only these of its fields, and its name.
         """
         for _ in range(ATTEMPTS):
-            whole = page = self.page("", keys)
+            whole = page = self.page(FIRST, keys)
             rows = list(whole["list"])
             while (len(page["list"]) >= self._rows
                    and page.get("started") == whole.get("started")):
@@ -127,10 +128,10 @@ class Varnishadm:
         return found
 
     def explain(self, tenant: str) -> list[str]:
-        """Return the paragraphs below the fields: why a tenant waits."""
+        """Return the sentences below the fields: why a tenant waits."""
         text = self.answer("sandpaper.show", quoted(tenant))
-        return [" ".join(part.split())
-                for part in text.strip().split("\n\n")[1:]]
+        _, blank, sentences = text.strip().rpartition("\n\n")
+        return sentences.splitlines() if blank else []
 
 
 class Parser(argparse.ArgumentParser):

@@ -59,8 +59,8 @@ def names(adm: Varnishadm) -> list[str]:
 def test_each_tenant_comes_once(tenants: int, most: int) -> None:
     adm = Made(tenants, most)
     assert names(adm) == adm.names
-    assert adm.asked[0] == ("sandpaper.list", "-j", "-a", '""', "-c",
-                            "weight", "2000")
+    assert adm.asked[0] == ("sandpaper.list", "-j", "-a", r'"\x01"',
+                            "-c", "weight", "2000")
     before = len(adm.asked)
     assert names(adm) == adm.names  # it knows now how many have room
     assert len(adm.asked) - before <= tenants / min(2000, most / 2) + 1
@@ -96,7 +96,8 @@ def test_what_varnishd_refuses_is_told_apart() -> None:
 
 
 def test_the_reasons_are_below_the_fields() -> None:
-    adm = Says(0, "tenant   x\nweight   1\n\nIt waits\nlong.\n\nAdd cores.\n")
+    adm = Says(0, "tenant   x\nweight   1\n\nin the last   1 s\ncpu_part   0\n"
+               "\nIt waits long.\nAdd cores.\n\n")
     assert adm.explain("x") == ["It waits long.", "Add cores."]
     assert Says(0, "tenant   x\nweight   1\n").explain("x") == []
 
