@@ -208,3 +208,14 @@ def test_i_shows_who_fills_the_queue() -> None:
     view.key("i")
     view.draw(100, 30)
     assert view.choices.order == ["b", "c", "a"]
+
+
+def test_keys_that_come_before_a_redraw() -> None:
+    wanted: list[str | None] = []
+    view = View(UNICODE, Choices(), wanted.append, lambda: None)
+    view.take(replace(many(0, 0), rows=[
+        row("a", used=0.9, waiting=1), row("b", waiting=2), row("c")]))
+    view.draw(100, 30)
+    for name in ("i", "enter", "esc", "/", "c", "enter", "home", "enter"):
+        view.key(name)
+    assert wanted == ["b", None, "c"]

@@ -27,7 +27,7 @@ class Details:
 
     tenant: str
     fields: Mapping[str, Any] = field(default_factory=dict)
-    why: Sequence[str] = ()  # paragraphs
+    why: Sequence[str] = ()  # sentences
     error: str = ""
 
 
@@ -108,10 +108,10 @@ def page(row: Row | None, details: Details, g: Glyphs, width: int,
         found.append([("bad", g.safe(details.error))])
     elif not details.fields:
         found.append([("dim", "its fields come in a moment")])
-    for paragraph in details.why:
-        found.append([])
+    found += [[]] if details.why else []
+    for sentence in details.why:
         found += [[("", line)] for line in textwrap.wrap(
-            g.safe(paragraph), min(width, 100))]
+            g.safe(sentence), min(width, 100))]
     last = windows(details.fields.get("last", ()), g, width)
     if last:
         found += [[], *last]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from .page import Details, page
 from .rates import Sample
-from .table import COLUMNS, NAME, Choices, picture
+from .table import COLUMNS, NAME, Choices, picture, sorted_rows
 from .terminal import LEAST, Glyphs, Line, clip, too_small
 
 KEYS = [
@@ -180,7 +180,7 @@ class View:
         elif name == "/":
             self._typing = True
         elif name in ("enter", "right"):
-            self._open(0 if choices.chosen in choices.order else 1)
+            self._open(0 if choices.chosen else 1)
         elif name == "home":
             choices.chosen, choices.skipped = None, 0
         else:
@@ -188,7 +188,7 @@ class View:
                     "page up": -choices.height,
                     "end": len(choices.order)}.get(name)
             if step:
-                choices.move(step)
+                self._move(step)
 
     def _page_key(self, name: str) -> None:
         if name in ("esc", "enter", "backspace"):
@@ -202,9 +202,16 @@ class View:
         elif name == "home":
             self._skipped = 0
 
+    def _move(self, step: int) -> None:
+        """Choose another row, in the order that the next redraw has."""
+        if self.sample:
+            self.choices.order = [r.name for r in sorted_rows(
+                self.sample.rows, self.choices)]
+        self.choices.move(step)
+
     def _open(self, step: int) -> None:
         """Open the page of a tenant so many rows from the chosen one."""
-        self.choices.move(step)
+        self._move(step)
         if self.choices.chosen is not None and self.choices.order:
             self.details = Details(self.choices.chosen)
             self._newest_details = None
