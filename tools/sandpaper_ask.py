@@ -18,7 +18,6 @@ from typing import Any, NoReturn
 
 ADM_SECONDS = 5  # that varnishadm waits for an answer
 ROWS, LEAST_ROWS = 2000, 5  # tenants of a page
-FIRST = "\x01"  # before all names; Varnish's manager drops an empty word
 ATTEMPTS = 3  # if the worker process begins again between two pages
 
 State = dict[str, Any]  # what sandpaper.list says; its `list` has the tenants
@@ -86,7 +85,8 @@ class Varnishadm:
 
         varnishd cuts a long answer, so long names leave room for fewer.
         """
-        words = ["sandpaper.list", "-j", "-a", quoted(after)]
+        # varnishd's manager drops an empty word; this is before all names
+        words = ["sandpaper.list", "-j", "-a", quoted(after or "\x01")]
         if keys:
             words += ["-c", ",".join(keys)]
         while True:
@@ -107,7 +107,7 @@ class Varnishadm:
         With keys, a tenant has only these of its fields, and its name.
         """
         for _ in range(ATTEMPTS):
-            whole = page = self.page(FIRST, keys)
+            whole = page = self.page("", keys)
             rows = list(whole["list"])
             while (len(page["list"]) >= self._rows
                    and page.get("started") == whole.get("started")):

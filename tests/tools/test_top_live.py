@@ -72,8 +72,8 @@ def test_by_name_and_by_address(varnishd: Varnishd) -> None:
             t.expect("shop ")
     other = varnishd.folder / "other"
     other.write_text("something else\n")
-    for wrong in (["-T", address, "-S", str(other)], ["-T", f"127.0.0.1:{free_port()}"],
-                  ["-n", f"{varnishd.folder}/x"]):
+    for wrong in (["-T", address, "-S", str(other)],
+                  ["-T", f"127.0.0.1:{free_port()}"]):
         done = ran(PROGRAM, "--once", *wrong, status=1)
         assert done.stderr.startswith("sandpaper-top: no answer from varnishd")
         assert done.stderr.count("\n") == 1
