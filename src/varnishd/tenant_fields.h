@@ -80,7 +80,8 @@ TENANT_FIELD(NUMBER, would_refuse_late, "would_refuse_late", SUM,
 TENANT_FIELD(NUMBER, would_refuse_fetch, "would_refuse_fetch", SUM,
     t->would_refuse_fetch)
 TENANT_FIELD(NUMBER, would_shed, "would_shed", SUM, t->would_shed)
-TENANT_FIELD(FLAG, mapped, "mapped", NO, t->map != NULL)
+TENANT_FIELD(FLAG, mapped, "mapped", NO, t->map != NULL &&
+    TEN_OfData(t)->pinned)
 TENANT_FIELD(MEMBERS, members, "members", NO, REL_Members(t->rel))
 TENANT_FIELD(WORD, by_hand, "by_hand", NO, t->by_hand ? "yes" : NULL)
 #undef TENANT_FIELD

@@ -11,7 +11,7 @@ from common import TOP
 
 from varnishd import Varnishd
 
-SCHEMA = json.loads((TOP / "doc/reference/list.schema.json").read_text())
+SCHEMA = json.loads((TOP / "doc/list.schema.json").read_text())
 TENANT = SCHEMA["$defs"]["tenant"]
 MAP = """vcl 4.1;
 import sandpaper;
