@@ -25,7 +25,8 @@ CONSTANTS = (
     "REL_OPT_REJOIN", "REL_OPT_LIMITS", "REL_OPT_ALL", "REL_OPT_PAPER",
     "REL_WEIGHT_ONE", "REL_WEIGHT_MAX", "REL_SCALE_ONE", "REL_PART_ONE",
     "REL_COST_MAX", "ACC_DEAR", "REL_FLOWS", "REL_FLOWS_MAX", "NIC_BACKLOG",
-    "NEW_WINDOW", "NEW_PROOF", "NEW_FEW", "NEW_AGE", "NEW_EVERY", "NEW_IDLE")
+    "NEW_WINDOW", "NEW_PROOF", "NEW_FEW", "NEW_AGE", "NEW_EVERY", "NEW_IDLE",
+    "TEN_NAME_MAX")
 # Calls of the library that need no glue.
 CALLS = """
 struct rel_tenant_stat {
@@ -82,7 +83,18 @@ double PRICE_Of(const struct price *, int resource, int64_t cost,
     int64_t buffer, int64_t now);
 unsigned EST_Kinds(void);
 const char *EST_Name(unsigned);
-struct hostmap { ...; };
+struct map_tenant {
+    struct map_tenant *next;
+    char name[...];
+    double weight, reservation, limit;
+    int is_group;
+    struct map_tenant *group;
+    ...;
+};
+struct hostmap {
+    struct map_tenant *first;
+    ...;
+};
 void MAP_Init(struct hostmap *);
 void MAP_Fini(struct hostmap *);
 const char *MAP_Tenant(struct hostmap *, const char *name, double weight,
@@ -90,11 +102,29 @@ const char *MAP_Tenant(struct hostmap *, const char *name, double weight,
 const char *MAP_Group(struct hostmap *, const char *name, double weight);
 const char *MAP_Limits(struct hostmap *, const char *name, double reservation,
     double limit);
+size_t MAP_Name(const struct hostmap *, const char *host, size_t len,
+    char *name);
+struct map_tenant *MAP_Each(const struct hostmap *, const char *host,
+    size_t len);
+typedef void file_error_f(void *priv, unsigned line, const char *why);
+unsigned FILE_Read(struct hostmap *, const char *path, file_error_f *,
+    void *priv);
+extern "Python" void sim_file_error(void *priv, unsigned line,
+    const char *why);
+struct poolmgr_load {
+    unsigned slots, cores, open;
+    int full;
+    unsigned busy;
+};
+unsigned POOLMGR_Open(const struct poolmgr_load *, int64_t *doubled,
+    int64_t now);
+int64_t COST_Net(uint64_t bytes, uint64_t rate, unsigned mtu, unsigned header);
 """
 # The headers of src/tenants say releaser/..
 FOLDERS = [TOP / "src" / "releaser", TOP / "src" / "perfctr",
            TOP / "src" / "tenants", TOP / "src"]
-HEADERS = [*FOLDERS, TOP / "src" / "overload", TOP / "src" / "price", PACKETS]
+HEADERS = [*FOLDERS, TOP / "src" / "overload", TOP / "src" / "poolmgr",
+           TOP / "src" / "price", PACKETS]
 
 
 def declarations(header: Path) -> str:
@@ -127,7 +157,8 @@ def build(archive: Path, into: Path) -> Path:
         '#include "hostmap.h"\n#include "newhosts.h"\n#include "nic.h"\n'
         '#include "overload/fetches.h"\n#include "overload/overload.h"\n'
         '#include "packets.h"\n'
-        '#include "policy.h"\n#include "price/price.h"\n',
+        '#include "policy.h"\n#include "poolmgr/poolmgr.h"\n'
+        '#include "price/price.h"\n#include "tenants/file.h"\n',
         sources=[str(HERE / "glue.c"), *map(str, sorted(PACKETS.glob("*.c")))],
         include_dirs=[str(d) for d in (HERE, PACKETS, *FOLDERS)],
         extra_objects=[str(archive)],

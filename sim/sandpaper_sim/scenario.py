@@ -161,6 +161,8 @@ class Serves:
     estimator: Estimator | None = None
     options: int = releaser.ALL
     refresh: int = 0                # ns
+    closing: bool = False           # slots close while the cores are busy
+    spells: bool = True             # they are recorded
 
     def start(self, policy: str, fetch: Callable[[int], int],
               keep: bool = True) -> Server:
@@ -172,7 +174,8 @@ class Serves:
         return Proxy(Environment(0), rel, self.cores,
                      queue=self.link != "blocks",
                      hold=HOLD if self.link == "held" else 0,
-                     refresh=self.refresh, fetch=fetch)
+                     refresh=self.refresh, fetch=fetch,
+                     closing=self.closing, keep=self.spells)
 
 
 @dataclass(frozen=True)

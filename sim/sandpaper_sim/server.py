@@ -22,6 +22,7 @@ from typing import Any
 import simpy
 from simpy.events import NORMAL, Event
 
+from . import opening
 from .releaser import CPU, NET, NEVER, NOT_YET, Releaser
 
 LAST = NORMAL + 1               # after all else of this instant
@@ -221,20 +222,23 @@ class Cores:
 
     V is what each job on them has got so far (the virtual time of processor
     sharing), in ns over 1024: it grows by min(1, C/n) with n jobs. A job that
-    came at V is done at V + its need. `clock` has (ns, V) of every change,
-    `spells` (tenant, V, V, ns, ns) of every job that is done."""
+    came at V is done at V + its need. `used` is CPU time so far, ns. With keep
+    `clock` has (ns, V) of every change, and `spells` (tenant, V, V, ns, ns) of
+    every job that is done."""
 
     FINE = 1024
+    FULL = 1 << 16              # speed of cores without other work
 
     def __init__(self, env: Environment, cores: int,
-                 done: Callable[[Job], None]) -> None:
+                 done: Callable[[Job], None], keep: bool = True) -> None:
         self.env = env
         self.cores = cores
-        self.v = 0
+        self.v = self.used = 0
+        self.speed = self.FULL
         self.clock: list[tuple[int, int]] = [(0, 0)]
         self.spells: list[Spell] = []
         self.jobs: list[tuple[int, int, Job]] = []     # by V of their end
-        self._done = done
+        self._done, self._keep = done, keep
         self._since = 0
         self._arrivals = 0
         self._next: Timer | None = None
@@ -244,11 +248,19 @@ class Cores:
         now = self.env.now
         past, n = now - self._since, len(self.jobs)
         if past and n:
-            self.v += past * self.FINE * min(self.cores, n) // n
+            self.v += past * self.FINE * min(self.cores, n) * self.speed // (
+                n * self.FULL)
+            self.used += past * min(self.cores, n)
         self._since = now
-        if self.clock[-1] != (now, self.v):
+        if self._keep and self.clock[-1] != (now, self.v):
             self.clock.append((now, self.v))
         return self.v
+
+    def pace(self, part: float) -> None:
+        """From now on other work leaves this part of the cores."""
+        self.advance()
+        self.speed = max(1, round(part * self.FULL))
+        self._plan()
 
     def add(self, job: Job) -> None:
         """The job needs job.cpu ns of a core."""
@@ -264,8 +276,8 @@ class Cores:
             self._next = None
             return
         n = len(self.jobs)
-        share = self.FINE * min(self.cores, n)
-        delay = -(-(self.jobs[0][0] - self.v) * n // share)
+        share = self.FINE * min(self.cores, n) * self.speed
+        delay = -(-(self.jobs[0][0] - self.v) * n * self.FULL // share)
         self._next = Timer(self.env, self._look)
         self._next.start(max(delay, 0))
 
@@ -275,8 +287,9 @@ class Cores:
         v, ended = self.advance(), []
         while self.jobs and self.jobs[0][0] <= v:
             job = heappop(self.jobs)[2]
-            self.spells.append((job.tenant, job.began, job.ends, job.came,
-                                self.env.now))
+            if self._keep:
+                self.spells.append((job.tenant, job.began, job.ends, job.came,
+                                    self.env.now))
             ended.append(job)
         self._plan()
         for job in ended:
@@ -287,12 +300,12 @@ class Link:
     """Sends one response at a time, in order; `spells` as of Cores, in ns."""
 
     def __init__(self, env: Environment, begun: Callable[[Job], None],
-                 done: Callable[[Job], None]) -> None:
+                 done: Callable[[Job], None], keep: bool) -> None:
         self.env = env
         self.queue: deque[Job] = deque()
         self.job: Job | None = None
         self.spells: list[Spell] = []
-        self._begun, self._done = begun, done
+        self._begun, self._done, self._keep = begun, done, keep
         self._timer = Timer(env, self._sent)
 
     def add(self, job: Job) -> None:
@@ -310,8 +323,9 @@ class Link:
     def _sent(self, _: Timer) -> None:
         job, self.job = self.job, None
         assert job is not None
-        spell = job.link_began, self.env.now
-        self.spells.append((job.tenant, *spell, *spell))
+        if self._keep:
+            spell = job.link_began, self.env.now
+            self.spells.append((job.tenant, *spell, *spell))
         if self.queue:
             self._send()
         self._done(job)
@@ -326,14 +340,22 @@ class Proxy(Server):
     released while the link has more than so many ns to do with what has been
     released, as in varnishd (design, section 6). fetch(tenant): ns for which
     the request, half way through its CPU time, waits for an origin; 0: it is
-    a hit."""
+    a hit. closing: slots close while the cores are busy. keep: spells are
+    recorded, which takes memory for each request."""
 
     def __init__(self, env: Environment, releaser: Releaser, cores: int,
                  *, queue: bool = False, hold: int = 0, refresh: int = 0,
-                 fetch: Callable[[int], int] | None = None) -> None:
+                 fetch: Callable[[int], int] | None = None,
+                 closing: bool = False, keep: bool = True) -> None:
         super().__init__(env, releaser, refresh)
-        self.cores = Cores(env, cores, self._computed)
-        self.link = Link(env, self._sending, self._finished)
+        self.cores = Cores(env, cores, self._computed, keep)
+        self.link = Link(env, self._sending, self._finished, keep)
+        self._open = releaser.slots
+        self._keep = keep
+        if closing:
+            self._opening = opening.Opening(releaser.slots, cores)
+            self._keeper = Timer(env, self._keeps)
+            self._keeper.start(opening.EVERY)
         self.fetching = 0                   # requests
         self.fetches: list[tuple[int, int]] = [(0, 0)]  # (ns, fetching)
         self._queue = queue
@@ -346,7 +368,21 @@ class Proxy(Server):
     def _free(self) -> bool:
         if self._hold:
             self._count(0)
-        return not self._above
+        return not self._above and self._running_now() < self._open
+
+    def _running_now(self) -> int:
+        """Slots that are taken."""
+        return self.releaser.slots - len(self._idle) + self._above
+
+    def _keeps(self, timer: Timer) -> None:
+        """Slots open or close."""
+        self.cores.advance()
+        more = self._opening.look(self._running_now(), self.cores.used,
+                                  self.env.now)
+        self._open = self._opening.open
+        if more:
+            self._wake()
+        timer.start(opening.EVERY)
 
     def _begin(self, slot: int, request: int) -> None:
         a, c = self.releaser.answer, self.cores.cores
@@ -387,7 +423,8 @@ class Proxy(Server):
 
     def _away(self, n: int) -> None:
         self.fetching += n
-        self.fetches.append((self.env.now, self.fetching))
+        if self._keep:
+            self.fetches.append((self.env.now, self.fetching))
 
     def _fetched(self, job: Job) -> None:
         """Its slot is retaken at once, above W if there is none."""
@@ -447,8 +484,9 @@ def pool(policy: str, threads: int, *, refresh: int = 0,
 
 def proxy(policy: str, workers: int, cores: int, *, queue: bool = False,
           hold: int = 0, refresh: int = 0,
-          fetch: Callable[[int], int] | None = None,
+          fetch: Callable[[int], int] | None = None, closing: bool = False,
           **options: Any) -> Proxy:  # noqa: ANN401
     """A proxy with a releaser of its own, at time 0."""
     return Proxy(Environment(0), Releaser(policy, workers, **options), cores,
-                 queue=queue, hold=hold, refresh=refresh, fetch=fetch)
+                 queue=queue, hold=hold, refresh=refresh, fetch=fetch,
+                 closing=closing)
