@@ -26,10 +26,11 @@ NEEDED = ("arrival_s", "tenant", "cpu_s", "link_s")
 COLUMNS = (*NEEDED, "fetch_s")
 ARRIVAL_MAX = 2**62             # ns
 
-# ns; start, end and connection: -1, if it is not known
+# ns; -1: it is not known, as start, end and the last two of a trace in CSV
 REQUEST = np.dtype([("arrival", "i8"), ("start", "i8"), ("end", "i8"),
                     ("cpu", "i8"), ("net", "i8"), ("fetch", "i8"),
-                    ("tenant", "i4"), ("connection", "i4")])
+                    ("tenant", "i4"), ("connection", "i4"),
+                    ("bytes", "i8")])
 
 
 @dataclass
@@ -39,6 +40,8 @@ class Trace:
     tenants: list[str]
     rows: Records
     left_out: int = 0           # requests of which not all is known
+    undone: int = 0             # requests that began and were not done
+    hosts: int = 0              # requests whose Host is known
 
     def of(self, tenant: int) -> Records:
         """A tenant's requests."""
@@ -108,7 +111,7 @@ def read_rows(path: Path, file: Iterable[str],
         cpu, net, fetch = (
             nanoseconds(row.get(c, "0"), COST_MAX, f"{where}: {c}")
             for c in ("cpu_s", "link_s", "fetch_s"))
-        yield at, -1, -1, cpu, net, fetch, number(row["tenant"]), -1
+        yield at, -1, -1, cpu, net, fetch, number(row["tenant"]), -1, -1
 
 
 def read_csv(path: Path) -> Trace:

@@ -87,8 +87,9 @@ def test_log(tmp_path: Path) -> None:
     assert trace.left_out == 1
     assert trace.rows.tolist() == [
         (t + 50_000, t + 60_000, t + 280_000, 200_000, 300_000, 200_000,
-         0, 0),
-        (t + 100_000, t + 200_000, t + 200_000, 40_000, 20_000, 0, 1, 1)]
+         0, 0, 9),
+        (t + 100_000, t + 200_000, t + 200_000, 40_000, 20_000, 0, 1, 1,
+         1)]
 
 
 def test_a_restart_is_the_same_request(tmp_path: Path) -> None:
