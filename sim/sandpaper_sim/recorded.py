@@ -4,27 +4,27 @@
 What comes next depends on what was answered, if clients wait for answers. So a
 tenant is replayed as an open loop (requests come when they came) or as a closed
 one: as many connections as there were at each time send one request at a time,
-with the recorded costs and pauses, in order, again from the first if more are
-needed. A tenant is closed if its connections spent at least half of their time
-with an unanswered request: a connection's rate is one over response plus pause,
-so that this part, of the response, is by how much the rate follows it. Only
-requests that follow another one on their connection tell; if most of a tenant's
-do not, it is open.
+with the costs and pauses that were recorded in the same second, in order,
+again from the first of these if more are needed. A tenant is closed if its
+connections spent at least half of their time with an unanswered request: a
+connection's rate is one over response plus pause, so that this part, of the
+response, is by how much the rate follows it. Only requests that follow another
+one on their connection tell; if most of a tenant's do not, it is open.
 
 A server may do less than its cores and its link could: it has other work. While
 requests wait, the busier of CPU and link is what they wait for, and as busy as
-it can be: its capacity."""
+it can be: its capacity, of all of the record or of each second, or of up to
+ten seconds if there are few requests."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import cycle
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from .metrics import Ints, every, received
+from .metrics import Floats, Ints, every, received
 from .releaser import Records
 from .server import MS, SECOND, Server
 
@@ -33,6 +33,10 @@ WINDOW = 100 * MS               # of capacity
 WAITING = 0.9                   # of a window, to count
 ENOUGH = 10                     # windows
 LONG = 10                       # s
+STEPS = 1, LONG                 # s: a capacity is of the same
+SURE = 200                      # requests, at least, in a step
+LEAST = 0.01                    # a part that is not 0
+NEAR = SECOND                   # ns: costs and pauses are of the same
 
 
 # Loops
@@ -45,6 +49,7 @@ class Loop:
     joins: list[int]                # connections, by time
     leaves: list[int]
     thinks: list[int]               # from an end to the next arrival
+    ends: list[int] = field(default_factory=list)   # of these, in order
 
 
 def loop_of(mine: Records, say: bool | None) -> Loop:
@@ -64,17 +69,47 @@ def loop_of(mine: Records, say: bool | None) -> Loop:
     order = np.argsort(mine["end"][follows], kind="stable")
     return Loop(found if say is None else say,
                 mine["arrival"][first].tolist(), mine["end"][last].tolist(),
-                thinks[order].tolist())
+                thinks[order].tolist(), before["end"][order].tolist())
+
+
+class Near:
+    """Numbers of what was recorded in the same NEAR as a time, in order; again
+    from the first of these if more are needed. If there is nothing, of what was
+    recorded before."""
+
+    def __init__(self, at: Ints) -> None:
+        windows = np.asarray(at, np.int64) // NEAR
+        self.windows, self.begins = np.unique(windows, return_index=True)
+        self.ends = np.append(self.begins[1:], len(windows))
+        self.window = -1
+        self.i = self.begin = self.end = 0
+
+    def __call__(self, now: int) -> int:
+        """The next one."""
+        window = now // NEAR
+        if window != self.window:
+            self.window = window
+            k = max(0, int(np.searchsorted(self.windows, window, "right")) - 1)
+            begin, end = int(self.begins[k]), int(self.ends[k])
+            if end != self.end:
+                self.i, self.begin, self.end = begin, begin, end
+        if self.i == self.end:
+            self.i = self.begin
+        i, self.i = self.i, self.i + 1
+        return i
 
 
 class Closed:
-    """A tenant's connections, that join and leave, on a server."""
+    """A tenant's connections, that join and leave, on a server.
+
+    costs(now): of the next request, ns."""
 
     def __init__(self, server: Server, tenant: int,
-                 costs: Iterator[tuple[int, int]], loop: Loop) -> None:
+                 costs: Callable[[int], tuple[int, int]], loop: Loop) -> None:
         self.server, self.tenant, self.costs = server, tenant, costs
         self.leaving = 0
-        self.thinks = cycle(loop.thinks or [0])
+        self.thinks = loop.thinks or [0]
+        self.think = Near(np.array(loop.ends or [0] * len(self.thinks)))
         server.done[tenant] = self.answered
         for at in loop.joins:
             server.at(at, self.send)
@@ -87,11 +122,11 @@ class Closed:
 
     def send(self) -> None:
         """The next request."""
-        self.server.submit(self.tenant, *next(self.costs))
+        self.server.submit(self.tenant, *self.costs(self.server.env.now))
 
     def answered(self) -> None:
         """The next request after a pause, or none."""
-        pause = next(self.thinks)
+        pause = self.thinks[self.think(self.server.env.now)]
         if self.leaving:
             self.leaving -= 1
         elif pause:
@@ -123,16 +158,45 @@ def busy_windows(rows: Records, end: int) -> Ints:
     return found[found >= ENOUGH]
 
 
+def parts(cpu: float, link: float, windows: int,
+          cores: int) -> tuple[float, float]:
+    """Capacity, by what ended in so many busy windows, ns."""
+    past = windows * WINDOW
+    cpu, link = max(cpu / past / cores, LEAST), link / past
+    return (1.0, link) if link > cpu else (cpu, 1.0)
+
+
 def capacity(rows: Records, cores: int, end: int) -> tuple[float, float]:
     """Of CPU and link, as parts of all; 1 if that was never needed."""
     busy = busy_windows(rows, end)
     if len(busy) < ENOUGH:
         return 1.0, 1.0
     mine = rows[np.isin(rows["end"] // WINDOW, busy)]
-    past = len(busy) * WINDOW
-    cpu = float(mine["cpu"].sum()) / past / cores
-    link = float(mine["net"].sum()) / past
-    return (1.0, link) if link > cpu else (cpu, 1.0)
+    return parts(float(mine["cpu"].sum()), float(mine["net"].sum()),
+                 len(busy), cores)
+
+
+def step_of(rows: Records, end: int) -> int:
+    """How long capacity is the same, ns: shorter, if there is more to see."""
+    needed = math.ceil(SURE * end / SECOND / len(rows))
+    return int(np.clip(needed, *STEPS)) * SECOND
+
+
+def capacities(rows: Records, cores: int, end: int, step: int,
+               whole: tuple[float, float]) -> Floats:
+    """The same of each step, an array (n, 2); `whole` where it is not known.
+
+    It is known if requests waited for half of the step."""
+    busy = busy_windows(rows, end)
+    n = end // step + 1
+    in_busy = np.isin(rows["end"] // WINDOW, busy)
+    mine = rows[in_busy]
+    at = mine["end"] // step
+    cpu, link = (np.bincount(at, mine[k], n) for k in ("cpu", "net"))
+    windows = np.bincount(busy * WINDOW // step, minlength=n)
+    return np.array([
+        parts(cpu[k], link[k], int(windows[k]), cores)
+        if 2 * windows[k] * WINDOW >= step else whole for k in range(n)])
 
 
 def cores_of(rows: Records) -> int:

@@ -2,16 +2,17 @@
 """sim/run replay FILE: what would a policy or weights have done with the
 traffic that a varnishd has logged, or a CSV trace holds? Recorded beside
 predicted. Which tenants react to their answers, and what the server can do, is
-taken from what is recorded: see recorded.py."""
+taken from what is recorded: see recorded.py. whatif.py is the same for an
+operator."""
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +20,21 @@ import numpy as np
 
 from . import report, workload
 from .declared import WEIGHT_LEAST, Declared
-from .figure import Context, Figure, Result, table
+from .figure import Context, Figure, Result, in_steps, table
 from .files import Wrong
 from .files import replace as replace_file
-from .metrics import p99
+from .metrics import Floats, Ints, p99
 from .play import known, whole
-from .recorded import Closed, Loop, capacity, cores_of, loop_of
+from .recorded import Closed, Loop, Near, capacity, cores_of, loop_of
 from .releaser import COST_MAX, WEIGHT_MAX, WEIGHT_ONE, Records
 from .report import SHOWN, bars, more
 from .scenario import LINKS, PER_CORE, Serves
-from .server import SECOND, Server
+from .server import SECOND, Proxy, Server
 from .trace import Trace, write_csv
 from .varnishlog import read
 
 SUMMARY = "FILE: the traffic of a log or trace, with other policies or weights"
+BLOCK = 65536                   # requests that are turned into Python's numbers
 
 
 # Running
@@ -49,6 +51,23 @@ class Plan:
     limits: dict[str, float] = field(default_factory=dict)
     closed: dict[str, int] = field(default_factory=dict)    # 0: as recorded
     open: tuple[str, ...] = ()
+    groups: dict[str, str] = field(default_factory=dict)    # of a tenant
+    # Of each step, ns, if it is not the same in all
+    capacities: tuple[tuple[float, float], ...] = ()
+    step: int = SECOND
+
+    def parts(self) -> Floats:
+        """By what costs are divided in each step: capacity, an array (n, 2).
+
+        Without CPU, if the cores' own speed has it: see Asking.pace()."""
+        if not self.capacities:
+            return np.array((self.capacity,))
+        return np.array([(1.0, link) for _, link in self.capacities])
+
+    def part(self, at: Ints) -> Floats:
+        """The same at times, ns."""
+        all_ = self.parts()
+        return all_[np.minimum(at // self.step, len(all_) - 1)]
 
 
 def from_zero(rows: Records) -> tuple[Records, int]:
@@ -65,13 +84,11 @@ def from_zero(rows: Records) -> tuple[Records, int]:
     return rows, int(rows["end"].max())
 
 
-def costs_of(mine: Records, plan: Plan) -> list[tuple[int, int]]:
-    """Processing times on CPU and link, in order of arrival, ns."""
-    cpu, link = plan.capacity
-    times = np.column_stack((mine["cpu"] / (plan.serves.cores * cpu),
-                             mine["net"] / link))
-    times = np.clip(np.rint(times), (1, 0), COST_MAX).astype(np.int64)
-    return list(map(tuple, times.tolist()))
+def costs_of(rows: Records, plan: Plan, at: Ints) -> Ints:
+    """Processing times on CPU and link if they arrive then: (n, 2), ns."""
+    times = np.column_stack((rows["cpu"] / plan.serves.cores, rows["net"]))
+    return np.clip(np.rint(times / plan.part(at)), (1, 0), COST_MAX).astype(
+        np.int64)
 
 
 def loop(name: str, mine: Records, plan: Plan, end: int) -> Loop:
@@ -86,63 +103,135 @@ def loop(name: str, mine: Records, plan: Plan, end: int) -> Loop:
     return replace(found, leaves=[t for t in found.leaves if t < stays])
 
 
-def start(trace: Trace, rows: Records, plan: Plan, policy: str,
-          end: int) -> tuple[Server, list[Loop]]:
-    """What serves, and all who ask, as loops."""
-    fetches: list[Iterator[int]] = []
-    loops: list[Loop] = []
-    coming: list[tuple[int, int, int, int]] = []
-    server = plan.serves.start(policy, lambda i: next(fetches[i]))
-    for i, name in enumerate(trace.tenants):
-        mine = rows[rows["tenant"] == i]
-        server.tenant(plan.weights.get(name, 1.0),
-                      plan.reservations.get(name, 0.0),
-                      plan.limits.get(name, 0.0))
+class Asking:
+    """All who ask a server: an open loop's requests, and closed loops."""
+
+    def __init__(self, trace: Trace, rows: Records, plan: Plan, policy: str,
+                 end: int) -> None:
         # Requests of one tenant are released in order: so are its fetches.
-        fetches.append(cycle(mine["fetch"].tolist()))
-        loops.append(loop(name, mine, plan, end))
-        costs = costs_of(mine, plan)
-        if loops[i].closed:
-            Closed(server, i, cycle(costs), loops[i])
-        else:
-            coming += [(at, i, *c) for at, c in zip(
-                mine["arrival"].tolist(), costs, strict=True)]
-    workload.trace(server, sorted(coming, key=lambda row: row[0]))
-    return server, loops
+        self.fetches: list[deque[int]] = [deque() for _ in trace.tenants]
+        self.plan = plan
+        self.server = plan.serves.start(
+            policy, lambda i: self.fetches[i].popleft())
+        self.closed: list[bool] = []
+        for i, (name, mine) in enumerate(zip(
+                trace.tenants, by_tenant(rows, len(trace.tenants)),
+                strict=True)):
+            self.declare(name)
+            found = loop(name, mine, plan, end)
+            self.closed.append(found.closed)
+            if found.closed:
+                Closed(self.server, i, self.costs(i, mine), found)
+        self.join(trace.tenants)
+        for k, (cpu, _) in enumerate(plan.capacities):
+            self.pace(k * plan.step, cpu)
+        is_open = ~np.array(self.closed)
+        workload.trace(self.server, self.coming(rows[is_open[rows["tenant"]]]))
+
+    def declare(self, name: str) -> int:
+        """A tenant or a group."""
+        plan = self.plan
+        return self.server.tenant(
+            plan.weights.get(name, 1.0), plan.reservations.get(name, 0.0),
+            plan.limits.get(name, 0.0))
+
+    def pace(self, at: int, part: float) -> None:
+        """Other work leaves this part of the cores from then on."""
+        assert isinstance(self.server, Proxy)
+        cores = self.server.cores
+        self.server.at(at, lambda: cores.pace(part))
+
+    def join(self, tenants: list[str]) -> None:
+        """Members join their groups, which follow the tenants."""
+        groups: dict[str, int] = {}
+        for i, name in enumerate(tenants):
+            if group := self.plan.groups.get(name):
+                if group not in groups:
+                    groups[group] = self.declare(group)
+                self.server.releaser.set_group(i, groups[group], 0)
+
+    def costs(self, tenant: int,
+              mine: Records) -> Callable[[int], tuple[int, int]]:
+        """Of a closed loop's next request, by when it comes."""
+        near, plan = Near(mine["arrival"]), self.plan
+        cpu, net = mine["cpu"] / plan.serves.cores, mine["net"]
+        fetch, fetches = mine["fetch"], self.fetches[tenant]
+        parts = plan.parts().tolist()
+        last, step = len(parts) - 1, plan.step
+
+        def cost(now: int) -> tuple[int, int]:
+            i, part = near(now), parts[min(now // step, last)]
+            fetches.append(fetch.item(i))
+            return (min(max(1, round(cpu.item(i) / part[0])), COST_MAX),
+                    min(round(net.item(i) / part[1]), COST_MAX))
+        return cost
+
+    def coming(self, rows: Records) -> Iterator[tuple[int, int, int, int]]:
+        """An open loop's requests, as they come."""
+        for begin in range(0, len(rows), BLOCK):
+            some = rows[begin:begin + BLOCK]
+            times = costs_of(some, self.plan, some["arrival"])
+            for at, tenant, fetch, (cpu, net) in zip(
+                    some["arrival"].tolist(), some["tenant"].tolist(),
+                    some["fetch"].tolist(), times.tolist(), strict=True):
+                self.fetches[tenant].append(fetch)
+                yield at, tenant, cpu, net
+
+
+def by_tenant(rows: Records, n: int) -> list[Records]:
+    """Each tenant's rows, in the same order."""
+    rows = rows[np.argsort(rows["tenant"], kind="stable")]
+    cuts = np.searchsorted(rows["tenant"], np.arange(n + 1))
+    return [rows[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
 
 
 def predicted(server: Server, plan: Plan) -> Records:
     """What has ended, at what it cost before capacity was heeded."""
     rows = server.releaser.records()
-    for name, part in zip(report.NAMES, plan.capacity, strict=True):
-        rows[name] = np.rint(rows[name] * part)
+    parts = plan.part(rows["arrival"])
+    for i, name in enumerate(report.NAMES):
+        rows[name] = np.rint(rows[name] * parts[:, i])
     return rows
 
 
-def as_recorded(rows: Records, plan: Plan) -> Records:
+def as_recorded(rows: Records, cores: int) -> Records:
     """With processing times, as predictions have."""
     rows = rows.copy()
-    rows["cpu"] //= plan.serves.cores
+    rows["cpu"] //= cores
     return rows
+
+
+def replayed(trace: Trace, plan: Plan, policy: str, *,
+             recorded: Trace | None = None,
+             cores: int = 0) -> dict[str, Any]:
+    """Each tenant, recorded and predicted.
+
+    recorded, cores: of the record, if others are replayed."""
+    rows, end = from_zero(trace.rows)
+    asking = Asking(trace, rows, plan, policy, end)
+    in_steps(asking.server.run, end + 1, f"replaying with {policy}")
+    n = len(trace.tenants)
+    got = {"predicted": by_tenant(predicted(asking.server, plan), n)}
+    if rows["end"].max() >= 0:
+        if recorded and recorded is not trace:
+            rows, _ = from_zero(recorded.rows)
+        got["recorded"] = by_tenant(
+            as_recorded(rows, cores or plan.serves.cores), n)
+    begin = round(plan.warm * SECOND)
+    stat = asking.server.releaser.stat
+    return {"policy": policy, "tenants": [{
+        "tenant": name, "weight": plan.weights.get(name, 1.0),
+        "loop": "closed" if asking.closed[i] else "open",
+        "waiting_at_end": stat(i)["waiting"],
+        **{what: report.tenant(x[i], 1, begin, end)
+           for what, x in got.items()}}
+        for i, name in enumerate(trace.tenants)]}
 
 
 def simulate(path: str, _digest: str, plan: Plan,
              policy: str) -> dict[str, Any]:
-    """Each tenant, recorded and predicted."""
-    trace = read(Path(path))
-    rows, end = from_zero(trace.rows)
-    server, loops = start(trace, rows, plan, policy, end)
-    server.run(end + 1)
-    got = {"predicted": predicted(server, plan)}
-    if rows["end"].max() >= 0:
-        got["recorded"] = as_recorded(rows, plan)
-    begin = round(plan.warm * SECOND)
-    return {"policy": policy, "tenants": [{
-        "tenant": name, "weight": plan.weights.get(name, 1.0),
-        "loop": "closed" if loops[i].closed else "open",
-        **{what: report.tenant(x[x["tenant"] == i], 1, begin, end)
-           for what, x in got.items()}}
-        for i, name in enumerate(trace.tenants)]}
+    """The same of a file. The digest, of what it says, is for --keep."""
+    return replayed(read(Path(path)), plan, policy)
 
 
 # The command
@@ -195,6 +284,23 @@ def pairs(p: argparse.ArgumentParser, option: str, what: str, least: float,
                    metavar=f"NAME={what}", help=text)
 
 
+def add_tenant_arguments(p: argparse.ArgumentParser) -> None:
+    """What can be said of a tenant."""
+    pairs(p, "--weight", "W", WEIGHT_LEAST, WEIGHT_MAX / WEIGHT_ONE,
+          "weight of the tenant NAME (default 1)")
+    pairs(p, "--reservation", "PART", 0, 1,
+          "the least that the tenant gets, a part of its dominant resource")
+    pairs(p, "--limit", "PART", 0.001, 1,
+          "the most that the tenant gets, a part of its dominant resource")
+    p.add_argument("--closed", action="append", default=[],
+                   metavar="NAME[=CONNECTIONS]",
+                   help="the tenant is a closed loop: it sends a request "
+                   "when the one before is answered")
+    p.add_argument("--open", action="append", default=[], metavar="NAME",
+                   help="the tenant is an open loop: it sends requests at the "
+                   "recorded times")
+
+
 def add_arguments(p: argparse.ArgumentParser) -> None:
     """Of `sim/run replay`."""
     p.add_argument("file", metavar="FILE", type=Path,
@@ -203,21 +309,9 @@ def add_arguments(p: argparse.ArgumentParser) -> None:
     p.add_argument("--policy", action="append", metavar="NAME",
                    help="a policy to simulate (default mr3-rs); repeat the "
                    "option to compare several")
-    pairs(p, "--weight", "W", WEIGHT_LEAST, WEIGHT_MAX / WEIGHT_ONE,
-          "weight of the tenant NAME (default 1)")
-    pairs(p, "--reservation", "PART", 0, 1,
-          "the least that the tenant gets, a part of its dominant resource")
-    pairs(p, "--limit", "PART", 0.001, 1,
-          "the most that the tenant gets, a part of its dominant resource")
+    add_tenant_arguments(p)
     pairs(p, "--capacity", "PART", 0.01, 100,
           "capacity of cpu or link, instead of the one in the log")
-    p.add_argument("--closed", action="append", default=[],
-                   metavar="NAME[=CONNECTIONS]",
-                   help="the tenant is a closed loop: it sends a request "
-                   "when the one before is answered")
-    p.add_argument("--open", action="append", default=[], metavar="NAME",
-                   help="the tenant is an open loop: it sends requests at the "
-                   "recorded times")
     p.add_argument("--cores", type=whole(1, 65535), metavar="N",
                    help="cores (default: as many as the busiest ten seconds "
                    "need)")
@@ -251,21 +345,25 @@ def check(plan: Plan, trace: Trace) -> None:
     """
     declared = Declared()
     said = {*plan.weights, *plan.reservations, *plan.limits}
-    for i, name in enumerate(n for n in trace.tenants if n in said):
+    groups = set(plan.groups.values())
+    for i, name in enumerate(n for n in (*trace.tenants, *sorted(groups))
+                             if n in said):
         if text := declared.refuses(
                 f"tenant-{i}", plan.weights.get(name, 1.0),
-                plan.reservations.get(name, 0.0), plan.limits.get(name, 1.0)):
+                plan.reservations.get(name, 0.0), plan.limits.get(name, 1.0),
+                group=name in groups):
             raise Wrong(f"tenant {name}: {text}")
 
 
-def plan_of(a: argparse.Namespace, trace: Trace) -> Plan:
-    """What the arguments say; Wrong."""
+def plan_of(a: argparse.Namespace, trace: Trace,
+            groups: Collection[str] = ()) -> Plan:
+    """What the arguments say; Wrong. groups: that they may name, too."""
     closed = connections(a.closed)
     for option, names in (
             ("weight", dict(a.weight)), ("reservation", dict(a.reservation)),
             ("limit", dict(a.limit)), ("closed", closed), ("open", a.open)):
         for name in names:
-            if name not in trace.tenants:
+            if name not in trace.tenants and name not in groups:
                 raise Wrong(f"--{option} {name}: the file has no such "
                             "tenant: use one of "
                             f"{', '.join(trace.tenants[:SHOWN])}")

@@ -55,9 +55,12 @@ def tenant(rows: Records, capacity: float, begin: int,
     waits = rows["start"] - rows["arrival"]
     takes = rows["end"] - rows["arrival"]
     most = int(shares[1] > shares[0])
-    return {"requests_per_s": len(rows) * SECOND / past,
+    mean = float(waits.mean()) if len(waits) else float("nan")
+    return {"requests": len(rows),
+            "requests_per_s": len(rows) * SECOND / past,
             "cpu_share": shares[0], "link_share": shares[1],
             "dominant": SAID[most], "share": shares[most],
+            "wait_mean_ms": ms(mean),
             "wait_p50_ms": ms(p50(waits)), "wait_p99_ms": ms(p99(waits)),
             "latency_p50_ms": ms(p50(takes)),
             "latency_p99_ms": ms(p99(takes))}

@@ -7,7 +7,7 @@ seeds give equal results whatever else is simulated beside it."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Protocol
@@ -133,7 +133,7 @@ def poisson(server: Server, tenant: int, rate: float, cpu: Iterator[int],
     Timer(server.env, arrive).start(next(gaps))
 
 
-def trace(server: Server, rows: Sequence[tuple[int, int, int, int]]) -> None:
+def trace(server: Server, rows: Iterable[tuple[int, int, int, int]]) -> None:
     """Rows (time, tenant, cpu, net), ns, in order of time."""
     left = iter(rows)
 
