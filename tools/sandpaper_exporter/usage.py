@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A sink: what each tenant used in each hour, as CSV files for bills.
+
+DIR/2026-11-29T10Z.csv has the hour that begins at 10:00 UTC.  DIR/state has
+all that is needed to go on: the counters of the last answer, and the hours
+whose files are not final.  It is written first, with each answer that changes
+something, and a file is made from it.  So after a kill the two can differ, but
+nothing is lost or counted twice.  All files are written by rename.
+
+An hour is complete if nothing in it is unknown.  Unknown are:
+  - what a worker process had counted between the last answer and its end
+  - the hour, if two answers are far apart and an hour ends between them: what
+    was used is divided by time
+"""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import io
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from .poll import Answer, Lost
+from .totals import UNMAPPED, Growth, Numbers, Seen, Step, add
+
+HOUR = 3600
+FAR = 3.0  # seconds between two answers: more, and the hour is not certain
+VERSION = 1  # of the state
+REFUSED = ("refused_full", "refused_target", "refused_late", "refused_fetch")
+KEYS = ("completed", "cpu_s", "bytes", *REFUSED)
+COLUMNS = ("hour", "tenant", "cpu_s", "bytes", "requests", "refused",
+           "complete", "unknown_s")
+
+
+class UsageError(Exception):
+    """The folder cannot be used; the text says why."""
+
+
+@dataclass
+class Hour:
+    """What was used in an hour."""
+
+    used: dict[str, Numbers] = field(default_factory=dict)  # by label
+    unknown_s: float = 0
+
+
+def parts(began: float, ended: float) -> Iterator[tuple[int, float]]:
+    """Yield the hours of an interval, and how many seconds each one has."""
+    hour = int(began // HOUR) * HOUR
+    while hour < ended or hour <= began:
+        yield hour, min(ended, hour + HOUR) - max(began, hour)
+        hour += HOUR
+
+
+class Hours:
+    """The hours whose files are not final."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, Hour] = {}
+
+    def begin(self, now: float, before: Hour | None) -> None:
+        """Begin with an hour of which a part is over."""
+        hour = int(now // HOUR) * HOUR
+        self.found[hour] = before or Hour()
+        self.found[hour].unknown_s = now - hour
+
+    def add(self, step: Step) -> None:
+        """Take what was used, and what is unknown."""
+        for began, ended in step.unseen:
+            for hour, seconds in parts(began, ended):
+                self._hour(hour).unknown_s += seconds
+        whole = step.ended - step.began
+        within = list(parts(step.began, step.ended))
+        if len(within) > 1 and whole > FAR:
+            for hour, seconds in within:
+                self._hour(hour).unknown_s += seconds
+        rest = step.grown
+        for n, (hour, seconds) in enumerate(within):
+            part = rest
+            if n + 1 < len(within):
+                part = {label: share(grown, seconds / whole)
+                        for label, grown in rest.items()}
+                rest = {label: [a - b for a, b in zip(
+                    rest[label], grown, strict=True)]
+                    for label, grown in part.items()}
+                whole -= seconds
+            used = self._hour(hour).used
+            for label, grown in part.items():
+                if any(grown):
+                    add(used.setdefault(label, [0] * len(KEYS)), grown)
+
+    def _hour(self, hour: int) -> Hour:
+        return self.found.setdefault(hour, Hour())
+
+
+def share(grown: Numbers, part: float) -> Numbers:
+    """Return a part of counters; counts stay whole numbers."""
+    return [int(v * part) if isinstance(v, int) else v * part for v in grown]
+
+
+def stamp(hour: int) -> datetime:
+    """Return when an hour begins."""
+    return datetime.fromtimestamp(hour, UTC)
+
+
+def file_of(hour: int) -> str:
+    """Return the name of the file of an hour."""
+    return f"{stamp(hour):%Y-%m-%dT%HZ}.csv"
+
+
+def as_csv(hour: int, found: Hour, *, over: bool) -> str:
+    """Return the file of an hour."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow(COLUMNS)
+    begins = stamp(hour).strftime("%Y-%m-%dT%H:%M:%SZ")
+    end = ["yes" if over and found.unknown_s <= 0 else "no",
+           f"{min(found.unknown_s, HOUR):.3f}"]
+    nothing: Numbers = [0] * len(KEYS)
+    for label in sorted({UNMAPPED, *found.used}):
+        completed, cpu_s, octets, *refused = found.used.get(label, nothing)
+        out.writerow([begins, label, f"{cpu_s:.6f}", round(octets),
+                      round(completed), round(sum(refused)), *end])
+    return text.getvalue()
+
+
+class Usage:
+    """Keeps the files of a folder."""
+
+    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
+        self.folder, self._say = folder, say
+        self.writing = True  # False while the disk is full
+        self._lock = self._take()
+        self._growth, self._hours = Growth(KEYS), Hours()
+        self._lines: dict[str, tuple[Seen, str]] = {}
+        self._written: dict[int, str] = {}
+        self._state = ""
+        self._read()
+
+    def _take(self) -> int:
+        """Let no other exporter write to the folder."""
+        try:
+            lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"--usage {self.folder}: another "
+                             "sandpaper-exporter writes there") from None
+        except OSError as error:
+            raise UsageError(
+                f"--usage {self.folder}: {error.strerror}") from error
+        return lock
+
+    def close(self) -> None:
+        """Let another exporter write to the folder."""
+        os.close(self._lock)
+
+    # A sink
+
+    def add(self, answer: Answer) -> None:
+        """Take an answer, and write what has changed."""
+        first = self._growth.started is None
+        step = self._growth.add(answer)
+        if first:
+            self._hours.begin(answer.at, self._from_csv(answer.at))
+        if step is not None:
+            self._hours.add(step)
+        self._write(self._growth.at)
+
+    def lost(self, lost: Lost) -> None:
+        """Note that there was no answer."""
+        self._growth.lost(lost)
+
+    # Files
+
+    def _write(self, now: float) -> None:
+        """Write the state, then the hours, and forget those that are over."""
+        now_hour = int(now // HOUR) * HOUR
+        try:
+            text = self._as_state()
+            if text != self._state:
+                self._put("state", text)
+                self._state = text
+            for hour, found in sorted(self._hours.found.items()):
+                over = hour < now_hour
+                text = as_csv(hour, found, over=over)
+                if text != self._written.get(hour):
+                    self._put(file_of(hour), text, last=over)
+                    self._written[hour] = text
+                if over:
+                    del self._hours.found[hour], self._written[hour]
+        except OSError as error:
+            if self.writing:
+                self._say(f"accounting stops: {self.folder}: {error.strerror}")
+            self.writing = False
+            return
+        if not self.writing:
+            self._say("accounting goes on")
+        self.writing = True
+
+    def _put(self, name: str, text: str, *, last: bool = False) -> None:
+        """Write a file by rename; one that changes no more, to the disk."""
+        new = self.folder / f".{name}.new"
+        try:
+            with new.open("w", encoding="utf-8",
+                          errors="surrogateescape") as f:
+                f.write(text)
+                f.flush()
+                if last:
+                    os.fsync(f.fileno())
+            new.replace(self.folder / name)
+        except OSError:
+            with suppress(OSError):
+                new.unlink()
+            raise
+
+    def _from_csv(self, now: float) -> Hour | None:
+        """Return what the file of this hour has, if the state was lost."""
+        file = self.folder / file_of(int(now // HOUR) * HOUR)
+        try:
+            with file.open(encoding="utf-8", newline="") as f:
+                rows = list(csv.DictReader(f))
+            return Hour({r["tenant"]: [
+                int(r["requests"]), float(r["cpu_s"]), int(r["bytes"]),
+                int(r["refused"]), 0, 0, 0] for r in rows})
+        except FileNotFoundError:
+            return None
+        except (OSError, LookupError, TypeError, ValueError) as error:
+            old = file.with_suffix(".old")
+            self._say(f"{file} cannot be read ({error}): it is now {old.name}")
+            with suppress(OSError):
+                file.replace(old)
+            return None
+
+    # The state: a line for the whole, then one for each tenant
+
+    def _as_state(self) -> str:
+        g, before = self._growth, self._lines
+        self._lines = {}
+        for name, seen in g.tenants.items():
+            known = before.get(name)
+            if known is None or known[0] != seen:
+                known = seen, json.dumps([name, *seen])
+            self._lines[name] = known
+        hours = {str(hour): [found.unknown_s, found.used]
+                 for hour, found in self._hours.found.items()}
+        return json.dumps({
+            "version": VERSION, "keys": KEYS, "started": g.started,
+            "at": g.at, "sums": g.sums, "owed": g.owed, "hours": hours,
+        }) + "".join(f"\n{line}" for _, line in self._lines.values()) + "\n"
+
+    def _read(self) -> None:
+        """Go on with what an exporter before has written, if there is."""
+        file = self.folder / "state"
+        try:
+            text = file.read_text(encoding="utf-8", errors="surrogateescape")
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise UsageError(f"{file}: {error.strerror}") from error
+        try:
+            self._growth, self._hours = from_state(text)
+        except (LookupError, TypeError, ValueError) as error:
+            raise UsageError(
+                f"{file} is damaged ({error}): to begin anew, move it away"
+            ) from None
+
+
+def from_state(text: str) -> tuple[Growth, Hours]:
+    """Return what a file of the state says."""
+    first, *lines = text.split("\n")[:-1]
+    whole = json.loads(first)
+    if (whole["version"], whole["keys"]) != (VERSION, list(KEYS)):
+        raise ValueError("it is of another version")
+    hours = Hours()
+    for hour, (unknown_s, used) in whole["hours"].items():
+        hours.found[int(hour)] = Hour(used, unknown_s)
+    tenants = {}
+    for line in lines:
+        name, label, raw = json.loads(line)
+        tenants[name] = Seen(label, tuple(raw))
+    return Growth(
+        KEYS, started=whole["started"], at=whole["at"], tenants=tenants,
+        sums=whole["sums"], owed=whole["owed"], looked=whole["at"]), hours
