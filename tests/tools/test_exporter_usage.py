@@ -195,5 +195,6 @@ def test_no_folder(folder: Path) -> None:
     "", "{}\n", "[]\n", "x", '{"version": 9, "keys": []}\n'])
 def test_a_damaged_state(usage: Usage, text: str) -> None:
     (usage.folder / "state").write_text(text)
+    (usage.folder / "looked").write_text("1.5\n")
     with pytest.raises(UsageError, match="damaged"):
         again(usage)

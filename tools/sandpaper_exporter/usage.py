@@ -4,8 +4,9 @@
 DIR/2026-11-29T10Z.csv has the hour that begins at 10:00 UTC.  DIR/state has
 all that is needed to go on: the counters of the last answer, and the hours
 whose files are not final.  It is written first, with each answer that changes
-something, and a file is made from it.  So after a kill the two can differ, but
-nothing is lost or counted twice.  All files are written by rename.
+something, then DIR/looked with the time of the answer, then the hours.  So
+after a kill they can differ, but nothing is lost or counted twice.  All files
+are written by rename.
 
 An hour is complete if nothing in it is unknown.  Unknown are:
   - what a worker process had counted between the last answer and its end
@@ -63,12 +64,13 @@ class Hours:
 
     def __init__(self) -> None:
         self.found: dict[int, Hour] = {}
+        self.changed: set[int] = set()  # their files have to be written
 
     def begin(self, now: float, before: Hour | None) -> None:
         """Begin with an hour of which a part is over."""
         hour = int(now // HOUR) * HOUR
         self.found[hour] = before or Hour()
-        self.found[hour].unknown_s = now - hour
+        self._hour(hour).unknown_s = now - hour
 
     def add(self, step: Step) -> None:
         """Take what was used, and what is unknown."""
@@ -90,12 +92,16 @@ class Hours:
                     rest[label], grown, strict=True)]
                     for label, grown in part.items()}
                 whole -= seconds
-            used = self._hour(hour).used
+            if hour not in self.found:
+                self._hour(hour)
             for label, grown in part.items():
                 if any(grown):
-                    add(used.setdefault(label, [0] * len(KEYS)), grown)
+                    add(self._hour(hour).used.setdefault(
+                        label, [0] * len(KEYS)), grown)
 
     def _hour(self, hour: int) -> Hour:
+        """Return an hour, to change it."""
+        self.changed.add(hour)
         return self.found.setdefault(hour, Hour())
 
 
@@ -139,7 +145,6 @@ class Usage:
         self._lock = self._take()
         self._growth, self._hours = Growth(KEYS), Hours()
         self._lines: dict[str, tuple[Seen, str]] = {}
-        self._written: dict[int, str] = {}
         self._state = ""
         self._read()
 
@@ -186,14 +191,15 @@ class Usage:
             if text != self._state:
                 self._put("state", text)
                 self._state = text
+            self._put("looked", f"{now!r}\n")
             for hour, found in sorted(self._hours.found.items()):
                 over = hour < now_hour
-                text = as_csv(hour, found, over=over)
-                if text != self._written.get(hour):
-                    self._put(file_of(hour), text, last=over)
-                    self._written[hour] = text
+                if over or hour in self._hours.changed:
+                    self._put(file_of(hour), as_csv(hour, found, over=over),
+                              last=over)
+                    self._hours.changed.discard(hour)
                 if over:
-                    del self._hours.found[hour], self._written[hour]
+                    del self._hours.found[hour]
         except OSError as error:
             if self.writing:
                 self._say(f"accounting stops: {self.folder}: {error.strerror}")
@@ -251,28 +257,30 @@ class Usage:
                  for hour, found in self._hours.found.items()}
         return json.dumps({
             "version": VERSION, "keys": KEYS, "started": g.started,
-            "at": g.at, "sums": g.sums, "owed": g.owed, "hours": hours,
+            "sums": g.sums, "owed": g.owed, "hours": hours,
         }) + "".join(f"\n{line}" for _, line in self._lines.values()) + "\n"
 
     def _read(self) -> None:
         """Go on with what an exporter before has written, if there is."""
-        file = self.folder / "state"
+        file, looked = self.folder / "state", self.folder / "looked"
         try:
             text = file.read_text(encoding="utf-8", errors="surrogateescape")
+            at = (looked.read_text(encoding="ascii") if looked.exists()
+                  else file.stat().st_mtime)
         except FileNotFoundError:
             return
         except OSError as error:
             raise UsageError(f"{file}: {error.strerror}") from error
         try:
-            self._growth, self._hours = from_state(text)
+            self._growth, self._hours = from_state(text, float(at))
         except (LookupError, TypeError, ValueError) as error:
             raise UsageError(
                 f"{file} is damaged ({error}): to begin anew, move it away"
             ) from None
 
 
-def from_state(text: str) -> tuple[Growth, Hours]:
-    """Return what a file of the state says."""
+def from_state(text: str, looked: float) -> tuple[Growth, Hours]:
+    """Return what a file of the state says, and when the last look was."""
     first, *lines = text.split("\n")[:-1]
     whole = json.loads(first)
     if (whole["version"], whole["keys"]) != (VERSION, list(KEYS)):
@@ -285,5 +293,5 @@ def from_state(text: str) -> tuple[Growth, Hours]:
         name, label, raw = json.loads(line)
         tenants[name] = Seen(label, tuple(raw))
     return Growth(
-        KEYS, started=whole["started"], at=whole["at"], tenants=tenants,
-        sums=whole["sums"], owed=whole["owed"], looked=whole["at"]), hours
+        KEYS, started=whole["started"], at=looked, tenants=tenants,
+        sums=whole["sums"], owed=whole["owed"], looked=looked), hours
