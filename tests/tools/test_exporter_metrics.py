@@ -122,7 +122,7 @@ def test_the_page_has_each_metric() -> None:
 def test_prometheus_client_reads_it() -> None:
     metrics = Metrics(5, 5)
     metrics.add(answer(0, tenant("a", 10, waiting=3), tenant("my-shop", 5),
-                       tenant("(g)", 0, members=0)))
+                       tenant("(g)", 0)))
     families = {f.name: f for f in
                 text_string_to_metric_families(text(metrics))}
     for name, kind, samples in (

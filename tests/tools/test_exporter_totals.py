@@ -83,8 +83,9 @@ def test_groups_are_not_counted_twice() -> None:
     """A member that no map names counts for its group, if that is named."""
     def rows(a: int, b: int, c: int) -> list[dict[str, object]]:
         return [
-            tenant("(g)", a + b, members=2),
-            tenant("(new)", c, mapped=False, members=1),
+            tenant("(g)", a + b),
+            tenant("(new)", c, mapped=False),
+            tenant("(unknown)", 0, mapped=False),
             tenant("a", a, group="(g)"),
             tenant("b.example", b, mapped=False, group="(g)"),
             tenant("c.example", c, mapped=False, group="(new)")]

@@ -82,5 +82,5 @@ WHOLE = (
 MODES = ("on", "observe", "off")
 
 # What is asked of each tenant
-ROW_KEYS = ("mapped", "members", "group", *(f.key for f in COUNTERS),
+ROW_KEYS = ("mapped", "group", *(f.key for f in COUNTERS),
             *(f.key for f in GAUGES), WAITS)

@@ -31,7 +31,7 @@ from .fields import (
     Field,
 )
 from .poll import Answer, Lost
-from .totals import UNMAPPED, Growth, Numbers, add
+from .totals import UNMAPPED, Growth, Numbers, add, is_group
 from .web import Body
 
 STAYS = 2  # a tenant takes another's histogram with so many times its waits
@@ -178,7 +178,7 @@ class Metrics:
 
     def _write_gauges(self, answer: Answer, lines: list[str]) -> None:
         """Write those of the tenants that do most."""
-        rows = [r for r in answer.rows if r["mapped"] and "members" not in r]
+        rows = [r for r in answer.rows if r["mapped"] and not is_group(r)]
         if len(rows) > self._gauges:
             rows = nlargest(self._gauges, rows, key=lambda r: (
                 r["waiting"] + r["running"], r["cpu_s"]))

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from .poll import Answer, Lost
 
 UNMAPPED = "(unmapped)"
+OWN = ("(unknown)", "(other)", "(none)")  # tenants of Sandpaper, no groups
 
 Numbers = list[float]
 
@@ -100,13 +101,13 @@ class Growth:
 
     def _labelled(self, rows: Sequence[dict[str, Any]]) -> dict[str, Seen]:
         """Return the tenants with their labels, and without the groups."""
-        groups = {r["tenant"] for r in rows if "members" in r and r["mapped"]}
+        groups = {r["tenant"] for r in rows if r["mapped"] and is_group(r)}
         get = self._get
         return {
             r["tenant"]: Seen(
                 r["tenant"] if r["mapped"] else
                 r["group"] if r.get("group") in groups else None, get(r))
-            for r in rows if "members" not in r}
+            for r in rows if not is_group(r)}
 
     def _tenants_grow(self, before: dict[str, Seen],
                       labels: dict[str, Seen], step: Step) -> None:
@@ -139,6 +140,12 @@ class Growth:
             rest.append(max(0, self.owed[i]))
             self.owed[i] -= rest[i]
         step.grown[UNMAPPED] = rest
+
+
+def is_group(row: dict[str, Any]) -> bool:
+    """Are this row's counters those of others?  An empty group has none."""
+    name: str = row["tenant"]
+    return name.startswith("(") and name not in OWN
 
 
 def difference(new: Sequence[float], old: Sequence[float]) -> list[Any]:
