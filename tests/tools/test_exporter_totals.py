@@ -79,6 +79,17 @@ def test_sums_that_are_older_than_the_tenants() -> None:
     assert grown(growth, 2, tenant("a", 15), rest=3) == {UNMAPPED: 3}
 
 
+def test_what_a_process_owed_ends_with_it() -> None:
+    growth = begun(tenant("a", 10))
+    assert grown(growth, 1, tenant("a", 15), rest=-2) == {"a": 5}
+    assert grown(growth, 2, rest=4, started=START + 1.5) == {UNMAPPED: 4}
+
+
+def test_a_tenant_of_sandpapers_own_that_is_mapped() -> None:
+    growth = begun(tenant("(unknown)", 1))
+    assert grown(growth, 1, tenant("(unknown)", 3)) == {"(unknown)": 2}
+
+
 def test_groups_are_not_counted_twice() -> None:
     """A member that no map names counts for its group, if that is named."""
     def rows(a: int, b: int, c: int) -> list[dict[str, object]]:
@@ -113,6 +124,8 @@ def test_unknown_is_from_the_last_answer_to_the_new_process() -> None:
     growth = begun(tenant("a", 1))
     assert unseen(growth, 1, 0.75) == [0, 0.75]
     assert unseen(growth, 2, 0.75) == []
+    # The clock of another machine
+    assert unseen(growth, 3, 1.5) == []
 
 
 def test_a_process_that_does_not_run_uses_nothing() -> None:

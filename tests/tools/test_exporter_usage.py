@@ -130,6 +130,14 @@ def test_an_hour_that_ended_meanwhile(usage: Usage) -> None:
         ("no", HOUR), ("no", HOUR), ("no", HOUR / 2)]
 
 
+def test_a_process_that_began_in_this_hour(usage: Usage) -> None:
+    usage.add(answer(0, tenant("a", 0)))
+    usage = again(usage)
+    usage.add(answer(HOUR + 20, tenant("a", 10), started=START + HOUR + 10))
+    assert (requests(usage, 0), requests(usage, 1)) == ({}, {"a": 10})
+    assert (unknown(usage, 0), unknown(usage, 1)) == (("no", HOUR), ("no", 10))
+
+
 def test_the_second_in_which_an_hour_ends(usage: Usage) -> None:
     usage.add(answer(HOUR - 0.5, tenant("a", 0)))
     usage.add(answer(HOUR + 0.5, tenant("a", 3)))
@@ -172,13 +180,13 @@ def test_no_space(usage: Usage, said: list[str]) -> None:
         usage.add(answer(HOUR, tenant("a", 10)))
         usage.add(answer(HOUR + 1, tenant("a", 12)))
     assert not usage.writing
+    assert not list(usage.folder.glob(".*"))
     assert requests(usage) == {"a": 1}
     assert [line.partition(":")[0] for line in said] == ["accounting stops"]
     usage.add(answer(HOUR + 2, tenant("a", 12)))
     assert (requests(usage), requests(usage, 1)) == ({"a": 10}, {"a": 2})
     assert unknown(usage) == ("yes", 0)
     assert said[1:] == ["accounting goes on"]
-    assert not list(usage.folder.glob(".*"))
 
 
 def test_two_exporters(usage: Usage) -> None:
