@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from exporter_samples import START, answer, tenant
-from sandpaper_exporter.poll import Lost
+from sandpaper_exporter.poll import Lost, next_look
 from sandpaper_exporter.totals import UNMAPPED, Growth
 
 KEYS = ("completed", "cpu_s", "bytes")
@@ -104,6 +104,14 @@ def test_groups_are_not_counted_twice() -> None:
     growth = begun(*rows(1, 2, 3))
     assert grown(growth, 1, *rows(2, 4, 6)) == {
         "a": 1, "(g)": 2, UNMAPPED: 3}
+
+
+def test_when_the_next_look_is() -> None:
+    """Seldom if a look takes long, and when an hour ends."""
+    for now, took, interval, then in (
+            (7.05, 0.05, 1, 8), (7.5, 0.5, 1, 10), (7.1, 0.1, 10, 10),
+            (19.9, 0.1, 10, 30), (3598, 1, 10, 3600), (3600, 0, 1, 3601)):
+        assert next_look(START + now, took, interval) == START + then
 
 
 # What is lost with a worker process

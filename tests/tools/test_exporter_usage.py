@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from exporter_samples import START, answer, tenant
-from sandpaper_exporter.poll import Lost
-from sandpaper_exporter.usage import HOUR, Usage, UsageError, file_of
+from sandpaper_exporter.poll import HOUR, Lost
+from sandpaper_exporter.usage import Usage, UsageError, file_of
 
 Rows = dict[str, dict[str, str]]
 
@@ -128,6 +128,17 @@ def test_an_hour_that_ended_meanwhile(usage: Usage) -> None:
         {"a": 4}, {"a": 4}, {"a": 2}]
     assert [unknown(usage, n) for n in (0, 1, 2)] == [
         ("no", HOUR), ("no", HOUR), ("no", HOUR / 2)]
+
+
+def test_some_seconds_of_an_hour_are_not_certain(usage: Usage) -> None:
+    usage.add(answer(0, tenant("a", 0)))
+    usage.add(answer(HOUR - 10, tenant("a", 0)))
+    usage.add(answer(HOUR + 90, tenant("a", 10)))
+    assert [requests(usage, n) for n in (0, 1)] == [{"a": 1}, {"a": 9}]
+    assert [unknown(usage, n) for n in (0, 1)] == [("no", 10), ("no", 10)]
+    usage.add(answer(2 * HOUR - 60, tenant("a", 10)))
+    usage.add(answer(2 * HOUR + 3, tenant("a", 10)))
+    assert unknown(usage, 1) == ("no", 10)
 
 
 def test_a_process_that_began_in_this_hour(usage: Usage) -> None:

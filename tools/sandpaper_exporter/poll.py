@@ -3,7 +3,8 @@
 
 A sink is metrics, the accounting, or a page: whatever adds up answers.  All
 sinks get the same answers, in the poller's thread, one after the other.
-Looks are at whole seconds, so that an hour ends with a look.
+Looks are at whole seconds, and when an hour ends.  If a look takes long, the
+next one is later, so that varnishd is left alone for most of the time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from typing import Any, Protocol
 from sandpaper_ask import NotRunning, ToolError, Varnishadm
 
 from .fields import ROW_KEYS
+
+HOUR = 3600
+REST = 3  # times as long as a look takes, until the next one
 
 # What varnishadm says when there is no varnishd
 GONE = ("Could not get hold of varnishd", "Connection failed")
@@ -79,6 +83,12 @@ def look(adm: Varnishadm) -> Answer | Lost:
     return Answer(at, time.monotonic() - began, whole, rows)
 
 
+def next_look(now: float, took_s: float, interval: float) -> float:
+    """Return the Unix time of the next look."""
+    after = now + REST * took_s
+    return min(after - after % interval + interval, now - now % HOUR + HOUR)
+
+
 class Poller(threading.Thread):
     """Looks at each interval until it is stopped."""
 
@@ -92,11 +102,14 @@ class Poller(threading.Thread):
     def run(self) -> None:
         """Look, until stop()."""
         while not self._over.is_set():
+            began = time.monotonic()
             self.once()
-            self._over.wait(self._interval - time.time() % self._interval)
+            took = time.monotonic() - began
+            now = time.time()
+            self._over.wait(next_look(now, took, self._interval) - now)
 
     def once(self) -> None:
-        """Look once."""
+        """Look once, and hand over what was found."""
         found = look(self._adm)
         wrong = found.why if isinstance(found, Lost) else ""
         for sink in self._sinks:

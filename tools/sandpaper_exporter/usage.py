@@ -10,8 +10,8 @@ are written by rename.
 
 An hour is complete if nothing in it is unknown.  Unknown are:
   - what a worker process had counted between the last answer and its end
-  - the hour, if two answers are far apart and an hour ends between them: what
-    was used is divided by time
+  - the hour, if an hour ends between two answers: what was used is divided by
+    time
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from .poll import Answer, Lost
+from .poll import HOUR, Answer, Lost
 from .totals import UNMAPPED, Growth, Numbers, Seen, Step, add
 
-HOUR = 3600
-FAR = 3.0  # seconds between two answers: more, and the hour is not certain
+FAR = 3.0  # seconds on both sides of the end of an hour: it is not certain
 VERSION = 1  # of the state
 REFUSED = ("refused_full", "refused_target", "refused_late", "refused_fetch")
 KEYS = ("completed", "cpu_s", "bytes", *REFUSED)
@@ -79,9 +78,8 @@ class Hours:
                 self._hour(hour).unknown_s += seconds
         whole = step.ended - step.began
         within = list(parts(step.began, step.ended))
-        if len(within) > 1 and whole > FAR:
-            for hour, seconds in within:
-                self._hour(hour).unknown_s += seconds
+        if len(within) > 1:
+            self._not_certain(within)
         rest = step.grown
         for n, (hour, seconds) in enumerate(within):
             part = rest
@@ -98,6 +96,15 @@ class Hours:
                 if any(grown):
                     add(self._hour(hour).used.setdefault(
                         label, [0] * len(KEYS)), grown)
+
+    def _not_certain(self, within: list[tuple[int, float]]) -> None:
+        """Note that what was used may belong to another hour."""
+        least = min(seconds for _, seconds in within)
+        for hour, seconds in within:
+            if len(within) > 2:
+                self._hour(hour).unknown_s += seconds
+            elif least > FAR:
+                self._hour(hour).unknown_s += least
 
     def _hour(self, hour: int) -> Hour:
         """Return an hour, to change it."""
