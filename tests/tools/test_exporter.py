@@ -18,6 +18,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 import client as http
 import pytest
@@ -162,7 +163,7 @@ class Clients:
             except (OSError, AssertionError):
                 time.sleep(0.01)  # there is no worker process
 
-    def __enter__(self) -> Clients:
+    def __enter__(self) -> Self:
         for thread in self._threads:
             thread.start()
         return self

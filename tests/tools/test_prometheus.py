@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import threading
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator

@@ -19,6 +19,7 @@ from prometheus_client.core import (
     Metric,
 )
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
 
 from .fields import (
     COUNTERS,
@@ -38,7 +39,7 @@ STAYS = 2  # a tenant takes another's histogram with so many times its waits
 PREFIX = "sandpaper_tenant_"
 
 
-class Metrics:
+class Metrics(Collector):
     """Adds up what tenants use, and writes it for Prometheus."""
 
     def __init__(self, gauges: int, histograms: int) -> None:

@@ -96,7 +96,8 @@ class Server(ThreadingHTTPServer):
     def server_bind(self) -> None:
         """Listen, without a question to DNS."""
         socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.server_address[:2]
+        self.server_name = str(self.server_address[0])
+        self.server_port = int(self.server_address[1])
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer in a thread, or refuse."""
