@@ -114,6 +114,18 @@ def test_when_the_next_look_is() -> None:
         assert next_look(START + now, took, interval) == START + then
 
 
+def test_labels_are_bounded() -> None:
+    """Clients can invent Hosts below a domain that the map names."""
+    growth = Growth(KEYS, most=2)
+    group = tenant("(g)", 0)
+    growth.add(answer(0, tenant("a", 0), group))
+    hosts = [tenant(name, 1, group="(g)") for name in ("x", "y", "z")]
+    assert grown(growth, 1, tenant("a", 2), group, *hosts) == {
+        "a": 2, "x": 1, "(g)": 2}
+    assert grown(growth, 2, group, tenant("y", 5, group="(g)"),
+                 tenant("v", 3), rest=4) == {"(g)": 4, UNMAPPED: 3}
+
+
 # What is lost with a worker process
 
 def unseen(growth: Growth, seconds: float, started: float) -> list[float]:

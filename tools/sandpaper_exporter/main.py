@@ -14,6 +14,7 @@ from sandpaper_ask import Parser, ToolError, varnishadm
 
 from .metrics import Metrics, gauge
 from .poll import Poller, Sink, say
+from .totals import MOST, UNMAPPED
 from .usage import Usage, UsageError
 from .web import Body, Server
 
@@ -54,6 +55,10 @@ def parser() -> Parser:
                    f"{LISTEN}); everybody who can connect can read it")
     p.add_argument("--interval", type=number(1, 60), default=1, metavar="S",
                    help="seconds between two looks (default 1)")
+    p.add_argument("--tenants", type=number(1, 1000000), default=MOST,
+                   metavar="N", help="how many tenants of the map have a "
+                   "label of their own; more count for their group, or as "
+                   f"{UNMAPPED} (default {MOST})")
     p.add_argument("--gauges", type=number(0, 1000000), default=500,
                    metavar="N", help="how many tenants have gauges: those "
                    "that do most (default 500)")
@@ -73,10 +78,10 @@ def usage_metrics(usage: Usage) -> Iterable[Metric]:
 
 def run(args: argparse.Namespace) -> None:
     """Look and serve until a signal comes."""
-    metrics = Metrics(args.gauges, args.histograms)
+    metrics = Metrics(args.gauges, args.histograms, args.tenants)
     sinks: list[Sink] = [metrics]
     if args.usage is not None:
-        usage = Usage(args.usage, say)
+        usage = Usage(args.usage, say, args.tenants)
         sinks.append(usage)
         metrics.more.append(lambda: usage_metrics(usage))
     poller = Poller(varnishadm(args), args.interval, sinks)

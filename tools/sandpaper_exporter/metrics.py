@@ -32,7 +32,7 @@ from .fields import (
     Field,
 )
 from .poll import Answer, Lost
-from .totals import UNMAPPED, Growth, Numbers, add, is_group
+from .totals import MOST, UNMAPPED, Growth, Numbers, add
 from .web import Body
 
 STAYS = 2  # a tenant takes another's histogram with so many times its waits
@@ -42,9 +42,9 @@ PREFIX = "sandpaper_tenant_"
 class Metrics(Collector):
     """Adds up what tenants use, and writes it for Prometheus."""
 
-    def __init__(self, gauges: int, histograms: int) -> None:
+    def __init__(self, gauges: int, histograms: int, most: int = MOST) -> None:
         self._gauges, self._histograms = gauges, histograms
-        self._growth = Growth([f.key for f in COUNTERS], WAITS)
+        self._growth = Growth([f.key for f in COUNTERS], WAITS, most)
         self._lock = threading.Lock()  # of all that follows
         self._answer: Answer | None = None
         self._up = False
@@ -179,7 +179,9 @@ class Metrics(Collector):
 
     def _write_gauges(self, answer: Answer, lines: list[str]) -> None:
         """Write those of the tenants that do most."""
-        rows = [r for r in answer.rows if r["mapped"] and not is_group(r)]
+        labels = self._growth.labels
+        rows = [r for r in answer.rows
+                if r["mapped"] and r["tenant"] in labels]
         if len(rows) > self._gauges:
             rows = nlargest(self._gauges, rows, key=lambda r: (
                 r["waiting"] + r["running"], r["cpu_s"]))

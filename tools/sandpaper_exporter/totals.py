@@ -11,6 +11,9 @@ labels together are the sums.  Tenants that come and go between two answers,
 or that were removed, are in it.  In the interval in which a tenant leaves the
 map, it still counts under its name.
 
+Only so many tenants have a label of their own: a line of the map can name all
+Hosts below a domain, and clients invent Hosts.
+
 The sums are older than the tenants by the time that an answer takes.  `owed`
 keeps the difference, so it does not add up.
 """
@@ -24,6 +27,7 @@ from typing import Any, NamedTuple
 
 from .poll import Answer, Lost
 
+MOST = 20_000
 UNMAPPED = "(unmapped)"
 OWN = ("(unknown)", "(other)", "(none)")  # tenants of Sandpaper, no groups
 
@@ -54,6 +58,8 @@ class Growth:
 
     keys: Sequence[str]
     histogram: str = ""  # the key of counts that belong together
+    most: int = MOST  # tenants with a label of their own
+    labels: set[str] = field(default_factory=set)  # theirs
     started: float | None = None
     at: float = 0  # Unix time of the last answer
     tenants: dict[str, Seen] = field(default_factory=dict)
@@ -103,11 +109,19 @@ class Growth:
         """Return the tenants with their labels, and without the groups."""
         groups = {r["tenant"] for r in rows if r["mapped"] and is_group(r)}
         get = self._get
-        return {
-            r["tenant"]: Seen(
-                r["tenant"] if r["mapped"] else
-                r["group"] if r.get("group") in groups else None, get(r))
-            for r in rows if not is_group(r)}
+        return {r["tenant"]: Seen(self._label(r, groups), get(r))
+                for r in rows if not is_group(r)}
+
+    def _label(self, row: dict[str, Any], groups: set[str]) -> str | None:
+        """Return a tenant's label.  It keeps one of its own for ever."""
+        name: str = row["tenant"]
+        if row["mapped"]:
+            if name not in self.labels and len(self.labels) < self.most:
+                self.labels.add(name)
+            if name in self.labels:
+                return name
+        group: str | None = row.get("group")
+        return group if group in groups else None
 
     def _tenants_grow(self, before: dict[str, Seen],
                       labels: dict[str, Seen], step: Step) -> None:

@@ -28,7 +28,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from .poll import HOUR, Answer, Lost
-from .totals import UNMAPPED, Growth, Numbers, Seen, Step, add
+from .totals import MOST, UNMAPPED, Growth, Numbers, Seen, Step, add
 
 FAR = 3.0  # seconds on both sides of the end of an hour: it is not certain
 VERSION = 1  # of the state
@@ -146,7 +146,8 @@ def as_csv(hour: int, found: Hour, *, over: bool) -> str:
 class Usage:
     """Keeps the files of a folder."""
 
-    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, say: Callable[[str], None],
+                 most: int = MOST) -> None:
         self.folder, self._say = folder, say
         self.writing = True  # False while the disk is full
         self._lock = self._take()
@@ -154,6 +155,7 @@ class Usage:
         self._lines: dict[str, tuple[Seen, str]] = {}
         self._state = ""
         self._read()
+        self._growth.most = most
 
     def _take(self) -> int:
         """Let no other exporter write to the folder."""
@@ -300,5 +302,7 @@ def from_state(text: str, looked: float) -> tuple[Growth, Hours]:
         name, label, raw = json.loads(line)
         tenants[name] = Seen(label, tuple(raw))
     return Growth(
-        KEYS, started=whole["started"], at=looked, tenants=tenants,
+        KEYS, labels={name for name, seen in tenants.items()
+                      if seen.label == name},
+        started=whole["started"], at=looked, tenants=tenants,
         sums=whole["sums"], owed=whole["owed"], looked=looked), hours
