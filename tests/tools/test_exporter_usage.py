@@ -163,6 +163,17 @@ def test_a_clock_that_is_set_back_changes_no_file(usage: Usage) -> None:
     assert (requests(usage, 0), requests(usage, 1)) == ({"a": 3}, {"a": 2})
 
 
+def test_rows_are_bounded(folder: Path) -> None:
+    """Also for the exporter that comes after."""
+    for n in range(2):
+        usage = Usage(folder, print, most=1)
+        usage.add(answer(2 * n, tenant("a", 5 * n), tenant("b", 5 * n)))
+        usage.add(answer(2 * n + 1, tenant("a", 5 * n + 5),
+                         tenant("b", 5 * n + 5)))
+        usage.close()
+    assert requests(usage) == {"a": 10, "(unmapped)": 10}
+
+
 def test_a_name_with_a_comma(usage: Usage) -> None:
     usage.add(answer(0, tenant("a,b", 0)))
     usage.add(answer(1, tenant("a,b", 1)))
