@@ -181,6 +181,11 @@ map_use(struct spd_map *m, unsigned *left)
 	unsigned without;
 
 	spd_capacity();
+	/* The keeper would notice a new maximum later.  It tells if memory is
+	 * missing */
+	spd_lock();
+	(void)TEN_SetMax(spd_tenants, cache_param->sandpaper_tenants_max);
+	spd_unlock();
 	without = map_pin(m);
 	last = spd_map_publish(m);
 	if (last != NULL && last != m) {
