@@ -6,6 +6,7 @@
     fields.py   the table: which counter and gauge comes from which key
     metrics.py  a sink: /metrics, for Prometheus
     usage.py    a sink: CSV files by tenant and hour
+    status.py   a sink: the status page, page.html, and its figures
     web.py      the HTTP server: a table of paths
     main.py     the options
 """

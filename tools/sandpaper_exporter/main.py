@@ -14,9 +14,10 @@ from sandpaper_ask import Parser, ToolError, varnishadm
 
 from .metrics import Metrics, gauge
 from .poll import Poller, Sink, say
+from .status import Status, html
 from .totals import MOST, UNMAPPED
 from .usage import Usage, UsageError
-from .web import Body, Server
+from .web import Server
 
 LISTEN = "127.0.0.1:9646"
 
@@ -51,8 +52,8 @@ def parser() -> Parser:
         "it cannot start, and 2 for a wrong option.")
     p.add_varnishd()
     p.add_argument("--listen", type=address, default=address(LISTEN),
-                   metavar="ADDRESS:PORT", help="where /metrics is (default "
-                   f"{LISTEN}); everybody who can connect can read it")
+                   metavar="ADDRESS:PORT", help="where the status page and "
+                   f"/metrics are (default {LISTEN}); everybody who can connect can read it")
     p.add_argument("--interval", type=number(1, 60), default=1, metavar="S",
                    help="seconds between two looks (default 1)")
     p.add_argument("--tenants", type=number(1, 1000000), default=MOST,
@@ -79,17 +80,18 @@ def usage_metrics(usage: Usage) -> Iterable[Metric]:
 def run(args: argparse.Namespace) -> None:
     """Look and serve until a signal comes."""
     metrics = Metrics(args.gauges, args.histograms, args.tenants)
-    sinks: list[Sink] = [metrics]
+    adm = varnishadm(args)
+    status = Status(adm)
+    sinks: list[Sink] = [metrics, status]
     if args.usage is not None:
         usage = Usage(args.usage, say, args.tenants)
         sinks.append(usage)
         metrics.more.append(lambda: usage_metrics(usage))
-    poller = Poller(varnishadm(args), args.interval, sinks)
-    paths = {"/metrics": metrics.page}
-    paths["/"] = lambda: Body(
-        "text/plain; charset=utf-8",
-        "".join(f"{path}\n" for path in sorted(paths)).encode())
-    server = Server(args.listen, paths)
+    poller = Poller(adm, args.interval, sinks)
+    index = html()
+    server = Server(args.listen, {
+        "/": lambda: index, "/status.json": status.page,
+        "/metrics": metrics.page})
     stops = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, stops)
     poller.start()

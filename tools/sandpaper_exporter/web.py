@@ -20,13 +20,16 @@ AT_ONCE = 16  # requests
 SECONDS = 10  # that a client may take
 WORTH = 1000  # bytes from which a body is compressed
 LEVEL = 1  # of gzip: 10,000 tenants compress in a part of a second
+NOTHING = "default-src 'none'; frame-ancestors 'none'"
+METHODS = "GET, HEAD"
 
 
 class Body:
     """The text of a page, and its compressed form once it is asked for."""
 
-    def __init__(self, kind: str, text: bytes) -> None:
+    def __init__(self, kind: str, text: bytes, policy: str = NOTHING) -> None:
         self.kind, self.text = kind, text
+        self.policy = policy  # what a browser may load and run for it
         self._lock = threading.Lock()
         self._compressed: bytes | None = None
 
@@ -70,11 +73,29 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(text)))
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("Content-Security-Policy", body.policy)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(text)
 
     do_HEAD = do_GET  # noqa: N815
+
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        """Answer all other methods."""
+        if not name.startswith("do_"):
+            raise AttributeError(name)
+        return self.refuse
+
+    def refuse(self) -> None:
+        """Say that clients can only read."""
+        text = f"allowed: {METHODS}\n".encode()
+        self.send_response(405)
+        self.send_header("Allow", METHODS)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
 
     def log_message(self, *_: object) -> None:
         """Log no requests."""
