@@ -296,8 +296,8 @@ def test_clients_change_nothing(tenants: Tenants) -> None:
     assert exporter.get("/").startswith("<!DOCTYPE html>")
     assert REQUESTS % "shop" in exporter.get("/metrics?x=y")
     for path, method, code in (("/nothing", "GET", 404),
-                               ("/metrics", "POST", 501),
-                               ("/metrics", "PUT", 501)):
+                               ("/metrics", "POST", 405),
+                               ("/metrics", "PUT", 405)):
         request = urllib.request.Request(
             f"http://127.0.0.1:{exporter.port}{path}", method=method)
         with pytest.raises(urllib.error.HTTPError) as error:
