@@ -53,7 +53,8 @@ def parser() -> Parser:
     p.add_varnishd()
     p.add_argument("--listen", type=address, default=address(LISTEN),
                    metavar="ADDRESS:PORT", help="where the status page and "
-                   f"/metrics are (default {LISTEN}); everybody who can connect can read it")
+                   f"/metrics are (default {LISTEN}); everybody who can "
+                   "connect can read it")
     p.add_argument("--interval", type=number(1, 60), default=1, metavar="S",
                    help="seconds between two looks (default 1)")
     p.add_argument("--tenants", type=number(1, 1000000), default=MOST,
