@@ -64,17 +64,21 @@ class Varnishadm:
 
     def answer(self, *words: str) -> str:
         """Return the answer to a command of Sandpaper."""
-        done = self.ask(*words)
-        if done.returncode == 0:
-            return done.stdout
-        said = " ".join((done.stderr + done.stdout).split())
-        if "Unknown request" in said:
+        # The worker process may begin between the two questions
+        for _ in range(2):
+            done = self.ask(*words)
+            if done.returncode == 0:
+                return done.stdout
+            said = " ".join((done.stderr + done.stdout).split())
+            if "Unknown request" not in said:
+                break
             state = self.ask("status").stdout.strip()
-            if "running" in state:
-                raise ToolError(f"this varnishd has no {words[0]}: it is not "
-                                "Sandpaper's")
-            raise NotRunning("the worker process does not run: "
-                             + (state or "no status"))
+            if "running" not in state:
+                raise NotRunning("the worker process does not run: "
+                                 + (state or "no status"))
+        else:
+            raise ToolError(f"this varnishd has no {words[0]}: it is not "
+                            "Sandpaper's")
         if "error code" in done.stderr:
             raise Refused(" ".join(done.stdout.split()))
         raise ToolError("no answer from varnishd"

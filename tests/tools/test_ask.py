@@ -49,6 +49,20 @@ class Says(Varnishadm):
         return self.done
 
 
+class Begins(Made):
+    """Its worker process begins between the first two questions."""
+
+    def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
+        if not self.asked:
+            self.asked.append(words)
+            return subprocess.CompletedProcess(
+                words, 1, "", "Unknown request.\nCommand failed")
+        if words == ("status",):
+            return subprocess.CompletedProcess(
+                words, 0, "Child in state running", "")
+        return super().ask(*words)
+
+
 def names(adm: Varnishadm) -> list[str]:
     return [t["tenant"] for t in adm.snapshot(("weight",))["list"]]
 
@@ -64,6 +78,11 @@ def test_each_tenant_comes_once(tenants: int, most: int) -> None:
     before = len(adm.asked)
     assert names(adm) == adm.names  # it knows now how many have room
     assert len(adm.asked) - before <= tenants / min(2000, most / 2) + 1
+
+
+def test_a_worker_process_that_begins_just_now() -> None:
+    adm = Begins(3)
+    assert names(adm) == adm.names
 
 
 def test_pages_of_two_worker_processes_are_not_mixed() -> None:

@@ -21,7 +21,7 @@ sub vcl_init {
 	sandpaper.tenant("shop", weight = 2, queue_limit = 1);
 	sandpaper.host("shop", "shop.example");
 	sandpaper.member("shop", "g");
-	sandpaper.target("shop", 60s);
+	sandpaper.target("shop", 10s);
 	sandpaper.unknown(OWN);
 }
 sub vcl_recv { return (synth(200)); }
