@@ -84,6 +84,7 @@ struct rec_clock {			/* at first 0 */
 };
 
 struct recent {				/* at first 0 */
+	struct recent		*next;		/* the caller's */
 	uint64_t		counter[REC__COUNTERS];	/* at the last end */
 	unsigned		n;		/* seconds that it knows */
 	unsigned		still;		/* of these, the last ones in a

@@ -18,8 +18,7 @@
 #include "spd.h"
 
 static struct rec_clock seconds;
-static struct recent *ended;		/* of tenants that have ended; the first
-					 * bytes of each are the next one */
+static struct recent *ended;		/* of tenants that have ended */
 
 /* Set what recent.h counts.  Caller holds spd_lock(). */
 static void
@@ -59,7 +58,7 @@ recent_memory(struct recent *spare[SPD_PAUSE])
 	ended = NULL;
 	spd_unlock();
 	for (; r != NULL; r = next) {
-		memcpy(&next, r, sizeof next);
+		next = r->next;
 		free(r);
 	}
 	for (u = 0; u < SPD_PAUSE; u++)
@@ -144,7 +143,7 @@ spd_recent_end(struct spd_tenant *t)
 	SPD_LOCKED();
 	if (t->recent == NULL)
 		return;
-	memcpy(t->recent, &ended, sizeof ended);
+	t->recent->next = ended;
 	ended = t->recent;
 	t->recent = NULL;
 }
