@@ -64,9 +64,13 @@ sub vcl_recv"""))
                 assert self.varnishd.get(host, client=client) == 200
 
     def exporter(self, *options: str, usage: bool = False) -> Exporter:
-        return Exporter(self.varnishd, *options, *(
+        """Return an exporter that has looked once, and has written it down."""
+        found = Exporter(self.varnishd, *options, *(
             ("--usage", str(self.usage)) if usage else ())).await_value(
                 "sandpaper_up", 1)
+        if usage:
+            until(lambda: self.used() != {}, "there is no file of usage")
+        return found
 
     def used(self, column: str = "requests") -> dict[str, float]:
         """Return what all hours have of each tenant."""
@@ -243,7 +247,6 @@ def test_full_disk(tenants: Tenants) -> None:
     tenants.start("shop shop.example")
     with full_disk(tenants.usage) as fills:
         exporter = tenants.exporter(usage=True)
-        until(lambda: tenants.used() != {})
         with fills.open("wb", buffering=0) as f, pytest.raises(OSError):
             while True:
                 f.write(bytes(4096))
