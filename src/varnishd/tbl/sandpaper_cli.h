@@ -58,7 +58,7 @@ CLI_CMD(SANDPAPER_LIST,
 	" members used in it. To add up all tenants, leave groups out, or use"
 	" *sums*.\n\n"
 	"  Example: ``sandpaper.list -w 60 -s refused_per_s 5``",
-	0, -1
+	0, 16
 )
 
 CLI_CMD(SANDPAPER_SHOW,
