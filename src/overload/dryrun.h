@@ -15,8 +15,8 @@
  *
  * Requests are not seen in the order of time: a busy machine looks at those of
  * one tenant later than at those of another.  So each tenant has a time of its
- * own, when its last request came.  When it is looked at, its share of this
- * moment counts for the time since then.
+ * own: when its last request came.  When its time goes on, its work gets less at
+ * the share that it has now.
  *
  * All calls are O(1).  Times and work are ns.  No clock, lock or allocation.
  * The caller serialises.
