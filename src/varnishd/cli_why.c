@@ -69,6 +69,8 @@ used(struct cli *cli, const struct spd_fields *r)
 	VCLI_Out(cli, "In the last 10 s it used %.1f %% of cpu and %.1f %% of "
 	    "net, for %.1f requests/s.\n", l->cpu_part * 100,
 	    l->net_part * 100, l->completed_per_s);
+	if (l->completed_per_s <= 0)
+		return;
 	VCLI_Out(cli, "Half of these waited for %.3f ms or less, 99 %% for "
 	    "%.3f ms or less.\n", l->wait_p50_s * 1e3, l->wait_p99_s * 1e3);
 }
