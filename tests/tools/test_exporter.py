@@ -16,7 +16,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -321,6 +321,25 @@ def test_clients_that_hold_all_connections(tenants: Tenants) -> None:
     for client in held:
         client.close()
     until(lambda: answers(exporter))
+
+
+def test_clients_that_send_a_byte_now_and_then(tenants: Tenants) -> None:
+    """Each has some seconds in all, not for each byte."""
+    tenants.start("shop shop.example")
+    exporter = tenants.exporter()
+    held = [socket.create_connection(("127.0.0.1", exporter.port), TIMEOUT)
+            for _ in range(20)]
+
+    def go_on() -> bool:
+        for client in held:
+            with suppress(OSError):
+                client.send(b"a")
+        return answers(exporter)
+
+    until(lambda: not go_on())
+    until(go_on)
+    for client in held:
+        client.close()
 
 
 def answers(exporter: Exporter) -> bool:

@@ -9,9 +9,11 @@ next one is later, so that varnishd is left alone for most of the time.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -100,7 +102,14 @@ class Poller(threading.Thread):
         self._said = ""
 
     def run(self) -> None:
-        """Look, until stop()."""
+        """Look, until stop().  Without looks the program is of no use."""
+        try:
+            self._look_on()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+
+    def _look_on(self) -> None:
         while not self._over.is_set():
             began = time.monotonic()
             self.once()

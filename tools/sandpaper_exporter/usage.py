@@ -238,7 +238,8 @@ class Usage:
         """Return what the file of this hour has, if the state was lost."""
         file = self.folder / file_of(int(now // HOUR) * HOUR)
         try:
-            with file.open(encoding="utf-8", newline="") as f:
+            with file.open(encoding="utf-8", errors="surrogateescape",
+                           newline="") as f:
                 rows = list(csv.DictReader(f))
             return Hour({r["tenant"]: [
                 int(r["requests"]), float(r["cpu_s"]), int(r["bytes"]),

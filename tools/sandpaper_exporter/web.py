@@ -123,7 +123,11 @@ class Server(ThreadingHTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer in a thread, or refuse."""
         if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
+            try:
+                super().process_request(request, client_address)
+            except BaseException:  # there is no thread for it
+                self._free.release()
+                raise
             return
         with suppress(OSError):
             request.send(b"HTTP/1.0 503 Service Unavailable\r\n\r\n")
@@ -131,10 +135,18 @@ class Server(ThreadingHTTPServer):
 
     def process_request_thread(self, request: Any,
                                client_address: Any) -> None:
-        """Answer a client."""
+        """Answer a client, which may take SECONDS in all."""
+        def cut() -> None:
+            with suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+
+        late = threading.Timer(SECONDS, cut)
+        late.daemon = True
         try:
+            late.start()
             super().process_request_thread(request, client_address)
         finally:
+            late.cancel()
             self._free.release()
 
     def handle_error(self, *_: object) -> None:
