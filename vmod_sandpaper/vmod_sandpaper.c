@@ -242,6 +242,19 @@ vmod_unknown(VRT_CTX, VCL_ENUM tenant)
 		SPD_MapUnknown(SPD_MapOf(ctx->vcl), tenant == VENUM(OWN));
 }
 
+VCL_VOID
+vmod_exempt(VRT_CTX, VCL_STRING url, VCL_STRING host, VCL_INT per_second)
+{
+	const char *err;
+
+	if (NOT_INIT(ctx) || VRT_handled(ctx))
+		return;
+	err = SPD_MapExempt(SPD_MapOf(ctx->vcl), url, host, per_second);
+	if (err != NULL)
+		VRT_fail(ctx, "sandpaper.exempt(\"%s\", \"%s\", %jd): %s",
+		    shown(url), shown(host), (intmax_t)per_second, err);
+}
+
 /*--------------------------------------------------------------------
  * A fetch
  */

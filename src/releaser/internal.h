@@ -108,6 +108,9 @@ void rel_class_swap_head(struct rel *, struct rel_tenant *);
 void rel_pass_closed(struct rel *, unsigned closed);
 /* Pass turns back to the members with the least S.  All resources are open. */
 void rel_pass_back(struct rel *);
+/* Mark the node RUNNING, with this charge, and reserved by nobody */
+void rel_runs(const struct rel *, struct rel_node *, unsigned slot,
+    int64_t charge);
 /* Release the node: take it out of its queue, charge it, mark it RUNNING.
  * in_turn: 0 if a reservation releases it. */
 void rel_release_as(struct rel *, struct rel_node *, unsigned slot,

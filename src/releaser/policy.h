@@ -27,7 +27,8 @@ enum rel_reserved {			/* rel_node.reserved: released by the
 					 * reservation of */
 	REL_NOT_RESERVED = 0,
 	REL_BY_TENANT,
-	REL_BY_GROUP
+	REL_BY_GROUP,
+	REL_UNQUEUED		/* REL_Run(): the policy never saw it */
 };
 
 /* Upper bound of one cost or charge, ns (73 minutes) */

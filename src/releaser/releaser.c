@@ -283,6 +283,35 @@ REL_Dequeue(struct rel *rel, int64_t now, unsigned slot, unsigned closed,
 	return (answer);
 }
 
+void
+REL_Run(struct rel *rel, struct rel_tenant *t, struct rel_node *n,
+    unsigned slot, int64_t now)
+{
+	struct rel_tenant *x, *top;
+
+	check_held(rel);
+	check_tenant(t);
+	assert(n != NULL && n->state == REL_IDLE);
+	assert(!t->is_group);
+	rel->now = now;
+	top = top_of(t);
+	if (!is_busy(top))
+		rel->busy_weight += top->weight;
+	EACH_LEVEL(x, t) {
+		if (x->waits + x->running == 0)
+			mclock_begin(&x->mclock, now);
+		x->enqueued++;
+		x->released++;
+		x->running++;
+	}
+	rel->running++;
+	n->magic = REL_NODE_MAGIC;
+	n->tenant = t;
+	n->arrival = now;
+	rel_runs(rel, n, slot, 0);
+	n->reserved = REL_UNQUEUED;
+}
+
 int
 REL_Synchronised(const struct rel *rel)
 {
@@ -293,7 +322,7 @@ REL_Synchronised(const struct rel *rel)
 static void
 progress(struct rel *rel, struct rel_node *n, enum rel_resource r)
 {
-	if (rel->policy->progress != NULL &&
+	if (rel->policy->progress != NULL && n->reserved != REL_UNQUEUED &&
 	    n->epoch == rel_epoch_of(rel, n->tenant))
 		rel->policy->progress(rel, n, r);
 }
@@ -316,6 +345,8 @@ charge(struct rel *rel, struct rel_tenant *t, const struct rel_node *n,
 	int64_t scaled = (int64_t)((__int128)ns * scale / REL_SCALE_ONE);
 	struct remainder *remainder = &t->member.remainder;
 
+	if (n != NULL && n->reserved == REL_UNQUEUED)
+		n = NULL;
 	rel_pay(rel, t, scaled, n == NULL ? REL_NOT_RESERVED :
 	    (enum rel_reserved)n->reserved);
 	if (t->group != NULL)

@@ -24,6 +24,7 @@
 /*
  *	IDLE --Enqueue--> WAITING --Dequeue--> RUNNING --Complete--> IDLE
  *	                     `------Cancel-----> IDLE
+ *	IDLE --Run--------------------------> RUNNING
  *
  * A waiting node can also be SHUT (throttled by its tenant's limit) or POOLED
  * (in a group, before its member has the turn): see REL_IsBacklogged().
@@ -288,6 +289,14 @@ void REL_Enqueue(struct rel *, struct rel_tenant *, struct rel_node *,
 #define REL_USES	8		/* an eighth */
 enum rel_answer REL_Dequeue(struct rel *, int64_t now, unsigned slot,
     unsigned closed, struct rel_node **node, int64_t *when);
+
+/*
+ * Run an IDLE request of the tenant at once, on this slot: it does not wait, and
+ * no limit, closed resource or number of slots holds it.  Nothing is charged
+ * before REL_Complete().  So the caller bounds how often it does this.
+ */
+void REL_Run(struct rel *, struct rel_tenant *, struct rel_node *,
+    unsigned slot, int64_t now);
 
 /*
  * Report that the running request began service on a resource.

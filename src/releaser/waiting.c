@@ -412,6 +412,18 @@ rel_epoch_of(const struct rel *rel, const struct rel_tenant *t)
 	return ((rel->epoch + t->moves) & ((1U << REL_EPOCH_BITS) - 1));
 }
 
+void
+rel_runs(const struct rel *rel, struct rel_node *n, unsigned slot,
+    int64_t charge)
+{
+	n->state = REL_RUNNING;
+	n->epoch = rel_epoch_of(rel, n->tenant);
+	n->slot = slot < REL_SLOT_MAX ? slot & REL_SLOT_MAX : REL_SLOT_MAX;
+	n->reserved = REL_NOT_RESERVED;
+	n->charge = charge;
+	n->turn = 0;
+}
+
 /* In turn, v of the group becomes the member's S.  A reservation leaves v as it
  * is: the member's S may be far from v. */
 void
@@ -437,12 +449,7 @@ rel_release_as(struct rel *rel, struct rel_node *n, unsigned slot, int in_turn)
 	rel->running++;
 	list_remove(&n->order);
 	depart(rel, n);
-	n->state = REL_RUNNING;
-	n->epoch = rel_epoch_of(rel, t);
-	n->slot = slot < REL_SLOT_MAX ? slot & REL_SLOT_MAX : REL_SLOT_MAX;
-	n->reserved = REL_NOT_RESERVED;
-	n->charge = charge;
-	n->turn = 0;
+	rel_runs(rel, n, slot, charge);
 	rel_pay(rel, t, charge, REL_NOT_RESERVED);
 	rel_book(rel, t, charge);
 }

@@ -67,6 +67,7 @@ MAP_Fini(struct hostmap *m)
 	for (i = 0; i < m->space; i++)
 		free(m->host[i]);
 	free(m->host);
+	EXEMPT_Free(&m->exempt);
 	tdestroy(m->names, tenant_free);
 	memset(m, 0, sizeof *m);
 }

@@ -18,6 +18,7 @@
 
 #include <stddef.h>
 
+#include "exempt.h"
 #include "page.h"
 #include "table.h"
 
@@ -62,6 +63,7 @@ struct hostmap {
 	double			reserved;	/* sum of the reservations */
 	int			own;		/* see MAP_Unknown() */
 	int			each;		/* a pattern has a MAP_IsEach() */
+	struct exempt		*exempt;	/* its rules, or NULL */
 };
 
 /* Is each of its Hosts a tenant? */

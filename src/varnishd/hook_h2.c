@@ -53,14 +53,18 @@ SPD_Stream(struct worker *wrk, struct req *req, enum task_prio prio)
 		return (Pool_Task(wrk->pool, SPD_TASK(req), prio));
 	if (prio == TASK_QUEUE_REQ && spd_pool_must_fail())
 		return (-1);
-	if (spd_enqueue(wrk, req, NULL, SPD_F_H2, &e, &wait) !=
-	    SPD_IN_QUEUED) {
+	switch (spd_enqueue(wrk, req, NULL, SPD_F_H2, &e, &wait)) {
+	case SPD_IN_GRANTED:
+		spd_task_run(req);
+		return (0);
+	case SPD_IN_QUEUED:
+		spd_dispatch();
+		return (0);
+	default:
 		spd_log_limit(req->vsl, &e);
 		spd_delay_session(req->sp, wait);
 		return (-1);
 	}
-	spd_dispatch();
-	return (0);
 }
 
 /*

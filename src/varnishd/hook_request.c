@@ -46,6 +46,7 @@ SPD_Gate(struct worker *wrk, struct req *req)
 {
 	struct spd_verdict e;
 	struct spd_conn *conn;
+	enum spd_in in;
 
 	conn = spd_set.mode == SPD_OFF ? NULL : spd_conn(req->sp);
 	if (conn == NULL) {
@@ -56,7 +57,10 @@ SPD_Gate(struct worker *wrk, struct req *req)
 		spd_disarm(conn);	/* the next bytes are the body's */
 	else
 		spd_conn_leave(conn);
-	if (spd_enqueue(wrk, req, conn, 0, &e, NULL) == SPD_IN_QUEUED)
+	in = spd_enqueue(wrk, req, conn, 0, &e, NULL);
+	if (in == SPD_IN_GRANTED)
+		spd_task_run(req);
+	if (in != SPD_IN_FULL)
 		return (SPD_GATE_QUEUED);
 	(void)Req_LogStart(wrk, req);
 	spd_log_limit(req->vsl, &e);
@@ -148,7 +152,7 @@ spd_late(struct worker *wrk, struct req *req)
 	size_t l;
 
 	AN(SPD_REQUEST(n)->flags & SPD_F_LATE);
-	l = spd_tenant_name(req, name);
+	l = spd_tenant_name(req, name, NULL);
 	cpu = vmax_t(int64_t, 0, spd_lap(me, 0)) + spd_take_owed(me);
 	wait = released ? SPD_WAIT(n) : now - n->arrival;
 	most = (int64_t)(cache_param->sandpaper_queue_timeout * 1e9);

@@ -57,6 +57,9 @@ const char *SPD_MapHost(struct spd_map *, const char *name,
 /* Hosts that the map does not name.  0: all belong to the tenant "(unknown)".
  * 1: each is a new Host or a tenant, as without a map */
 void SPD_MapUnknown(struct spd_map *, int own);
+/* Requests that do not wait: tenants/exempt.h.  They need no tenants. */
+const char *SPD_MapExempt(struct spd_map *, const char *url, const char *host,
+    int64_t per_second);
 /* Tenants in a file: tenants/file.h.  The answer has a line for each error, and
  * begins with a line feed. */
 const char *SPD_MapFile(struct spd_map *, const char *path);

@@ -173,6 +173,7 @@ const struct meter_source *spd_source(void);
 
 /* spd_slot.c */
 int spd_take(void);				/* locked */
+int spd_take_extra(void);			/* locked */
 void spd_own(struct spd_worker *, int slot);	/* locked */
 void spd_retake(struct spd_worker *);		/* locked */
 void spd_give(int slot);			/* locked */
@@ -304,12 +305,13 @@ void spd_new_params(void);
 void spd_new_keep(int64_t now);
 
 /* spd_hostmap.c */
-size_t spd_map_name(const char *host, size_t, char *name);
+size_t spd_map_name(const char *host, size_t, const char *url, char *name,
+    enum exempt_answer *);
 unsigned spd_map_serial(void);
 
 /* spd_tenant.c */
 void spd_tenants_init(void);
-size_t spd_tenant_name(const struct req *, char *name);
+size_t spd_tenant_name(const struct req *, char *name, enum exempt_answer *);
 struct spd_tenant *spd_tenant_find(const char *, size_t);
 struct spd_tenant *spd_tenant_check(struct spd_tenant *, const char *,
     size_t);					/* locked */
@@ -399,6 +401,7 @@ double spd_price(const struct spd_tenant *, enum rel_resource,
 /* spd_queue.c */
 enum spd_in {
 	SPD_IN_QUEUED,
+	SPD_IN_GRANTED,		/* the caller calls spd_task_run() */
 	SPD_IN_FULL
 };
 enum spd_in spd_enqueue(struct worker *, struct req *, struct spd_conn *,

@@ -31,15 +31,23 @@ static pthread_rwlock_t maplock =
 /*
  * Write the name of a Host's tenant, with its NUL, and return its length.
  * name has room for TEN_NAME_MAX + 1 bytes; host ends in a NUL.  Without a
- * map the tenant has the name of the Host.  Takes the map lock.
+ * map the tenant has the name of the Host.  exempt: NULL, or what a rule says of
+ * a request for this URL.  Takes the map lock.
  */
 size_t
-spd_map_name(const char *host, size_t len, char *name)
+spd_map_name(const char *host, size_t len, const char *url, char *name,
+    enum exempt_answer *exempt)
 {
 	size_t l;
 
 	PTOK(pthread_rwlock_rdlock(&maplock));
-	if (active != NULL)
+	if (exempt != NULL) {
+		*exempt = EXEMPT_NO;
+		if (active != NULL && active->map->exempt != NULL)
+			*exempt = EXEMPT_Use(active->map->exempt, url, host,
+			    len, METER_Now());
+	}
+	if (active != NULL && active->names)
 		l = MAP_Name(active->map, host, len, name);
 	else {
 		memcpy(name, host, len + 1);

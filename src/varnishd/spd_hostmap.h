@@ -16,6 +16,8 @@ struct spd_map {
 	VTAILQ_ENTRY(spd_map)	list;
 	const struct vcl	*vcl;
 	struct hostmap		map[1];
+	int			names;		/* it is not only rules of
+						 * exempt.h */
 	/* What filled it */
 	VSTAILQ_HEAD(, spd_step) steps;
 };

@@ -157,12 +157,65 @@ spd_refused(struct spd_tenant *t, struct spd_conn *conn, int64_t now,
 	return (1);
 }
 
+/* Mark a request that runs as granted to this slot, and count its bytes on net.
+ * Caller holds spd_lock(). */
+static void
+spd_granted(struct spd_tenant *t, struct rel_node *n, int slot, int64_t now)
+{
+
+	n->slot = (uint16_t)slot;
+	SPD_REQUEST(n)->flags |= SPD_F_GRANTED;
+	SPD_REQUEST(n)->counted = spd_link_release(spd_wire(t), now) &
+	    SPD_COUNTED_MAX;
+	spd_vsc->released++;
+}
+
 /*
- * Let a request wait in the releaser, or refuse it.  conn: its connection, or
- * NULL for an HTTP/2 stream; flags: SPD_F_*.  If it returns SPD_IN_FULL, *e
- * has the limit, and *wait (if not NULL) how long the session must wait, ns.
- * After SPD_IN_QUEUED the caller must not touch the request.  Takes
- * spd_lock().
+ * Let a request in: it waits in the releaser, or runs at once if it has a slot
+ * (not -1).  Caller holds spd_lock().
+ */
+static enum spd_in
+spd_let_in(struct spd_tenant *t, struct rel_node *n, int slot, int64_t now)
+{
+
+	SPD_LOCKED();
+	spd_note_user(t, now);
+	spd_vsc->enqueued++;
+	if (slot >= 0) {
+		REL_Run(spd_rel, t->rel, n, (unsigned)slot, now);
+		spd_granted(t, n, slot, now);
+		spd_vsc->exempt++;
+		return (SPD_IN_GRANTED);
+	}
+	REL_Enqueue(spd_rel, t->rel, n, now);
+	spd_price_queue(t, now);
+	spd_vsc->waiting = REL_Waiting(spd_rel);
+	return (SPD_IN_QUEUED);
+}
+
+/* Begin the node of a request.  Return the CPU time of its parsing, ns. */
+static int64_t
+spd_node_begin(struct spd_worker *me, struct rel_node *n, unsigned flags)
+{
+	int64_t cpu;
+
+	INIT_OBJ(n, REL_NODE_MAGIC);
+	if (!METER_Cheap(me->meter) && spd_sampled(me))
+		flags |= SPD_F_SAMPLED;
+	SPD_REQUEST(n)->flags = flags & 0xff;
+	SPD_REQUEST(n)->counted = 0;
+	cpu = vmax_t(int64_t, 0, spd_lap(me, 0)) + spd_take_owed(me);
+	SPD_REQUEST(n)->cpu_16ns = (uint32_t)vmin_t(int64_t, cpu >> 4,
+	    UINT32_MAX);
+	return (cpu);
+}
+
+/*
+ * Let a request wait in the releaser, run it at once, or refuse it.  conn: its
+ * connection, or NULL for an HTTP/2 stream; flags: SPD_F_*.  If it returns
+ * SPD_IN_FULL, *e has the limit, and *wait (if not NULL) how long the session
+ * must wait, ns.  After SPD_IN_QUEUED the caller must not touch the request.
+ * Takes spd_lock().
  */
 enum spd_in
 spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
@@ -170,20 +223,17 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 {
 	struct spd_worker *me = spd_self();
 	struct rel_node *n = SPD_NODE(req);
+	enum exempt_answer exempt;
 	struct spd_tenant *t;
 	char name[TEN_NAME_MAX + 1];
 	int64_t now, cpu;
+	enum spd_in in;
+	int slot = -1;
 	size_t l;
 
 	CHECK_OBJ_NOTNULL(wrk, WORKER_MAGIC);
-	INIT_OBJ(n, REL_NODE_MAGIC);
-	SPD_REQUEST(n)->cpu_16ns = 0;
-	if (!METER_Cheap(me->meter) && spd_sampled(me))
-		flags |= SPD_F_SAMPLED;
-	cpu = vmax_t(int64_t, 0, spd_lap(me, 0)) + spd_take_owed(me);
-	SPD_REQUEST(n)->cpu_16ns = (uint32_t)vmin_t(int64_t, cpu >> 4,
-	    UINT32_MAX);
-	l = spd_tenant_name(req, name);
+	cpu = spd_node_begin(me, n, flags);
+	l = spd_tenant_name(req, name, &exempt);
 	t = spd_tenant_find(name, l);
 
 	now = METER_Now();
@@ -195,7 +245,10 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		conn->tenant = t;
 		conn->generation = TEN_OfData(t)->generation;
 	}
-	if (spd_refused(t, conn, now, e)) {
+	if (exempt == EXEMPT_NOW)
+		slot = spd_take_extra();
+	spd_vsc->exempt_over += exempt != EXEMPT_NO && slot < 0;
+	if (slot < 0 && spd_refused(t, conn, now, e)) {
 		n->magic = 0;
 		if (wait != NULL)
 			*wait = spd_refusal_delay(t, now);
@@ -203,21 +256,15 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		spd_unlock();
 		return (SPD_IN_FULL);
 	}
-	spd_note_user(t, now);
-	SPD_REQUEST(n)->flags = flags & 0xff;
-	SPD_REQUEST(n)->counted = 0;
 	/* After the unlock another worker may run, end and free the request */
-	REL_Enqueue(spd_rel, t->rel, n, now);
-	spd_price_queue(t, now);
-	spd_vsc->enqueued++;
-	spd_vsc->waiting = REL_Waiting(spd_rel);
+	in = spd_let_in(t, n, slot, now);
 	if (conn != NULL) {
 		spd_conn_to(conn, SPD_QUEUED);
 		conn->func = SPD_TASK(req)->func;
 		conn->priv = req;
 	}
 	spd_unlock();
-	return (SPD_IN_QUEUED);
+	return (in);
 }
 
 /*
@@ -232,7 +279,6 @@ spd_release(int64_t now, int slot, int64_t *when)
 	struct spd_tenant *t;
 	int64_t opens = INT64_MAX;
 	unsigned closed = 0;
-	uint32_t counted;
 
 	SPD_LOCKED();
 	assert(!spd_slots_exceeded());
@@ -262,18 +308,14 @@ spd_release(int64_t now, int slot, int64_t *when)
 	}
 	if (frozen)
 		steps--;
-	node->slot = (uint16_t)slot;
 	t = spd_tenant_rel(node->tenant);
-	counted = spd_link_release(spd_wire(t), now);
+	spd_granted(t, node, slot, now);
 	spd_price_queue(t, now);
-	SPD_REQUEST(node)->flags |= SPD_F_GRANTED;
-	SPD_REQUEST(node)->counted = counted & SPD_COUNTED_MAX;
 	if (spd_set.mode == SPD_ON && t->queue_timeout > 0 &&
 	    now - node->arrival > t->queue_timeout)
 		SPD_REQUEST(node)->flags |= SPD_F_LATE;	/* refused, not served */
 	else
 		spd_overload_released(t, now - node->arrival, now);
-	spd_vsc->released++;
 	spd_vsc->waiting = REL_Waiting(spd_rel);
 	return (spd_req_of(node));
 }

@@ -17,6 +17,8 @@
 
 #include "spd.h"
 
+#define SPD_EXTRA	8		/* slots, above those that are open */
+
 SPD_STATIC unsigned nslots = 1;		/* W.  Not on: SPD_SLOTS_MAX / 2 */
 SPD_STATIC unsigned nopen = 1;		/* that the policy may use now */
 /* That spd_take() may take, rounded down to a multiple of 64 */
@@ -191,6 +193,17 @@ spd_take(void)
 		return (slot);
 	}
 	return (-1);
+}
+
+/* Take a slot, even if all open ones are taken, for a request that must not
+ * wait.  -1: there are SPD_EXTRA more than that already.  Caller holds
+ * spd_lock(). */
+int
+spd_take_extra(void)
+{
+
+	SPD_LOCKED();
+	return (running < nopen + SPD_EXTRA ? spd_take() : -1);
 }
 
 /* Make this worker the owner of a GRANTED slot.  Caller holds spd_lock(). */

@@ -106,6 +106,7 @@ STEP(refusal, MAP_Refusal(m, s->s[0], s->i[0], s->s[1], s->s[2],
     (int)s->i[1]))
 STEP(host, MAP_Host(m, s->s[0], s->s[1]))
 STEP(unknown, (MAP_Unknown(m, (int)s->i[0]), NULL))
+STEP(exempt, EXEMPT_Add(&m->exempt, s->s[0], s->s[1], s->i[0]))
 
 /* Take a step, and keep a copy of it.  Returns NULL, or why it failed. */
 static const char *
@@ -119,6 +120,7 @@ spd_take_step(struct spd_map *m, const struct spd_step *s)
 	error = s->take(m->map, s);
 	if (error != NULL)
 		return (error);
+	m->names |= s->take != step_exempt;
 	kept = malloc(sizeof *kept);
 	AN(kept);
 	*kept = *s;
@@ -278,6 +280,15 @@ SPD_MapUnknown(struct spd_map *m, int own)
 {
 
 	AZ(TAKE(m, unknown, .what = "unknown", .i = { own }));
+}
+
+const char *
+SPD_MapExempt(struct spd_map *m, const char *url, const char *host,
+    int64_t per_second)
+{
+
+	return (TAKE(m, exempt, .what = "exempt", .s = { url, host },
+	    .i = { per_second }));
 }
 
 const char *

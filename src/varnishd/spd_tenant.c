@@ -117,16 +117,18 @@ spd_host(const struct req *req, char *name)
 
 /*
  * Write the name of a request's tenant, at most TEN_NAME_MAX bytes and a NUL.
- * Return its length.  Takes the map lock.
+ * Return its length.  exempt: NULL, or what a rule says of the request, see
+ * EXEMPT_Use().  Takes the map lock.
  */
 size_t
-spd_tenant_name(const struct req *req, char *name)
+spd_tenant_name(const struct req *req, char *name, enum exempt_answer *exempt)
 {
 	char host[TEN_NAME_MAX + 1];
 	size_t l;
 
 	l = spd_host(req, host);
-	return (spd_map_name(host, l, name));
+	return (spd_map_name(host, l, req->http->hd[HTTP_HDR_URL].b, name,
+	    exempt));
 }
 
 /*

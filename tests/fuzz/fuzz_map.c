@@ -59,6 +59,7 @@ struct map {
 	struct pattern	pattern[PATTERNS];
 	unsigned	ntenant, npattern;
 	int		own, used;
+	int		names;		/* not only exempt requests */
 };
 
 struct fuzz {
@@ -206,7 +207,7 @@ ask(const char *host, char *name)
 		http.nhd++;
 	}
 	req.http = &http;
-	len = spd_tenant_name(&req, name);
+	len = spd_tenant_name(&req, name, NULL);
 	assert(len >= 1 && len <= TEN_NAME_MAX && name[len] == '\0');
 	return (len);
 }
@@ -260,7 +261,7 @@ expected(const struct map *m, const char *name)
 {
 	const struct tenant *t;
 
-	if (m == NULL)
+	if (m == NULL || !m->names)
 		return (name);
 	t = declared(m, name);
 	if (t != NULL)
@@ -414,6 +415,7 @@ call_tenant(struct fuzz *f, int is_group)
 	assert((error == NULL) == good);
 	if (!good)
 		return;
+	m->names = 1;
 	m->tenant[m->ntenant] = (struct tenant){ .weight = weight,
 	    .queue_limit = limit, .is_group = is_group, .group = -1,
 	    .status = -1 };
@@ -670,10 +672,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				break;
 			}
 			m = some_map(f);
-			if (m != NULL) {
-				m->own = !m->own;
-				SPD_MapUnknown(m->map, m->own);
+			if (m == NULL)
+				break;
+			if (fuzz_byte(&f->in) & 1) {
+				(void)SPD_MapExempt(m->map, "/", "x", 1);
+				break;
 			}
+			m->own = !m->own;
+			m->names = 1;
+			SPD_MapUnknown(m->map, m->own);
 			break;
 		default:
 			call_request(f);

@@ -271,7 +271,11 @@ step(struct world *w, unsigned flags)
 	unsigned i;
 
 	w->now++;
-	if (dice < 35) {
+	if (dice < 2) {
+		if (w->nrunning < WORLD_REQS / 4)
+			(void)world_run(w, (unsigned)rng_below(&w->rng,
+			    w->ntenants), 1);
+	} else if (dice < 35) {
 		/* From mostly empty to always backlogged */
 		i = (unsigned)rng_below(&w->rng, 2 + w->ntenants % 3);
 		for (; i > 0; i--)

@@ -106,8 +106,8 @@ world_group(struct world *w, unsigned t, unsigned group)
 	    group > 0 ? w->tenant[group - 1] : NULL, w->now);
 }
 
-struct req *
-world_enqueue(struct world *w, unsigned t, int64_t cost)
+static struct req *
+world_request(struct world *w, unsigned t, int64_t cost)
 {
 	struct req *r;
 
@@ -118,6 +118,32 @@ world_enqueue(struct world *w, unsigned t, int64_t cost)
 	r->tenant = t;
 	r->serial = w->enqueued[t]++;
 	r->cost = r->left = cost;
+	return (r);
+}
+
+static void
+runs(struct world *w, struct req *r)
+{
+	r->state = REL_RUNNING;
+	r->place = w->nrunning;
+	w->running[w->nrunning++] = r;
+}
+
+struct req *
+world_run(struct world *w, unsigned t, int64_t cost)
+{
+	struct req *r = world_request(w, t, cost);
+
+	runs(w, r);
+	REL_Run(w->rel, w->tenant[t], &r->node, 0, w->now);
+	return (r);
+}
+
+struct req *
+world_enqueue(struct world *w, unsigned t, int64_t cost)
+{
+	struct req *r = world_request(w, t, cost);
+
 	r->state = REL_WAITING;
 	w->waiting[t]++;
 	w->nwaiting++;
@@ -171,11 +197,9 @@ world_dequeue(struct world *w, unsigned slot, unsigned closed,
 		r = LIST_OF(n, struct req, node);
 		if (judge_release(w, r))
 			return (NULL);
-		r->state = REL_RUNNING;
 		w->waiting[r->tenant]--;
 		w->nwaiting--;
-		r->place = w->nrunning;
-		w->running[w->nrunning++] = r;
+		runs(w, r);
 		w->hash = (w->hash ^ (r->tenant + 1)) *
 		    UINT64_C(0x100000001b3) + r->serial;
 	}

@@ -65,6 +65,8 @@ void world_estimate(struct world *, unsigned tenant, int64_t cpu, int64_t net);
 /* Of group 1 + its number, or 0: of none */
 void world_group(struct world *, unsigned tenant, unsigned group);
 struct req *world_enqueue(struct world *, unsigned tenant, int64_t cost);
+/* The request runs at once: REL_Run() */
+struct req *world_run(struct world *, unsigned tenant, int64_t cost);
 /* The released request, or NULL; faults are noted.  answer may be NULL */
 struct req *world_dequeue(struct world *, unsigned slot, unsigned closed,
     enum rel_answer *answer);

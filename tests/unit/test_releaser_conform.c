@@ -411,11 +411,63 @@ test_held(void **priv)
 	REL_Refresh(rel, n, 9, 0);
 	REL_Complete(rel, n, 10, REL_SCALE_ONE, 0);
 	REL_Charge(rel, t, 3, 0);
+	REL_Run(rel, t, &node, 0, 0);
+	REL_Complete(rel, &node, 1, REL_SCALE_ONE, 0);
 	assert_int_equal(REL_SetPolicy(rel, 0, 0), 0);
 	REL_TenantFini(rel, t);
-	assert_int_equal(calls, 16);
+	assert_int_equal(calls, 18);
 	REL_Destroy(&rel);
 	assert_null(rel);
+}
+
+/* A request that runs at once passes its limit, all slots and those that wait,
+ * and its tenant pays */
+static void
+test_run(void **priv)
+{
+	struct rel_node node[3], *n;
+	struct rel_tenant_stat st;
+	struct rel_tenant *t;
+	struct rel *rel;
+	int64_t when;
+	unsigned u;
+
+	(void)priv;
+	for (u = 0; u < REL_Policies(); u++) {
+		char mem[1][4096] __attribute__((aligned(64)));
+
+		assert_true(REL_TenantSize() <= sizeof mem);
+		memset(node, 0, sizeof node);
+		rel = REL_New(u, 1, REL_OPT_ALL, NULL, NULL);
+		t = REL_TenantInit(rel, mem, REL_WEIGHT_ONE);
+		REL_SetLimits(rel, t, 0, 1, 0);
+		REL_Enqueue(rel, t, &node[0], 0);
+		assert_int_equal(REL_Dequeue(rel, 0, 0, 0, &n, &when),
+		    REL_RELEASED);
+		REL_Enqueue(rel, t, &node[1], 0);
+		REL_Run(rel, t, &node[2], 9, 1);
+		assert_int_equal(node[2].state, REL_RUNNING);
+		assert_int_equal(node[2].slot, 9);
+		assert_int_equal(node[2].charge, 0);
+		assert_int_equal(node[2].arrival, 1);
+		assert_true(REL_First(rel) == &node[1]);
+		REL_TenantStat(rel, t, &st);
+		assert_int_equal(st.waiting, 1);
+		assert_int_equal(st.running, 2);
+		assert_int_equal(st.enqueued, 3);
+		assert_int_equal(st.released, 2);
+		assert_int_equal(st.charged, 1);
+		REL_Complete(rel, &node[2], 500, REL_SCALE_ONE, 1);
+		REL_Complete(rel, &node[0], 1, REL_SCALE_ONE, 1);
+		REL_TenantStat(rel, t, &st);
+		assert_int_equal(st.running, 0);
+		assert_int_equal(st.completed, 2);
+		assert_int_equal(st.charged, 501);
+		REL_Cancel(rel, &node[1], 1);
+		REL_SetLimits(rel, t, 0, 0, 1);
+		REL_TenantFini(rel, t);
+		REL_Destroy(&rel);
+	}
 }
 
 int
@@ -432,6 +484,7 @@ main(void)
 		cmocka_unit_test(test_switch_epoch),
 		cmocka_unit_test(test_switch_epochs),
 		cmocka_unit_test(test_held),
+		cmocka_unit_test(test_run),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));
