@@ -331,6 +331,13 @@ vmod_refused(VRT_CTX)
 	return (!NOT_CLIENT(ctx) && SPD_Refused(top(ctx)));
 }
 
+VCL_BOOL
+vmod_draining(VRT_CTX)
+{
+
+	return (!NOT_CLIENT(ctx) && SPD_Draining());
+}
+
 VCL_DURATION
 vmod_wait(VRT_CTX)
 {

@@ -35,5 +35,6 @@ void spd_why_text(struct cli *, const struct spd_fields *);
 void spd_cli_list_init(void);
 void spd_cli_show_init(void);
 void spd_cli_map_init(void);
+void spd_cli_drain_init(void);
 void spd_cli_cache_init(void);
 void spd_cli_debug_init(void);

@@ -193,11 +193,15 @@ SPD_Refused(const struct req *req)
 	return (spd_me.magic == SPD_WORKER_MAGIC && spd_me.answers == req);
 }
 
-/* The same, and then give vcl_synth the status. */
+/* The same, and then give vcl_synth the status.  While varnishd drains, the
+ * connection of an HTTP/1 request ends with its answer. */
 int
 SPD_Synth(struct req *req)
 {
 
+	if (SPD_Draining() && req->doclose == SC_NULL &&
+	    req->transport == &HTTP1_transport)
+		req->doclose = SC_RESP_CLOSE;
 	if (!SPD_Refused(req))
 		return (0);
 	spd_refusal_synth(&spd_me, req);

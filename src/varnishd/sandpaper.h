@@ -74,6 +74,7 @@ void SPD_VclAdmits(struct busyobj *);
 /* Name of the request's tenant, in buf, or NULL: it passed no gate */
 const char *SPD_ReqTenant(const struct req *, char *buf, size_t len);
 double SPD_ReqWait(const struct req *);		/* s; 0: it passed no gate */
+int SPD_Draining(void);		/* 1: varnishd is draining */
 int SPD_Refused(const struct req *);	/* 1: vcl_synth answers a refusal */
 double SPD_Congestion(int net);		/* 0: of cpu; 1: of net */
 int SPD_Save(int net);			/* as SPD_Congestion() */

@@ -62,7 +62,6 @@
 #include "releaser/releaser.h"
 #include "tenants/hostmap.h"
 #include "tenants/newhosts.h"
-#include "tenants/page.h"
 #include "tenants/recent.h"
 #include "tenants/table.h"
 
@@ -79,7 +78,8 @@
  * below its own.
  */
 
-/* spd_heap.c */
+/* spd_drain.c, spd_heap.c */
+void spd_drain(int on);
 void spd_heap_init(void);
 
 /* spd_lock.c */

@@ -52,6 +52,7 @@ SPD_Init(void)
 	spd_cli_list_init();
 	spd_cli_show_init();
 	spd_cli_map_init();
+	spd_cli_drain_init();
 	spd_cli_cache_init();
 	spd_cli_debug_init();
 	spd_tuner_init();

@@ -4,7 +4,7 @@
  * The answer of a refusal: usually no VCL runs, and the connection stays open.
  *
  * A new connection costs more CPU time than a refusal.  So the connection
- * closes only if the client wants that, if the request has a body, which nobody reads,
+ * closes only if the client wants that, if varnishd is draining, if the request has a body, which nobody reads,
  * or if the socket has no room for the answer.  Retry-After is random, so that
  * refused clients do not all come back in the same second.  The tenant can have
  * a status and a page of its own.
@@ -149,6 +149,8 @@ spd_refuse(struct req *req)
 
 	req->doclose = req->htc->body_status == BS_NONE ?
 	    SPD_DOCLOSE(req->http) : SC_OVERLOAD;
+	if (SPD_Draining() && req->doclose == SC_NULL)
+		req->doclose = SC_RESP_CLOSE;
 	if (req->doclose != SC_NULL)
 		connection = "Connection: close\r\n";
 	else if (req->http->protover == 10)

@@ -125,6 +125,25 @@ CLI_CMD(SANDPAPER_SET,
 	2, -1
 )
 
+CLI_CMD(SANDPAPER_DRAIN,
+	"sandpaper.drain",
+	"sandpaper.drain [on|off]",
+	"End connections with their next answer, before a stop.",
+	"  With ``on``, each answer of HTTP/1 has ``Connection: close``, an HTTP/2"
+	" session gets GOAWAY when none of its requests is left, and"
+	" sandpaper.draining() of the VMOD is true. New connections and requests"
+	" are served as before. Connections without a request stay open, and the"
+	" stop closes them. With ``off`` this ends. It also ends when the worker"
+	" process restarts.\n\n"
+	"  The answer has a line each for *draining* (``on`` or ``off``), *waiting*"
+	" and *running* (requests), and *h2_sessions*. While the parameter"
+	" sandpaper is ``off``, requests are not counted.\n\n"
+	"  sandpaper-drain uses this command, and waits until no request is"
+	" left.\n\n"
+	"  Example: ``sandpaper.drain on``",
+	0, 1
+)
+
 CLI_CMD(SANDPAPER_CACHE,
 	"sandpaper.cache",
 	"sandpaper.cache [-j] [<tenant>]",

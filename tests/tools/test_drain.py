@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""sandpaper-drain, as it is installed: it waits until no request is left."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from common import ROOT, TIMEOUT, until
+from varnishd import Varnishd, answered
+
+PROGRAM = f"{ROOT}/bin/sandpaper-drain"
+
+
+def drain(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PROGRAM, *arguments], text=True, timeout=TIMEOUT,
+                          capture_output=True, check=False)
+
+
+def test_what_waits_is_served_before_the_stop(varnishd: Varnishd) -> None:
+    varnishd.start()
+    name = str(varnishd.folder / "n")
+    varnishd.cli("debug.sandpaper.freeze")
+    client = varnishd.ask("a.example")
+    varnishd.cli("debug.sandpaper.wait 1")
+    done = drain("-n", name, "-t", "0")
+    assert done.stdout == "sandpaper-drain: after 0 s, requests left: 1\n"
+    assert done.returncode == 1
+    with subprocess.Popen([PROGRAM, "-n", name], stdout=subprocess.PIPE,
+                          text=True) as waits:
+        varnishd.cli("debug.sandpaper.thaw")
+        answered([client])
+        said, _ = waits.communicate(timeout=TIMEOUT)
+    assert said.endswith(" s, requests left: 0\n")
+    assert waits.returncode == 0
+    assert varnishd.cli("sandpaper.drain").startswith("draining on\n")
+
+
+def test_it_gives_a_load_balancer_time(varnishd: Varnishd) -> None:
+    varnishd.start()
+    with subprocess.Popen([PROGRAM, "-n", str(varnishd.folder / "n"), "-l", "2"],
+                          stdout=subprocess.PIPE, text=True) as waits:
+        until(lambda: "draining on" in varnishd.cli("sandpaper.drain"),
+              "it does not drain")
+        said, _ = waits.communicate(timeout=TIMEOUT)
+    assert int(said.split()[2]) >= 2
+    assert waits.returncode == 0
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    (["-t", "1.5"], "-t 1.5 is not allowed: use seconds from 0 to 99999\n"),
+    (["-l", "-1"], "-l -1 is not allowed: use seconds from 0 to 99999\n"),
+    (["-t", "100000"], "-t 100000 is not allowed: use seconds "),
+    (["now"], "now is not an option: see sandpaper-drain -h\n"),
+    (["-n", "/nonexistent"], "varnishd does not answer: ")])
+def test_a_wrong_option(arguments: list[str], says: str) -> None:
+    done = drain(*arguments)
+    assert f"sandpaper-drain: {says}" in done.stderr
+    assert done.returncode == 2
+
+
+def test_help() -> None:
+    assert drain("-h").stdout.startswith("usage: sandpaper-drain [-n NAME]")
+    assert drain("-x").returncode == 2
