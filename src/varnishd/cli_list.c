@@ -304,9 +304,14 @@ state_text(struct cli *cli, const struct snapshot *s)
 	    "waiting %u, tenants %u, tenants_overflow %ju\n", s->slots,
 	    s->open, s->running, s->lent, s->waiting, s->tenants,
 	    (uintmax_t)s->overflows);
-	VCLI_Out(cli, "net rate %.3f Mbit/s, backlog %.1f kB, closed %.3f s, "
+	if (s->net.rate == 0)
+		VCLI_Out(cli, "net rate not known: see sandpaper_nic_rate, ");
+	else
+		VCLI_Out(cli, "net rate %.3f Mbit/s, ",
+		    (double)s->net.rate * 1e-6);
+	VCLI_Out(cli, "backlog %.1f kB, closed %.3f s, "
 	    "cpu outside of workers %.1f us per request\n",
-	    (double)s->net.rate * 1e-6, (double)s->net.backlog * 1e-3,
+	    (double)s->net.backlog * 1e-3,
 	    (double)s->net.closed_ns * 1e-9, (double)s->residual * 1e-3);
 	VCLI_Out(cli, "security patches: %s\n", SPD_SECURITY_PATCHES);
 	if (s->mode == SPD_OBSERVE)

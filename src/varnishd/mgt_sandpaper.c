@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * Set and show Sandpaper's parameters, in the manager process.  And print its
- * lines of `varnishd -V`.
+ * lines of `varnishd -V`, and what is missing at the start.
  *
  * The child gets numbers and fixed arrays, in shared memory.  A wrong value
  * changes nothing, and is answered with what is allowed.  A tweak function
@@ -17,10 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include "mgt/mgt.h"
 #include "common/heritage.h"
 #include "mgt/mgt_param.h"
 #include "vav.h"
+#include "vsa.h"
 
 #include "overload/overload.h"
 #include "perfctr/meter.h"
@@ -35,6 +39,40 @@ mgt_sandpaper_version(void)
 	(void)fprintf(stderr, "security patches: %s\n", SPD_SECURITY_PATCHES);
 	(void)fprintf(stderr, "closed by Sandpaper: %s\n",
 	    SANDPAPER_FIXES[0] != '\0' ? SANDPAPER_FIXES : "none");
+}
+
+/* Return 1 if clients of this machine alone can reach the address. */
+static int
+local(const struct listen_sock *ls)
+{
+	const unsigned char *p;
+	unsigned i;
+
+	if (ls->uds)
+		return (1);
+	if (VSA_GetPtr(ls->addr, &p) == PF_INET)
+		return (*p == IN_LOOPBACKNET);
+	for (i = 0; i < 15 && p[i] == 0; i++)
+		continue;
+	return (i == 15 && p[i] == 1);
+}
+
+/* Ask for the rate of net if nothing can tell it: all clients come through
+ * another program of this machine, such as one for TLS. */
+void
+mgt_sandpaper_start(void)
+{
+	const struct listen_sock *ls;
+
+	if (mgt_param.sandpaper == SPD_OFF || mgt_param.sandpaper_nic_rate > 0)
+		return;
+	VTAILQ_FOREACH(ls, &heritage.socks, list)
+		if (!local(ls))
+			return;
+	MGT_Complain(C_INFO, "Sandpaper: all addresses (-a) are on this "
+	    "machine, so the rate of net is not known, and only cpu is shared. "
+	    "Set -p sandpaper_nic_rate=RATE, such as 1G, to what the link to "
+	    "the clients carries");
 }
 
 /* Show a value, as JSON if arg says so. */

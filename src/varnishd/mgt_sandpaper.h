@@ -14,5 +14,7 @@ tweak_t tweak_sandpaper_rate;
 tweak_t tweak_sandpaper_status;
 tweak_t tweak_sandpaper_switch;
 
+/* All options are read: say what is missing. */
+void mgt_sandpaper_start(void);
 /* varnishd -V: print our version, and which holes of Varnish are closed. */
 void mgt_sandpaper_version(void);

@@ -74,6 +74,7 @@ static int64_t shared_until;		/* ns: net has several users until
 					 * then; locked */
 static struct sockaddr_storage addr;	/* local, of a client; locked */
 static _Atomic enum address address;	/* kind of addr */
+static _Atomic int seen;		/* a client connection */
 static _Atomic uint64_t rate_of_costs = SPD_RATE_UNKNOWN;	/* bits/s */
 static _Atomic int busy;		/* net, in the last epoch */
 
@@ -116,8 +117,10 @@ spd_link_seen(const struct sess *sp)
 		return;
 	memset(&ss, 0, sizeof ss);
 	if (getsockname(sp->fd, (void *)&ss, &l) ||
-	    (ss.ss_family != AF_INET && ss.ss_family != AF_INET6))
+	    (ss.ss_family != AF_INET && ss.ss_family != AF_INET6)) {
+		seen = 1;
 		return;
+	}
 	is = is_loopback(&ss) ? ADDRESS_LOOPBACK : ADDRESS_OUTSIDE;
 	spd_lock();
 	if (is > address) {
@@ -125,6 +128,7 @@ spd_link_seen(const struct sess *sp)
 		address = is;
 	}
 	spd_unlock();
+	seen = 1;
 }
 
 /*--------------------------------------------------------------------
@@ -185,6 +189,24 @@ spd_link_changed(void)
 	    "is %ju bits/s", iface->name, (uintmax_t)rate);
 }
 
+/* If clients come, and T is unknown, say so once. */
+static void
+spd_tell_unknown(void)
+{
+	static int told;
+	uint64_t rate;
+
+	spd_lock();
+	rate = NIC_Rate(nic);
+	spd_unlock();
+	if (!seen || told || rate > 0)
+		return;
+	told = 1;
+	VSL(SLT_Notice, NO_VXID, "Sandpaper: the rate of net is not known, so "
+	    "only cpu is shared. Set sandpaper_nic_rate, unless all clients "
+	    "are on this machine");
+}
+
 /* Measure net and learn T.  The keeper calls it every NIC_EPOCH; now: ns. */
 void
 spd_learn(int64_t now)
@@ -204,6 +226,7 @@ spd_learn(int64_t now)
 	spd_unlock();
 	if (!known || now < again) {
 		spd_link_missing(0, now);
+		spd_tell_unknown();
 		return;
 	}
 	if (IFACE_Read(iface, &ss, &st)) {
@@ -215,6 +238,7 @@ spd_learn(int64_t now)
 	if (measured != iface->index) {
 		measured = iface->index;
 		spd_link_changed();
+		spd_tell_unknown();
 		last = now;
 		last_tx = st.tx_bytes;
 		return;
