@@ -235,6 +235,7 @@ SPD_Begin(struct worker *wrk, struct req *req)
 	me->piped = me->pipe_out = me->sent = 0;
 	me->piped_cpu = me->piped_net = 0;
 	me->hits = me->misses = 0;
+	me->banned = 0;
 	me->hit_bytes = me->miss_bytes = 0;
 	granted = (SPD_REQUEST(n)->flags & SPD_F_GRANTED) != 0;
 	if (granted) {
@@ -363,7 +364,8 @@ spd_cpu(struct spd_worker *me, const struct rel_node *n, int drawn,
 		me->unmeasured += cpu;
 		return (cpu);
 	}
-	cpu = lap + spd_residual() + spd_take_owed(me);
+	cpu = vmax_t(int64_t, 0, lap - me->banned) + spd_residual() +
+	    spd_take_owed(me);
 	if (METER_Cheap(me->meter) || drawn)
 		cpu += (int64_t)SPD_REQUEST(n)->cpu_16ns << 4;
 	if (!drawn)
@@ -458,6 +460,7 @@ SPD_Done(struct worker *wrk, struct req *req)
 
 	spd_lock();
 	spd_sum_laps(me);
+	spd_ban_pay(now);
 	spd_count_hits(me, spd_tenant_rel(n->tenant));
 	spd_done(n, &s, now);
 	spd_stage_done(me, v[0], now);
@@ -465,34 +468,4 @@ SPD_Done(struct worker *wrk, struct req *req)
 	spd_runs(me, NULL);
 	spd_unlock();
 	n->magic = 0;
-}
-
-/*--------------------------------------------------------------------
- * Questions about a request
- */
-
-/* Copy the name of the request's tenant into buf.  Returns buf, or NULL if the
- * request passed no gate. */
-const char *
-SPD_ReqTenant(const struct req *req, char *buf, size_t len)
-{
-	const struct rel_node *n = (const void *)req->sandpaper;
-	struct spd_tenant *t;
-
-	if (n->magic != REL_NODE_MAGIC || n->tenant == NULL)
-		return (NULL);
-	t = spd_tenant_rel(n->tenant);
-	(void)snprintf(buf, len, "%s", spd_name(t));
-	return (buf);
-}
-
-/* Return how long a request that runs has waited, s. */
-double
-SPD_ReqWait(const struct req *req)
-{
-	const struct rel_node *n = (const void *)req->sandpaper;
-
-	if (n->magic != REL_NODE_MAGIC)
-		return (0);
-	return ((double)SPD_WAIT(n) * 1e-9);
 }

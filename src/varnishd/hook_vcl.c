@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * Hooks of VCL: the active VCL's map gives its tenants weights, limits and
- * groups.  And VCL asks for the numbers of a tenant.
+ * groups.  And VCL asks for the numbers of a tenant, and of its request.
  *
  * The lock guards the tenants' records and map_tenant.user.  Only the CLI's
  * thread changes which map is active.
@@ -10,6 +10,7 @@
 
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -276,4 +277,30 @@ SPD_Ask(const char *name, struct spd_fields *f)
 		spd_fields(t, 0, METER_Now(), f);
 	spd_unlock();
 	return (t != NULL ? 0 : -1);
+}
+
+/* Copy the name of the request's tenant into buf.  Returns buf, or NULL if the
+ * request passed no gate. */
+const char *
+SPD_ReqTenant(const struct req *req, char *buf, size_t len)
+{
+	const struct rel_node *n = (const void *)req->sandpaper;
+	struct spd_tenant *t;
+
+	if (n->magic != REL_NODE_MAGIC || n->tenant == NULL)
+		return (NULL);
+	t = spd_tenant_rel(n->tenant);
+	(void)snprintf(buf, len, "%s", spd_name(t));
+	return (buf);
+}
+
+/* Return how long a request that runs has waited, s. */
+double
+SPD_ReqWait(const struct req *req)
+{
+	const struct rel_node *n = (const void *)req->sandpaper;
+
+	if (n->magic != REL_NODE_MAGIC)
+		return (0);
+	return ((double)SPD_WAIT(n) * 1e-9);
 }

@@ -12,6 +12,12 @@
 #include "../memory/store.h"
 #include "sandpaper.h"
 
+/* The tenant that made a ban */
+struct spd_ban {
+	void			*tenant;	/* NULL: none */
+	uint32_t		generation;
+};
+
 /* Start Sandpaper, once. */
 void SPD_Init(void);
 /* Make this VCL's map the active one. */
@@ -102,6 +108,18 @@ ssize_t SPD_Read(int, void *, size_t);
 ssize_t SPD_Write(int, const void *, size_t);
 /* Like writev(2), lending the slot to a slow reader */
 ssize_t SPD_Writev(int, const struct iovec *, int);
+
+/*--------------------------------------------------------------------
+ * Bans
+ */
+
+/* Note who makes a ban. */
+void SPD_BanMade(struct spd_ban *);
+/* Measure a test: Test() returns when it begins, for Tested(). */
+int64_t SPD_BanTest(const struct spd_ban *);
+void SPD_BanTested(const struct spd_ban *, int64_t);
+/* Charge what was measured.  A request does that when it is done. */
+void SPD_BanPay(void);
 
 /*--------------------------------------------------------------------
  * Fetches and threads

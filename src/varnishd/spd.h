@@ -78,7 +78,8 @@
  * below its own.
  */
 
-/* spd_drain.c, spd_heap.c */
+/* spd_ban.c, spd_drain.c, spd_heap.c */
+void spd_ban_pay(int64_t now);	/* locked */
 void spd_drain(int on);
 void spd_heap_init(void);
 
@@ -423,8 +424,7 @@ void spd_fail(uint64_t fail, uint64_t late);	/* locked */
 #define SPD_FIELDS_LAST		2U
 void spd_fields(struct spd_tenant *, unsigned parts, int64_t now,
     struct spd_fields *);			/* locked */
-unsigned spd_fields_all(unsigned parts, const char *after,
-    struct spd_fields **);
+unsigned spd_fields_all(unsigned parts, const char *, struct spd_fields **);
 void spd_sums(struct spd_sums *);		/* locked */
 
 /* spd_poll.c */

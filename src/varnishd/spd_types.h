@@ -320,6 +320,8 @@ struct spd_worker {
 	_Atomic int64_t		began;		/* ns, start of its request */
 	int64_t			unmeasured;	/* ns of CPU, estimated since
 						 * the last lap */
+	int64_t			banned;		/* ns, tests of bans that other
+						 * tenants pay for */
 	int64_t			laps;		/* ns, not yet in `lap_sum` */
 	/* CPU time outside of requests, see spd_cost.c */
 	struct spd_tenant	*payer;		/* NULL: no tenant pays */

@@ -1,0 +1,99 @@
+/*-
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The tenant that made a ban pays for the tests of it.
+ *
+ * A ban is cheap to make.  Its cost comes later: each lookup of an older object
+ * tests it, also for other tenants, and so does the ban lurker.  The request or
+ * the lurker measures a test by the clock and keeps the sum for one tenant.  It
+ * charges the sum when another tenant's ban comes, when the request is done, or
+ * when the lurker is done with an object list.  A request does not pay for what
+ * it has charged to others.  Bans without a tenant (CLI) are not measured.
+ *
+ * The sum is the thread's.  A charge is under spd_lock().
+ */
+
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "spd.h"
+
+/* ns: a longer test was interrupted by other threads */
+#define TEST_MAX	100000
+
+static __thread struct {
+	struct spd_ban	of;
+	int64_t		ns;
+} sum;
+
+/* A ban is made: note whose request does it. */
+void
+SPD_BanMade(struct spd_ban *b)
+{
+	const struct rel_node *n;
+
+	b->tenant = NULL;
+	n = spd_me.magic == SPD_WORKER_MAGIC ? spd_me.node : NULL;
+	if (n == NULL)
+		return;
+	/* A tenant with a request that runs keeps its record */
+	b->tenant = spd_tenant_rel(n->tenant);
+	b->generation = TEN_OfData(b->tenant)->generation;
+}
+
+/* A test of this ban begins.  Return the time, ns, or 0: nobody else pays. */
+int64_t
+SPD_BanTest(const struct spd_ban *b)
+{
+	const struct rel_node *n;
+
+	if (b->tenant == NULL)
+		return (0);
+	n = spd_me.magic == SPD_WORKER_MAGIC ? spd_me.node : NULL;
+	return (n != NULL && spd_tenant_rel(n->tenant) == b->tenant ? 0 :
+	    METER_Now());
+}
+
+/* Charge the sum to its tenant, if that still is the same one.  Caller holds
+ * spd_lock(). */
+void
+spd_ban_pay(int64_t now)
+{
+	struct spd_tenant *t = sum.of.tenant;
+
+	SPD_LOCKED();
+	if (sum.ns > 0 && TEN_OfData(t)->generation == sum.of.generation)
+		spd_charge(t, sum.ns, 0, now);
+	sum.ns = 0;
+}
+
+/* The ban lurker is done with a list of objects. */
+void
+SPD_BanPay(void)
+{
+
+	if (sum.ns == 0)
+		return;
+	spd_lock();
+	spd_ban_pay(METER_Now());
+	spd_unlock();
+}
+
+/* The test that began then is done. */
+void
+SPD_BanTested(const struct spd_ban *b, int64_t began)
+{
+	int64_t ns;
+
+	if (began == 0)
+		return;
+	ns = vmin_t(int64_t, METER_Now() - began, TEST_MAX);
+	if (sum.of.tenant != b->tenant || sum.of.generation != b->generation) {
+		SPD_BanPay();
+		sum.of = *b;
+	}
+	sum.ns += ns;
+	if (spd_me.magic == SPD_WORKER_MAGIC && spd_me.node != NULL)
+		spd_me.banned += ns;
+}
