@@ -19,10 +19,9 @@
 
 #include "vcc_sandpaper_if.h"
 
+#include "tenants/table.h"
 #include "varnishd/compat.h"
 #include "varnishd/sandpaper.h"
-
-#define NAME_SIZE 256			/* of a tenant, with its NUL */
 
 int v_matchproto_(vmod_event_f)
 vmod_event(VRT_CTX, struct vmod_priv *priv, enum vcl_event_e e)
@@ -287,7 +286,7 @@ top(VRT_CTX)
 static int
 ask(VRT_CTX, VCL_STRING tenant, struct spd_fields *f)
 {
-	char buf[NAME_SIZE];
+	char buf[TEN_NAME_MAX + 1];
 
 	memset(f, 0, sizeof *f);
 	if (NOT_CLIENT(ctx))
@@ -309,7 +308,7 @@ ask(VRT_CTX, VCL_STRING tenant, struct spd_fields *f)
 VCL_STRING
 vmod_me(VRT_CTX)
 {
-	char buf[NAME_SIZE];
+	char buf[TEN_NAME_MAX + 1];
 	const char *name;
 
 	if (NOT_CLIENT(ctx))

@@ -340,6 +340,13 @@ def counter_set(name: str, text: str) -> Lines:
     return out
 
 
+CALLS = {
+    "Function": r"(\S+)\s+(\w+)\((.*)\)\s*$",
+    "Object": r"()(\w+)\((.*)\)\s*$",
+    "Method": r"(\S+)\s+(\.\w+)\((.*)\)\s*$",
+}
+
+
 def vmod(top: Path, varnishd: Path) -> Lines:
     del varnishd
     lines = numbered(VCC, (top / VCC).read_text(encoding="utf-8"))
@@ -372,22 +379,11 @@ def vmod(top: Path, varnishd: Path) -> Lines:
             title = re.search(r'"([^"]*)"', rest)
             if title:
                 out += [Line(f"{title[1].rstrip('.')}.", origin), Line("")]
-        elif keyword == "Function":
-            found = re.match(r"(\S+)\s+(\w+)\((.*)\)\s*$", rest)
-            if found is None:
-                raise NoSource(f"{origin}: what is {text}?")
+        elif keyword in CALLS:
             if not functions:
                 out += [Line("## Functions"), Line("")]
                 functions = True
-            kind, name, given = found.groups()
-            answer = "" if kind == "VOID" else f"{kind} "
-            given = re.sub(r"\s+", " ", given.strip())
-            out += [Line(f"### {name}", origin), Line(""),
-                    Line("```text"),
-                    *(Line(line, origin) for line in textwrap.wrap(
-                        f"{answer}sandpaper.{name}({given})", WIDTH,
-                        subsequent_indent="    ", break_long_words=False)),
-                    Line("```"), Line("")]
+            out += call(keyword, rest, origin)
         elif keyword == "Restrict":
             where = " ".join(f"`{w}`" for w in rest.split())
             said = ("You can call it in client-side subroutines."
@@ -396,6 +392,25 @@ def vmod(top: Path, varnishd: Path) -> Lines:
             out += [Line(said, origin), Line("")]
     flush()
     return out
+
+
+def call(keyword: str, rest: str, origin: str) -> Lines:
+    """Return the heading and the syntax of a function, object or method."""
+    found = re.match(CALLS[keyword], rest)
+    if found is None:
+        raise NoSource(f"{origin}: what is ${keyword} {rest}?")
+    kind, name, given = found.groups()
+    given = re.sub(r"\s+", " ", given.strip())
+    syntax = {"Function": f"sandpaper.{name}({given})",
+              "Object": f"new NAME = sandpaper.{name}({given})",
+              "Method": f"NAME{name}({given})"}[keyword]
+    if kind and kind != "VOID":
+        syntax = f"{kind} {syntax}"
+    return [Line(f"### {name}", origin), Line(""), Line("```text"),
+            *(Line(line, origin) for line in textwrap.wrap(
+                syntax, WIDTH, subsequent_indent="    ",
+                break_long_words=False)),
+            Line("```"), Line("")]
 
 
 def shown(lines: Lines) -> Lines:
