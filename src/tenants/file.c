@@ -248,7 +248,15 @@ give_hosts(struct reader *r, const struct entry *e, char *hosts)
 	}
 }
 
-/* Read a line, which is changed, if it is a group's or a tenant's. */
+/* Is it the name of a group, in parentheses? */
+static int
+is_group(const char *name)
+{
+	return (*name == '(' && strcmp(name, TEN_UNKNOWN));
+}
+
+/* Read a line, which is changed, if it is a group's (1), a tenant's (0), or any
+ * (-1). */
 static void
 read_line(struct reader *r, char *line, int groups)
 {
@@ -261,11 +269,11 @@ read_line(struct reader *r, char *line, int groups)
 	*hosts = '\0';
 	line[strcspn(line, "#")] = '\0';
 	name = strtok_r(line, " \t\r", &rest);
-	if (name == NULL || (*name == '(') != groups)
+	if (name == NULL || (groups >= 0 && is_group(name) != groups))
 		return;
-	e.is_group = groups;
+	e.is_group = is_group(name);
 	l = strlen(name);
-	if (groups && (l < 3 || name[l - 1] != ')')) {
+	if (e.is_group && (l < 3 || name[l - 1] != ')')) {
 		fail(r, "\"%.200s\" is no name of a group: use one in "
 		    "parentheses, such as (gold)", name);
 		return;
@@ -275,9 +283,9 @@ read_line(struct reader *r, char *line, int groups)
 		    "of a tenant or group", name);
 		return;
 	}
-	if (groups)
+	if (e.is_group)
 		name[l - 1] = '\0';
-	e.name = name + groups;
+	e.name = name + e.is_group;
 	while ((word = strtok_r(NULL, " \t\r", &rest)) != NULL) {
 		value = strchr(word, '=');
 		if (value != NULL) {
@@ -338,7 +346,7 @@ FILE_Line(struct hostmap *m, const char *text, unsigned *given,
 	if (line == NULL)
 		fail(&r, "there is no memory for this line");
 	else
-		read_line(&r, memcpy(line, text, l + 1), *text == '(');
+		read_line(&r, memcpy(line, text, l + 1), -1);
 	free(line);
 	*given = r.given;
 	return (r.errors);

@@ -10,8 +10,9 @@
  *
  * The first word of a line is the name of a tenant, or of a group in
  * parentheses.  Each other word is a setting, NAME=VALUE, or a pattern of
- * Hosts.  If the name begins with "*", each Host is a tenant (hostmap.h).  A
- * group may come after its members.  From # on the line is a comment.
+ * Hosts.  If the name begins with "*", each Host is a tenant (hostmap.h).  The
+ * name (unknown) is that of the tenant of all other Hosts.  A group may come
+ * after its members.  From # on the line is a comment.
  */
 
 #ifndef TENANTS_FILE_H_INCLUDED

@@ -222,12 +222,13 @@ map_declare(struct hostmap *m, const char *name, double weight,
 			return ("the name has a character that is not "
 			    "allowed: use printable characters, but no "
 			    "space, quote or backslash");
-	if (*name == '(')
+	if (*name == '(' && (is_group || strcmp(name, TEN_UNKNOWN)))
 		return ("the name begins with a parenthesis: use another "
 		    "first character");
 	(void)snprintf(whole, sizeof whole, is_group ? "(%s)" : "%s", name);
-	if (!strcmp(whole, TEN_OTHER) || !strcmp(whole, TEN_UNKNOWN) ||
-	    !strcmp(whole, TEN_NONE) || !strcmp(whole, TEN_NEW))
+	if (is_group && (!strcmp(whole, TEN_OTHER) ||
+	    !strcmp(whole, TEN_UNKNOWN) || !strcmp(whole, TEN_NONE) ||
+	    !strcmp(whole, TEN_NEW)))
 		return ("the names other, unknown, none and new are "
 		    "Sandpaper's own: use another name");
 	if (map_tenant(m, name) != NULL)

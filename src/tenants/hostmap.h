@@ -82,7 +82,7 @@ void MAP_Fini(struct hostmap *);
  * wrong, and what is allowed.
  */
 
-/* queue_limit: requests, 0: not set */
+/* queue_limit: requests, 0: not set.  name: TEN_UNKNOWN, too */
 const char *MAP_Tenant(struct hostmap *, const char *name, double weight,
     unsigned queue_limit);
 const char *MAP_Group(struct hostmap *, const char *name, double weight);

@@ -404,7 +404,8 @@ call_tenant(struct fuzz *f, int is_group)
 	some_text(&f->in, name);
 	if (fuzz_below(&f->in, 16) == 15)
 		weight = fuzz_byte(&f->in) & 1 ? -1. : 1e300 * 1e300;
-	good = *name != '\0' && *name != '(' &&
+	good = *name != '\0' && (*name != '(' ||
+	    (!is_group && !strcmp(name, "(unknown)"))) &&
 	    strlen(name) <= (is_group ? 253 : 255) &&
 	    tenant_of(m, name) < 0 && group_of(m, name) < 0 &&
 	    weight >= .001 && weight <= 1024 && limit <= 1000000;

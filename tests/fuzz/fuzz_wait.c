@@ -345,6 +345,7 @@ struct VSC_sandpaper *__wrap_VSC_sandpaper_New(void);
 void __wrap_spd_cli_list_init(void);
 void __wrap_spd_cli_show_init(void);
 void __wrap_spd_cli_map_init(void);
+void __wrap_spd_cli_drain_init(void);
 void __wrap_spd_cli_cache_init(void);
 void __wrap_spd_cli_debug_init(void);
 void __wrap_spd_tuner_init(void);
@@ -590,6 +591,11 @@ __wrap_spd_cli_show_init(void)
 
 void
 __wrap_spd_cli_map_init(void)
+{
+}
+
+void
+__wrap_spd_cli_drain_init(void)
 {
 }
 

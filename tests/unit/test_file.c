@@ -133,6 +133,10 @@ test_a_line_is_a_tenant(void **state)
 	assert_string_equal(of("other.example"), TEN_UNKNOWN);
 	GOOD("*all *.sites.example group=g limit=0.5 memory_limit=1GB\n(g)");
 	assert_string_equal(of("a.b.sites.example"), "a.b.sites.example");
+	GOOD("(unknown) weight=50 queue_limit=9\n(g) weight=2");
+	t = map->first->next;
+	assert_string_equal(t->name, TEN_UNKNOWN);
+	assert_true(t->weight == 50 && t->queue_limit == 9 && !t->is_group);
 	GOOD("");
 	GOOD("#");
 	GOOD("\n\n");

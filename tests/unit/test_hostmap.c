@@ -71,6 +71,10 @@ test_look_up(void **state)
 	assert_string_equal(of(m, "example"), TEN_UNKNOWN);
 	assert_string_equal(of(m, "xexample"), TEN_UNKNOWN);
 	assert_string_equal(of(m, ""), TEN_UNKNOWN);
+	OK(MAP_Tenant(m, TEN_UNKNOWN, 100, 5));
+	assert_string_equal(of(m, "example"), TEN_UNKNOWN);
+	OK(MAP_Host(m, TEN_UNKNOWN, "known.a.example"));
+	assert_string_equal(of(m, "known.a.example"), TEN_UNKNOWN);
 	MAP_Unknown(m, 1);
 	assert_string_equal(of(m, "example"), "example");
 	MAP_Unknown(m, 0);
