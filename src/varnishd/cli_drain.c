@@ -34,8 +34,8 @@ cli_drain(struct cli *cli, const char * const *av, void *priv)
 	running = REL_Running(spd_rel);
 	sessions = spd_h2_sessions();
 	spd_unlock();
-	VCLI_Out(cli, "draining %s\nwaiting %u\nrunning %u\nh2_sessions %u",
-	    SPD_Draining() ? "on" : "off", waiting, running, sessions);
+	VCLI_Out(cli, "mode %s\ndraining %s\nwaiting %u\nrunning %u\n"
+	    "h2_sessions %u", spd_cli_mode(spd_set.mode), SPD_Draining() ? "on" : "off", waiting, running, sessions);
 }
 
 static struct cli_proto cmds[] = {

@@ -153,8 +153,9 @@ set_tenant(struct cli *cli, const struct map_tenant *mt, unsigned given)
 	}
 	spd_unlock();
 	if (!mapped)
-		(void)refuse(cli, "the map of the active VCL has no \"%s\"",
-		    mt->name);
+		(void)refuse(cli, MAP_IsEach(mt) ? "\"%s\" stands for many "
+		    "tenants: use the name of one, or change the map" :
+		    "the map of the active VCL has no \"%s\"", mt->name);
 	else if (low)
 		(void)refuse(cli, "the limit is below the reservation, which "
 		    "is %.3g", (double)st.reservation / REL_PART_ONE);

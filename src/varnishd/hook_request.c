@@ -193,15 +193,11 @@ SPD_Refused(const struct req *req)
 	return (spd_me.magic == SPD_WORKER_MAGIC && spd_me.answers == req);
 }
 
-/* The same, and then give vcl_synth the status.  While varnishd drains, the
- * connection of an HTTP/1 request ends with its answer. */
+/* The same, and then give vcl_synth the status. */
 int
 SPD_Synth(struct req *req)
 {
 
-	if (SPD_Draining() && req->doclose == SC_NULL &&
-	    req->transport == &HTTP1_transport)
-		req->doclose = SC_RESP_CLOSE;
 	if (!SPD_Refused(req))
 		return (0);
 	spd_refusal_synth(&spd_me, req);
@@ -314,12 +310,17 @@ spd_scale(uint32_t flags)
 
 /*
  * Note that the request's status is good, for the proof of its Host.  The
- * status of an ESI part does not count.
+ * status of an ESI part does not count.  While varnishd drains, the connection
+ * of an HTTP/1 request ends with its answer.
  */
 void
 SPD_Answer(struct req *req, uint16_t status)
 {
 	struct rel_node *n = SPD_NODE(req);
+
+	if (SPD_Draining() && req->doclose == SC_NULL &&
+	    req->transport == &HTTP1_transport)
+		req->doclose = SC_RESP_CLOSE;
 
 	if (spd_me.magic == SPD_WORKER_MAGIC && spd_me.node == n &&
 	    NEW_Good(status))

@@ -68,14 +68,13 @@ int SPD_Cancel(struct req *);
 int SPD_Begin(struct worker *, struct req *);
 /* The request leaves its worker for a waiting list. */
 void SPD_Disembark(struct req *);
-/* The request's headers are read.  1: it is refused, and VCL answers: go on with
- * vcl_synth. */
+/* 1: the request is refused, and VCL answers: go on with vcl_synth. */
 int SPD_Synth(struct req *);
 /* The same question, in vcl_synth: such a request may not restart. */
 int SPD_Refused(const struct req *);
 /* 1: varnishd is draining.  Close an HTTP/2 session without open streams. */
 int SPD_Draining(void);
-/* Note the status of the request's answer. */
+/* The answer is to be sent, with this status. */
 void SPD_Answer(struct req *, uint16_t status);
 /* The request is done: settle its cost. */
 void SPD_Done(struct worker *, struct req *);

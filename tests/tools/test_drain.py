@@ -33,7 +33,7 @@ def test_what_waits_is_served_before_the_stop(varnishd: Varnishd) -> None:
         said, _ = waits.communicate(timeout=TIMEOUT)
     assert said.endswith(" s, requests left: 0\n")
     assert waits.returncode == 0
-    assert varnishd.cli("sandpaper.drain").startswith("draining on\n")
+    assert varnishd.cli("sandpaper.drain").startswith("mode on\ndraining on\n")
 
 
 def test_it_gives_a_load_balancer_time(varnishd: Varnishd) -> None:
@@ -47,7 +47,16 @@ def test_it_gives_a_load_balancer_time(varnishd: Varnishd) -> None:
     assert waits.returncode == 0
 
 
+def test_what_cannot_be_counted_gets_all_the_time(varnishd: Varnishd) -> None:
+    varnishd.start("sandpaper=off")
+    done = drain("-n", str(varnishd.folder / "n"), "-t", "1")
+    assert done.stdout == ("sandpaper-drain: after 1 s, requests left: not "
+                           "known, since the parameter sandpaper is off\n")
+    assert done.returncode == 1
+
+
 @pytest.mark.parametrize(("arguments", "says"), [
+    (["-l", "31"], "-l 31 is more than -t 30\n"),
     (["-t", "1.5"], "-t 1.5 is not allowed: use seconds from 0 to 99999\n"),
     (["-l", "-1"], "-l -1 is not allowed: use seconds from 0 to 99999\n"),
     (["-t", "100000"], "-t 100000 is not allowed: use seconds "),

@@ -135,9 +135,9 @@ CLI_CMD(SANDPAPER_DRAIN,
 	" are served as before. Connections without a request stay open, and the"
 	" stop closes them. With ``off`` this ends. It also ends when the worker"
 	" process restarts.\n\n"
-	"  The answer has a line each for *draining* (``on`` or ``off``), *waiting*"
-	" and *running* (requests), and *h2_sessions*. While the parameter"
-	" sandpaper is ``off``, requests are not counted.\n\n"
+	"  The answer has a line each for *mode* (the parameter sandpaper), *draining*"
+	" (``on`` or ``off``), *waiting* and *running* (requests), and"
+	" *h2_sessions*. In the mode ``off`` requests are not counted.\n\n"
 	"  sandpaper-drain uses this command, and waits until no request is"
 	" left.\n\n"
 	"  Example: ``sandpaper.drain on``",
