@@ -258,7 +258,9 @@ snap(struct snapshot *s, const struct choice *c)
 	s->residual = spd_residual();
 	spd_link_stat(&s->net, METER_Now());
 	spd_unlock();
-	s->rows = spd_fields_all(parts, c->after, &s->row);
+	s->rows = c->after != NULL ? spd_fields_after(parts, c->after, c->glob,
+	    (unsigned)c->rows, &s->row) :
+	    spd_fields_all(parts, &s->row);
 	spd_lock();
 	spd_sums(&s->sums);
 	s->enqueued = spd_vsc->enqueued;

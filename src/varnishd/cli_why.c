@@ -128,7 +128,7 @@ others(struct cli *cli, const struct spd_fields *r)
 	unsigned rows, u, n = 0;
 	struct spd_fields *row, *o;
 
-	rows = spd_fields_all(SPD_FIELDS_LAST, NULL, &row);
+	rows = spd_fields_all(SPD_FIELDS_LAST, &row);
 	qsort(row, rows, sizeof *row, other_cmp);
 	for (u = 0; u < rows; u++) {
 		o = &row[u];

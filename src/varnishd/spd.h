@@ -36,7 +36,6 @@
  */
 
 #include <stdatomic.h>
-#include <stddef.h>
 
 #include <sys/uio.h>
 
@@ -324,8 +323,7 @@ int64_t spd_least_target(void);			/* locked */
 
 /* spd_log.c */
 void spd_timestamp(struct req *, const char *event, vtim_real now);
-void spd_log(struct req *, struct spd_tenant *, const int64_t v[4],
-    uint64_t bytes, int measured);
+void spd_log(struct req *, struct spd_tenant *, const int64_t[4], uint64_t, int);
 void spd_log_limit(struct vsl_log *, const struct spd_verdict *);
 
 /* spd_dry.c: all locked */
@@ -424,7 +422,9 @@ void spd_fail(uint64_t fail, uint64_t late);	/* locked */
 #define SPD_FIELDS_LAST		2U
 void spd_fields(struct spd_tenant *, unsigned parts, int64_t now,
     struct spd_fields *);			/* locked */
-unsigned spd_fields_all(unsigned parts, const char *, struct spd_fields **);
+unsigned spd_fields_all(unsigned parts, struct spd_fields **);
+unsigned spd_fields_after(unsigned parts, const char *after, const char *glob,
+    unsigned most, struct spd_fields **);
 void spd_sums(struct spd_sums *);		/* locked */
 
 /* spd_poll.c */

@@ -8,6 +8,7 @@
 
 #include "config.h"
 
+#include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,17 +137,18 @@ spd_sums(struct spd_sums *sums)
 #include "tenant_fields.h"
 }
 
-/*
- * Copy the fields of all tenants whose names come after `after` in the order of
- * bytes; NULL: of all.  parts: as for spd_fields().  The caller frees *rows.
- * Returns how many rows there are.  Every SPD_PAUSE rows the lock is given up, so
- * rows may differ in time.
+/*--------------------------------------------------------------------
+ * Many tenants.  The caller frees the rows.  Every SPD_PAUSE rows the lock is
+ * given up, so rows may differ in time.
  */
+
+/* Copy the fields of all tenants.  parts: as for spd_fields().  Returns how many
+ * rows there are. */
 unsigned
-spd_fields_all(unsigned parts, const char *after, struct spd_fields **rows)
+spd_fields_all(unsigned parts, struct spd_fields **rows)
 {
 	struct ten_record *rec;
-	unsigned space, n = 0, u;
+	unsigned space, n;
 	int64_t now;
 
 	spd_lock();
@@ -156,11 +158,86 @@ spd_fields_all(unsigned parts, const char *after, struct spd_fields **rows)
 	AN(*rows);
 	spd_lock();
 	now = METER_Now();
-	for (u = 0; n < space && (rec = TEN_At(spd_tenants, u)) != NULL; u++) {
-		if (after == NULL || strcmp(rec->name, after) > 0)
-			spd_fields(TEN_Data(rec), parts, now, &(*rows)[n++]);
+	for (n = 0; n < space && (rec = TEN_At(spd_tenants, n)) != NULL; n++) {
+		spd_fields(TEN_Data(rec), parts, now, &(*rows)[n]);
+		spd_pause(n);
+	}
+	spd_unlock();
+	return (n);
+}
+
+static int
+name_cmp(const void *a, const void *b)
+{
+
+	return (strcmp(*(const char * const *)a, *(const char * const *)b));
+}
+
+/*
+ * Return the names that come after `after` in the order of bytes, and in *n how
+ * many there are.  They are in *text.  The caller frees both.
+ */
+static const char **
+names_after(const char *after, char **text, unsigned *n)
+{
+	struct ten_record *rec;
+	const char **name;
+	unsigned space, u;
+	char *p;
+
+	spd_lock();
+	space = TEN_Count(spd_tenants) + 64;
+	spd_unlock();
+	name = calloc(space, sizeof *name);
+	*text = p = malloc(space * (TEN_NAME_MAX + 1UL));
+	AN(name);
+	AN(p);
+	*n = 0;
+	spd_lock();
+	for (u = 0; u < space && (rec = TEN_At(spd_tenants, u)) != NULL; u++) {
+		if (strcmp(rec->name, after) > 0) {
+			memcpy(p, rec->name, rec->namelen + 1UL);
+			name[(*n)++] = p;
+			p += rec->namelen + 1UL;
+		}
 		spd_pause(u);
 	}
 	spd_unlock();
+	qsort(name, *n, sizeof *name, name_cmp);
+	return (name);
+}
+
+/*
+ * Copy the fields of the tenants whose names come after `after`, and match glob
+ * (or NULL): at most `most` of them, in the order of names.  Returns how many
+ * rows there are.
+ */
+unsigned
+spd_fields_after(unsigned parts, const char *after, const char *glob,
+    unsigned most, struct spd_fields **rows)
+{
+	const char **name;
+	char *text;
+	unsigned all, names = 0, u, n = 0;
+	struct spd_tenant *t;
+	int64_t now;
+
+	name = names_after(after, &text, &all);
+	for (u = 0; u < all && names < most; u++)
+		if (glob == NULL || !fnmatch(glob, name[u], 0))
+			name[names++] = name[u];
+	*rows = calloc(names + 1UL, sizeof **rows);
+	AN(*rows);
+	spd_lock();
+	now = METER_Now();
+	for (u = 0; u < names; u++) {
+		t = spd_tenant_find(name[u], strlen(name[u]));
+		if (t != NULL)		/* not evicted meanwhile */
+			spd_fields(t, parts, now, &(*rows)[n++]);
+		spd_pause(u);
+	}
+	spd_unlock();
+	free(name);
+	free(text);
 	return (n);
 }

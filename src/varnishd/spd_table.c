@@ -136,7 +136,7 @@ spd_table(struct spd_table *t)
 
 	memset(t, 0, sizeof *t);
 	spd_cache_stat(&t->stat, 1);
-	t->rows = spd_fields_all(0, NULL, &t->fields);
+	t->rows = spd_fields_all(0, &t->fields);
 	t->row = calloc(t->rows, sizeof *t->row);
 	AN(t->row);
 	name = names(t);
