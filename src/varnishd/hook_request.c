@@ -227,11 +227,10 @@ SPD_Begin(struct worker *wrk, struct req *req)
 		    spd_abandon(me, req) : spd_late(wrk, req));
 	if (me->picked != n)
 		me->began = METER_Now();
-	me->blocked = me->sends_at = me->loaned = 0;
+	me->blocked = me->sends_at = me->loaned = me->banned = 0;
 	me->piped = me->pipe_out = me->sent = 0;
 	me->piped_cpu = me->piped_net = 0;
 	me->hits = me->misses = 0;
-	me->banned = 0;
 	me->hit_bytes = me->miss_bytes = 0;
 	granted = (SPD_REQUEST(n)->flags & SPD_F_GRANTED) != 0;
 	if (granted) {
