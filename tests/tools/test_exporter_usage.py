@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import resource
 import signal
 from collections.abc import Iterator
@@ -156,11 +157,135 @@ def test_the_second_in_which_an_hour_ends(usage: Usage) -> None:
     assert unknown(usage, 1) == ("no", 0)
 
 
+# The clock
+
+
 def test_a_clock_that_is_set_back_changes_no_file(usage: Usage) -> None:
+    """It stands still until it is there again; its hour is not certain."""
     usage.add(answer(0, tenant("a", 0)))
     usage.add(answer(HOUR, tenant("a", 3)))
-    usage.add(answer(HOUR - 60, tenant("a", 5)))
+    usage.add(answer(HOUR - 60, tenant("a", 5), boot=HOUR + 1))
     assert (requests(usage, 0), requests(usage, 1)) == ({"a": 3}, {"a": 2})
+    usage.add(answer(HOUR - 59, tenant("a", 6), boot=HOUR + 2))
+    usage.add(answer(HOUR + 1, tenant("a", 7), boot=HOUR + 62))
+    assert (requests(usage, 0), requests(usage, 1)) == ({"a": 3}, {"a": 4})
+    assert (unknown(usage, 0), unknown(usage, 1)) == (("yes", 0), ("no", 61))
+
+
+def files(usage: Usage) -> dict[str, int]:
+    """Return the files, with how many requests each has."""
+    return {f.name: sum(int(line.split(",")[4])
+                        for line in f.read_text().splitlines()[1:])
+            for f in sorted(usage.folder.glob("*.csv"))}
+
+
+YEARS = 10 * 365 * 24  # hours
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_clock_that_is_far_ahead_for_a_while(
+        usage: Usage, *, restart: bool) -> None:
+    """Hours that were not there have no file, and nothing is lost.
+
+    An exporter that is new cannot know that the clock was set.
+    """
+    usage.add(answer(0, tenant("a", 0)))
+    usage.add(answer(1, tenant("a", 5), rest=1))
+    if restart:
+        usage = again(usage)
+    usage.add(answer(YEARS * HOUR + 600, tenant("a", 7), rest=1, boot=2))
+    usage.add(answer(YEARS * HOUR + 601, tenant("a", 8), rest=1, boot=3))
+    assert len(files(usage)) == (24 if restart else 2)
+    assert sum(files(usage).values()) == 9
+    assert requests(usage, YEARS)["a"] == (2 if restart else 3)
+    if restart:
+        usage = again(usage)
+    usage.add(answer(4, tenant("a", 10), rest=1, boot=4))
+    usage.add(answer(5, tenant("a", 11), rest=1, boot=5))
+    assert sum(files(usage).values()) == 12
+    assert requests(usage)["a"] == 8
+    state = json.loads((usage.folder / "state").read_text().split("\n")[0])
+    assert list(state["hours"]) == [str(START)]  # the other is not kept
+    assert (unknown(usage), unknown(usage, YEARS)) == (
+        ("no", HOUR), ("no", HOUR))
+    assert all(row["complete"] == "no" for row in rows(usage).values())
+    # And all is as before
+    usage.add(answer(HOUR, tenant("a", 12), rest=1, boot=HOUR))
+    usage.add(answer(2 * HOUR, tenant("a", 15), rest=1, boot=2 * HOUR))
+    assert (requests(usage, 1), unknown(usage, 1)) == ({"a": 3}, ("yes", 0))
+
+
+def test_a_clock_that_was_far_ahead_from_the_start(usage: Usage) -> None:
+    """Its usage does not go to the wrong hour for ten years."""
+    usage.add(answer(YEARS * HOUR, tenant("a", 0), boot=0))
+    usage.add(answer(YEARS * HOUR + 1, tenant("a", 2), boot=1))
+    usage.add(answer(1800, tenant("a", 3), boot=2))
+    usage.add(answer(HOUR, tenant("a", 5), boot=2 + 1800))
+    usage.add(answer(2 * HOUR, tenant("a", 9), boot=2 + 1800 + HOUR))
+    assert [requests(usage, n) for n in (YEARS, 0, 1)] == [
+        {"a": 2}, {"a": 3}, {"a": 4}]
+    assert [unknown(usage, n) for n in (YEARS, 0, 1)] == [
+        ("no", HOUR), ("no", HOUR), ("yes", 0)]
+
+
+def test_a_clock_that_is_set_back_by_hours(usage: Usage) -> None:
+    """A file of an hour that was over gets what is used in it again."""
+    usage.add(answer(0, tenant("a", 0)))
+    usage.add(answer(HOUR, tenant("a", 3)))
+    usage.add(answer(2 * HOUR, tenant("a", 5, refused_late=1)))
+    usage.add(answer(2 * HOUR + 10, tenant("a", 5, refused_late=1)))
+    usage.add(answer(HOUR - 60, tenant("a", 6, refused_late=2),
+                     boot=2 * HOUR + 11))
+    usage.add(answer(HOUR - 59, tenant("a", 7, refused_late=3),
+                     boot=2 * HOUR + 12))
+    assert [requests(usage, n) for n in range(3)] == [
+        {"a": 5}, {"a": 2}, {}]
+    assert rows(usage)["a"]["refused"] == "2"
+    assert [unknown(usage, n)[0] for n in range(3)] == ["no", "yes", "no"]
+
+
+def test_a_clock_that_is_set_while_a_worker_process_begins(usage: Usage
+                                                           ) -> None:
+    usage.add(answer(0, tenant("a", 5)))
+    usage.add(answer(YEARS * HOUR, tenant("a", 2), boot=2,
+                     started=START + YEARS * HOUR - 0.5))
+    assert len(files(usage)) == 24
+    usage.add(answer(3, tenant("a", 1), boot=3,
+                     started=START + YEARS * HOUR + 0.5))
+    assert len(files(usage)) == 25
+    assert sum(files(usage).values()) == 3
+
+
+def test_a_worker_process_that_began_by_another_clock(usage: Usage) -> None:
+    usage.add(answer(0, tenant("a", 5)))
+    usage.add(answer(2, tenant("a", 3), started=START + YEARS * HOUR))
+    assert files(usage) == {file_of(START): 3}
+    usage.add(answer(YEARS * HOUR + 9, tenant("a", 2), boot=4,
+                     started=START + 3))
+    assert len(files(usage)) == 2
+    assert (requests(usage), requests(usage, YEARS)) == ({"a": 3}, {"a": 2})
+
+
+def test_what_is_unknown_stays_unknown(usage: Usage) -> None:
+    usage.add(answer(1000, tenant("a", 5)))
+    usage.add(answer(1, tenant("a", 5), boot=1001))
+    assert unknown(usage) == ("no", 1000 + 1000)
+    (usage.folder / "state").unlink()
+    usage = again(usage)
+    usage.add(answer(2, tenant("a", 5), boot=1002))
+    assert unknown(usage) == ("no", 1000 + 1000)
+
+
+def test_an_exporter_that_does_not_run_for_days(usage: Usage) -> None:
+    """What was used is divided, but not among all hours."""
+    usage.add(answer(0, tenant("a", 0)))
+    usage = again(usage)
+    usage.add(answer(1000 * HOUR + 1800, tenant("a", 5000)))
+    found = files(usage)
+    assert (len(found), sum(found.values())) == (24, 5000)
+    assert unknown(usage, 0) == ("no", HOUR)
+    assert unknown(usage, 1000) == ("no", 1800)
+    assert requests(usage, 999)["a"] > 200
 
 
 def test_rows_are_bounded(folder: Path) -> None:

@@ -16,6 +16,7 @@ import re
 import threading
 import time
 from collections import deque
+from dataclasses import replace
 from heapq import nlargest
 from pathlib import Path
 from typing import Any
@@ -81,11 +82,11 @@ class Rates:
         if looks and looks[-1].started != answer.started:
             looks.clear()
         # Only the sums: the rows of 10,000 tenants are not for keeping
-        looks.append(Answer(answer.at, 0, {
-            "started": answer.started, "sums": answer.whole["sums"]}, []))
-        while len(looks) > 2 and looks[1].at <= answer.at - WINDOW:
+        looks.append(replace(answer, rows=[], whole={
+            "started": answer.started, "sums": answer.whole["sums"]}))
+        while len(looks) > 2 and looks[1].boot_s <= answer.boot_s - WINDOW:
             looks.popleft()
-        seconds = answer.at - looks[0].at
+        seconds = answer.boot_s - looks[0].boot_s
         if seconds <= 0:
             return None
         before, now = looks[0].whole["sums"], answer.whole["sums"]

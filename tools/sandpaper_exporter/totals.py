@@ -16,6 +16,9 @@ Hosts below a domain, and clients invent Hosts.
 
 The sums are older than the tenants by the time that an answer takes.  `owed`
 keeps the difference, so it does not add up.
+
+Somebody may set the clock.  What came between two answers is of the seconds
+before the second one, as long as a clock says that nobody can set.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ from typing import Any, NamedTuple
 from .poll import Answer, Lost
 
 MOST = 20_000
+FAR = 3.0  # seconds that a clock may be wrong by
+BACK = 300.0  # seconds: a clock that is set back by less stands still
 UNMAPPED = "(unmapped)"
 OWN = ("(unknown)", "(other)", "(none)")  # tenants of Sandpaper, no groups
 
@@ -47,6 +52,8 @@ class Step:
 
     began: float  # Unix time: of the last answer, or of the worker process
     ended: float
+    left: float  # Unix time of the last answer, by the clock of then
+    set_by: float  # seconds that the clock was set by, or 0
     grown: dict[str, Numbers]  # by label
     waits: dict[str, list[int]]  # by label, without (unmapped)
     unseen: list[tuple[float, float]]  # Unix times: lost with a process
@@ -61,7 +68,8 @@ class Growth:
     most: int = MOST  # tenants with a label of their own
     labels: set[str] = field(default_factory=set)  # theirs
     started: float | None = None
-    at: float = 0  # Unix time of the last answer
+    at: float = 0  # Unix time of the last answer; it stands still at times
+    clocks: tuple[float, float] | None = None  # then: Unix time, boot_s
     tenants: dict[str, Seen] = field(default_factory=dict)
     sums: Numbers = field(default_factory=list)
     owed: Numbers = field(default_factory=list)
@@ -89,12 +97,12 @@ class Growth:
         """Take an answer; return what came since the last one, if any."""
         first, anew = self.started is None, self.started != answer.started
         sums = list(self._counters(answer.whole["sums"]))
-        now = max(self.at, answer.at)  # the clock may be set back
-        step = Step(self.at, now, {}, {}, [])
+        step = self._since(answer)
+        now = step.ended
         if anew and not first:
-            self.unseen.append((self.looked, answer.started))
+            self.unseen.append((self.looked, min(now, answer.started)))
             step.unseen = [(a, b) for a, b in self.unseen if b > a]
-            step.began = min(now, max(self.at, answer.started))
+            step.began = min(now, max(step.began, answer.started))
         before, self.tenants = self.tenants, self._labelled(answer.rows)
         if not first:
             self._tenants_grow({} if anew else before, before, step)
@@ -102,8 +110,29 @@ class Growth:
         else:
             self.owed = [0] * len(self.keys)
         self.started, self.at, self.sums = answer.started, now, sums
+        self.clocks = answer.at, answer.boot_s
         self.alive, self.looked, self.unseen = True, now, []
         return None if first else step
+
+    def _since(self, answer: Answer) -> Step:
+        """Return the time from the last answer to this one.
+
+        If the clock is set back a little, no time passes until it is there
+        again.  So the files of hours that are over stay as they are.
+        """
+        now = answer.at
+        if self.clocks is None:  # of an exporter before, if there was one
+            passed = max(0, now - self.at)
+            set_by = min(0, now - self.at)
+        else:
+            passed = answer.boot_s - self.clocks[1]
+            set_by = now - self.clocks[0] - passed
+        if abs(set_by) <= FAR:
+            set_by = 0
+        began = now - max(0, passed) if set_by else self.at
+        if 0 < self.at - now <= BACK:
+            began = now = self.at
+        return Step(began, now, self.at, set_by, {}, {}, [])
 
     def _labelled(self, rows: Sequence[dict[str, Any]]) -> dict[str, Seen]:
         """Return the tenants with their labels, and without the groups."""

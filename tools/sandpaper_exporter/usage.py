@@ -12,6 +12,7 @@ An hour is complete if nothing in it is unknown.  Unknown are:
   - what a worker process had counted between the last answer and its end
   - the hour, if an hour ends between two answers: what was used is divided by
     time
+  - the hour, if the clock was set meanwhile
 """
 
 from __future__ import annotations
@@ -21,16 +22,17 @@ import fcntl
 import io
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import ceil
 from pathlib import Path
 
 from .poll import HOUR, Answer, Lost
-from .totals import MOST, UNMAPPED, Growth, Numbers, Seen, Step, add
+from .totals import FAR, MOST, UNMAPPED, Growth, Numbers, Seen, Step, add
 
-FAR = 3.0  # seconds on both sides of the end of an hour: it is not certain
+HOURS = 24  # that an interval is divided into, at most
 VERSION = 1  # of the state
 REFUSED = ("refused_full", "refused_target", "refused_late", "refused_fetch")
 KEYS = ("completed", "cpu_s", "bytes", *REFUSED)
@@ -50,12 +52,20 @@ class Hour:
     unknown_s: float = 0
 
 
-def parts(began: float, ended: float) -> Iterator[tuple[int, float]]:
-    """Yield the hours of an interval, and how many seconds each one has."""
-    hour = int(began // HOUR) * HOUR
-    while hour < ended or hour <= began:
-        yield hour, min(ended, hour + HOUR) - max(began, hour)
-        hour += HOUR
+def hour_of(time: float) -> int:
+    """Return when the hour of this time began."""
+    return int(time // HOUR) * HOUR
+
+
+def parts(began: float, ended: float) -> list[tuple[int, float]]:
+    """Return the hours of an interval, and how many seconds each one has.
+
+    Of a long one only the first hour and the last ones.
+    """
+    first = hour_of(began)
+    hours = range(first, max(first + 1, ceil(ended)), HOUR)
+    return [(hour, min(ended, hour + HOUR) - max(began, hour))
+            for hour in (*hours[:1], *hours[1:][1 - HOURS:])]
 
 
 class Hours:
@@ -64,20 +74,25 @@ class Hours:
     def __init__(self) -> None:
         self.found: dict[int, Hour] = {}
         self.changed: set[int] = set()  # their files have to be written
+        # What the file of an hour has that was final
+        self.file: Callable[[int], Hour | None] = lambda _hour: None
 
-    def begin(self, now: float, before: Hour | None) -> None:
+    def begin(self, now: float) -> None:
         """Begin with an hour of which a part is over."""
-        hour = int(now // HOUR) * HOUR
-        self.found[hour] = before or Hour()
-        self._hour(hour).unknown_s = now - hour
+        hour = hour_of(now)
+        found = self._hour(hour)
+        found.unknown_s = max(found.unknown_s, now - hour)
 
     def add(self, step: Step) -> None:
         """Take what was used, and what is unknown."""
         for began, ended in step.unseen:
             for hour, seconds in parts(began, ended):
                 self._hour(hour).unknown_s += seconds
-        whole = step.ended - step.began
-        within = list(parts(step.began, step.ended))
+        if step.set_by:
+            for hour in {hour_of(step.left), hour_of(step.began)}:
+                self._hour(hour).unknown_s += abs(step.set_by)
+        within = parts(step.began, step.ended)
+        whole = sum(seconds for _, seconds in within)
         if len(within) > 1:
             self._not_certain(within)
         rest = step.grown
@@ -109,7 +124,9 @@ class Hours:
     def _hour(self, hour: int) -> Hour:
         """Return an hour, to change it."""
         self.changed.add(hour)
-        return self.found.setdefault(hour, Hour())
+        if hour not in self.found:
+            self.found[hour] = self.file(hour) or Hour()
+        return self.found[hour]
 
 
 def share(grown: Numbers, part: float) -> Numbers:
@@ -156,6 +173,7 @@ class Usage:
         self._state = ""
         self._read()
         self._growth.most = most
+        self._hours.file = self._from_csv
 
     def _take(self) -> int:
         """Let no other exporter write to the folder."""
@@ -181,7 +199,7 @@ class Usage:
         first = self._growth.started is None
         step = self._growth.add(answer)
         if first:
-            self._hours.begin(answer.at, self._from_csv(answer.at))
+            self._hours.begin(answer.at)
         if step is not None:
             self._hours.add(step)
         self._write(self._growth.at)
@@ -194,7 +212,7 @@ class Usage:
 
     def _write(self, now: float) -> None:
         """Write the state, then the hours, and forget those that are over."""
-        now_hour = int(now // HOUR) * HOUR
+        now_hour = hour_of(now)
         try:
             text = self._as_state()
             if text != self._state:
@@ -202,7 +220,7 @@ class Usage:
                 self._state = text
             self._put("looked", f"{now!r}\n")
             for hour, found in sorted(self._hours.found.items()):
-                over = hour < now_hour
+                over = hour != now_hour  # for now: the clock may be set
                 if over or hour in self._hours.changed:
                     self._put(file_of(hour), as_csv(hour, found, over=over),
                               last=over)
@@ -234,16 +252,20 @@ class Usage:
                 new.unlink()
             raise
 
-    def _from_csv(self, now: float) -> Hour | None:
-        """Return what the file of this hour has, if the state was lost."""
-        file = self.folder / file_of(int(now // HOUR) * HOUR)
+    def _from_csv(self, hour: int) -> Hour | None:
+        """Return what the file of an hour has.
+
+        There is one if the state was lost, or if the clock was set back.
+        """
+        file = self.folder / file_of(hour)
         try:
             with file.open(encoding="utf-8", errors="surrogateescape",
                            newline="") as f:
                 rows = list(csv.DictReader(f))
             return Hour({r["tenant"]: [
                 int(r["requests"]), float(r["cpu_s"]), int(r["bytes"]),
-                int(r["refused"]), 0, 0, 0] for r in rows})
+                int(r["refused"]), 0, 0, 0] for r in rows},
+                max((float(r["unknown_s"]) for r in rows), default=0))
         except FileNotFoundError:
             return None
         except (OSError, LookupError, TypeError, ValueError) as error:
