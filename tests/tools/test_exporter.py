@@ -116,6 +116,27 @@ def test_counters_across_reloads(tenants: Tenants) -> None:
     assert not any("example" in name for name in found)
 
 
+def test_a_clock_that_is_set(tenants: Tenants) -> None:
+    """Ten years ahead, and back: nothing is lost, and no hour is made up."""
+    varnishd = tenants.varnishd
+    tenants.start("shop shop.example")
+    varnishd.step_clock(0)
+    Exporter(varnishd, "--usage", str(tenants.usage), before=(
+        "env", f"LD_PRELOAD={varnishd.shim('clock_step')}",
+        f"CLOCK_STEP={varnishd.step}"))
+    until(lambda: tenants.used() != {}, "there is no file of usage")
+    done = 0
+    for years in (0, 10, 0):
+        varnishd.step_clock(years * 365 * 24 * 3600)
+        tenants.ask("shop.example", 5)
+        done += 5
+        until(lambda done=done: tenants.used().get("shop") == done,
+              lambda: str(tenants.used()))
+    files = [f.read_text() for f in tenants.usage.glob("*.csv")]
+    assert len(files) in (2, 3)  # an hour may end
+    assert not any(",yes," in text for text in files)
+
+
 def test_worker_process_begins_again(tenants: Tenants) -> None:
     """Each scrape is answered meanwhile, and nothing shrinks."""
     tenants.start("shop shop.example")
