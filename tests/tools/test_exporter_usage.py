@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from exporter_samples import START, answer, tenant
 from sandpaper_exporter.poll import HOUR, Lost
-from sandpaper_exporter.usage import Usage, UsageError, file_of
+from sandpaper_exporter.usage import HOURS, Usage, UsageError, file_of
 
 Rows = dict[str, dict[str, str]]
 
@@ -334,6 +334,73 @@ def test_no_space(usage: Usage, said: list[str]) -> None:
     assert (requests(usage), requests(usage, 1)) == ({"a": 10}, {"a": 2})
     assert unknown(usage) == ("yes", 0)
     assert said[1:] == ["accounting goes on"]
+
+
+def test_no_space_for_days(usage: Usage, said: list[str]) -> None:
+    """Hours that do not fit are added to the first one."""
+    usage.add(answer(0, tenant("a", 0)))
+    usage.add(answer(1, tenant("a", 1)))
+    with no_space(100):
+        for n in range(1, 101):
+            usage.add(answer(n * HOUR, tenant("a", 1 + n), tenant("b", n)))
+            assert len(usage._hours.found) <= HOURS
+            assert len(usage._hours.changed) <= HOURS
+    assert [line.partition(":")[0] for line in said] == ["accounting stops"]
+    usage.add(answer(100 * HOUR + 1, tenant("a", 102), tenant("b", 100)))
+    assert len(files(usage)) == HOURS
+    assert sum(files(usage).values()) == 102 + 100
+    assert requests(usage) == {"a": 79, "b": 78}
+    assert unknown(usage) == ("no", HOUR)
+    for n in range(78, 100):
+        assert requests(usage, n) == {"a": 1, "b": 1}
+        assert unknown(usage, n) == ("yes", 0)
+
+
+def test_no_space_and_a_clock_that_is_set_back(usage: Usage) -> None:
+    """What a file has already is not added to that of another hour."""
+    for n in range(3):
+        usage.add(answer(n * HOUR, tenant("a", n)))
+    with no_space(100):
+        usage.add(answer(1, tenant("a", 3), boot=2 * HOUR + 1))
+        usage.add(answer(HOUR, tenant("a", 4), boot=3 * HOUR))
+        usage.add(answer(HOUR + 1, tenant("a", 5), boot=3 * HOUR + 1))
+        for n in range(2, 60):
+            usage.add(answer(n * HOUR, tenant("a", 4 + n),
+                             boot=(n + 2) * HOUR))
+    usage.add(answer(60 * HOUR, tenant("a", 64), boot=62 * HOUR))
+    assert sum(files(usage).values()) == 64
+
+
+def test_no_space_and_a_clock_that_was_far_ahead(usage: Usage) -> None:
+    """The hour that runs stays apart."""
+    usage.add(answer(0, tenant("a", 0)))
+    with no_space(100):
+        for n in range(30):
+            usage.add(answer((YEARS + n) * HOUR, tenant("a", n),
+                             boot=(n + 1) * HOUR))
+        usage.add(answer(5 * HOUR + 1, tenant("a", 33), boot=30 * HOUR + 1))
+        usage.add(answer(5 * HOUR + 2, tenant("a", 34), boot=30 * HOUR + 2))
+    usage.add(answer(6 * HOUR, tenant("a", 40), boot=31 * HOUR))
+    assert requests(usage, 5) == {"a": 11}
+    assert sum(files(usage).values()) == 40
+
+
+def test_old_files_are_removed(folder: Path) -> None:
+    """By their number, so that a clock that is set removes few."""
+    for name in ("x.csv", "2020-01-01T00Z.old"):
+        (folder / name).touch()
+    usage = Usage(folder, print, keep_days=2)
+    for n in range(100):
+        usage.add(answer(n * HOUR, tenant("a", n)))
+    assert len(files(usage)) == 48 + 2  # the running hour, and x.csv
+    assert requests(usage, 98) == {"a": 1}
+    usage.add(answer(YEARS * HOUR, tenant("a", 100), boot=99 * HOUR + 1))
+    assert len(files(usage)) == 48 + 3  # two are new
+    assert (folder / "2020-01-01T00Z.old").exists()
+    usage.close()
+    usage = Usage(folder, print)
+    usage.add(answer(YEARS * HOUR + 5, tenant("a", 101)))
+    assert requests(usage, 60) == {"a": 1}
 
 
 def test_two_exporters(usage: Usage) -> None:

@@ -69,6 +69,9 @@ def parser() -> Parser:
                    "waits: the largest (default 500)")
     p.add_argument("--usage", type=Path, metavar="DIR", help="keep what each "
                    "tenant used in each hour in this folder, as CSV")
+    p.add_argument("--keep-days", type=number(1, 36500), metavar="N",
+                   help="with --usage: keep the newest 24 x N files, and "
+                   "remove older ones (default: keep all)")
     return p
 
 
@@ -85,7 +88,7 @@ def run(args: argparse.Namespace) -> None:
     status = Status(adm)
     sinks: list[Sink] = [metrics, status]
     if args.usage is not None:
-        usage = Usage(args.usage, say, args.tenants)
+        usage = Usage(args.usage, say, args.tenants, args.keep_days)
         sinks.append(usage)
         metrics.more.append(lambda: usage_metrics(usage))
     poller = Poller(adm, args.interval, sinks)

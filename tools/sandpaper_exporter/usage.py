@@ -8,6 +8,8 @@ something, then DIR/looked with the time of the answer, then the hours.  So
 after a kill they can differ, but nothing is lost or counted twice.  All files
 are written by rename.
 
+While the files cannot be written, the hours stay in memory, but HOURS at most.
+
 An hour is complete if nothing in it is unknown.  Unknown are:
   - what a worker process had counted between the last answer and its end
   - the hour, if an hour ends between two answers: what was used is divided by
@@ -22,6 +24,7 @@ import fcntl
 import io
 import json
 import os
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -32,10 +35,12 @@ from pathlib import Path
 from .poll import HOUR, Answer, Lost
 from .totals import FAR, MOST, UNMAPPED, Growth, Numbers, Seen, Step, add
 
-HOURS = 24  # that an interval is divided into, at most
+HOURS = 24  # that an interval is divided into, and that are kept in memory
+DAY = 24  # hours
 VERSION = 1  # of the state
 REFUSED = ("refused_full", "refused_target", "refused_late", "refused_fetch")
 KEYS = ("completed", "cpu_s", "bytes", *REFUSED)
+FILE = re.compile(r"\d{4}-\d\d-\d\dT\d\dZ\.csv")
 COLUMNS = ("hour", "tenant", "cpu_s", "bytes", "requests", "refused",
            "complete", "unknown_s")
 
@@ -50,6 +55,13 @@ class Hour:
 
     used: dict[str, Numbers] = field(default_factory=dict)  # by label
     unknown_s: float = 0
+    json: str = ""  # of both, unless they have changed
+
+    def as_json(self) -> str:
+        """Return it as the state has it."""
+        if not self.json:
+            self.json = json.dumps([self.unknown_s, self.used])
+        return self.json
 
 
 def hour_of(time: float) -> int:
@@ -126,7 +138,17 @@ class Hours:
         self.changed.add(hour)
         if hour not in self.found:
             self.found[hour] = self.file(hour) or Hour()
-        return self.found[hour]
+        found = self.found[hour]
+        found.json = ""
+        return found
+
+    def put_together(self, hour: int, other: int) -> None:
+        """Count what was used in another hour as of this one."""
+        found, more = self._hour(hour), self.found.pop(other)
+        self.changed.discard(other)
+        found.unknown_s = HOUR
+        for label, used in more.used.items():
+            add(found.used.setdefault(label, [0] * len(KEYS)), used)
 
 
 def share(grown: Numbers, part: float) -> Numbers:
@@ -164,8 +186,9 @@ class Usage:
     """Keeps the files of a folder."""
 
     def __init__(self, folder: Path, say: Callable[[str], None],
-                 most: int = MOST) -> None:
-        self.folder, self._say = folder, say
+                 most: int = MOST, keep_days: int | None = None) -> None:
+        self.folder, self._say, self._keep_days = folder, say, keep_days
+        self._now_hour = 0
         self.writing = True  # False while the disk is full
         self._lock = self._take()
         self._growth, self._hours = Growth(KEYS), Hours()
@@ -213,6 +236,9 @@ class Usage:
     def _write(self, now: float) -> None:
         """Write the state, then the hours, and forget those that are over."""
         now_hour = hour_of(now)
+        if now_hour != self._now_hour:
+            self._remove_old()
+        self._now_hour = now_hour
         try:
             text = self._as_state()
             if text != self._state:
@@ -231,10 +257,34 @@ class Usage:
             if self.writing:
                 self._say(f"accounting stops: {self.folder}: {error.strerror}")
             self.writing = False
+            self._bound()
             return
         if not self.writing:
             self._say("accounting goes on")
         self.writing = True
+
+    def _bound(self) -> None:
+        """Put hours together that have no file, so that memory is bounded."""
+        found = self._hours.found
+        first, *others = sorted(found)
+        for hour in others:
+            if len(found) < HOURS:
+                break
+            if hour != self._now_hour and not os.path.exists(
+                    self.folder / file_of(hour)):
+                self._hours.put_together(first, hour)
+
+    def _remove_old(self) -> None:
+        """Remove the oldest files: by number, since the clock may be set."""
+        if self._keep_days is None:
+            return
+        try:
+            names = sorted(filter(FILE.fullmatch, os.listdir(self.folder)))
+            for name in names[:-self._keep_days * DAY]:
+                (self.folder / name).unlink()
+        except OSError as error:
+            self._say(f"{error.filename}: it cannot be removed: "
+                      f"{error.strerror}")
 
     def _put(self, name: str, text: str, *, last: bool = False) -> None:
         """Write a file by rename; one that changes no more, to the disk."""
@@ -285,12 +335,13 @@ class Usage:
             if known is None or known[0] != seen:
                 known = seen, json.dumps([name, *seen])
             self._lines[name] = known
-        hours = {str(hour): [found.unknown_s, found.used]
-                 for hour, found in self._hours.found.items()}
-        return json.dumps({
+        whole = json.dumps({
             "version": VERSION, "keys": KEYS, "started": g.started,
-            "sums": g.sums, "owed": g.owed, "hours": hours,
-        }) + "".join(f"\n{line}" for _, line in self._lines.values()) + "\n"
+            "sums": g.sums, "owed": g.owed})
+        hours = ", ".join(f'"{hour}": {found.as_json()}'
+                          for hour, found in self._hours.found.items())
+        return "\n".join([f'{whole[:-1]}, "hours": {{{hours}}}}}', *(
+            line for _, line in self._lines.values())]) + "\n"
 
     def _read(self) -> None:
         """Go on with what an exporter before has written, if there is."""
