@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 ADM_SECONDS = 5  # that varnishadm waits for an answer
 ROWS, LEAST_ROWS = 2000, 5  # tenants of a page
+SELDOM = 100  # answers that had room, until more tenants are tried
 ATTEMPTS = 3  # if the worker process begins again between two pages
 
 State = dict[str, Any]  # what sandpaper.list says; its `list` has the tenants
@@ -42,12 +43,37 @@ def quoted(word: str) -> str:
         for b in word.encode("utf-8", "surrogateescape")) + '"'
 
 
+class Room:
+    """How many tenants have room in an answer: varnishd cuts a long one."""
+
+    def __init__(self, most: int) -> None:
+        self._most = self.rows = most
+        self._fitted = 0  # answers in a row
+
+    def begin(self) -> int:
+        """Return how many tenants to ask for."""
+        if self._fitted >= SELDOM:
+            self._fitted, self.rows = 0, min(self._most, 2 * self.rows)
+        return self.rows
+
+    def fitted(self) -> None:
+        """Note that an answer came whole."""
+        self._fitted += 1
+
+    def less(self) -> int:
+        """Return how many to ask for if that was too much; 0: give up."""
+        if self.rows <= LEAST_ROWS:
+            return 0
+        self._fitted, self.rows = 0, max(LEAST_ROWS, self.rows // 2)
+        return self.rows
+
+
 class Varnishadm:
     """Asks a running varnishd."""
 
     def __init__(self, program: str, options: Sequence[str]) -> None:
         self.command = [program, *options, "-t", str(ADM_SECONDS)]
-        self._rows = ROWS
+        self._room = Room(ROWS)
 
     def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a CLI command."""
@@ -84,26 +110,30 @@ class Varnishadm:
         raise ToolError("no answer from varnishd"
                         + (f": {said}" if said else ""))
 
-    def page(self, after: str, keys: Sequence[str]) -> State:
-        """Return the tenants after a name, at most self._rows of them.
-
-        varnishd cuts a long answer, so long names leave room for fewer.
-        """
-        # varnishd's manager drops an empty word; this is before all names
-        words = ["sandpaper.list", "-j", "-a", quoted(after or "\x01")]
-        if keys:
-            words += ["-c", ",".join(keys)]
-        while True:
-            text = self.answer(*words, str(self._rows))
+    def tenants(self, room: Room, *options: str) -> State:
+        """Return what sandpaper.list says, with as many tenants as fit."""
+        rows = room.begin()
+        while rows:
+            text = self.answer("sandpaper.list", "-j", *options, str(rows))
             try:
                 found: State = json.loads(text)[-1]
                 if isinstance(found["list"], list):
+                    room.fitted()
                     return found
             except (ValueError, LookupError, TypeError):
                 pass
-            if self._rows <= LEAST_ROWS:
-                raise ToolError("sandpaper.list gave no JSON")
-            self._rows //= 2
+            rows = room.less()
+        raise ToolError("sandpaper.list gave no JSON")
+
+    def page(self, after: str, keys: Sequence[str]) -> State:
+        """Return the tenants after a name, at most self._room.rows of them."""
+        # varnishd's manager drops an empty word; this is before all names
+        found = self.tenants(
+            self._room, "-a", quoted(after or "\x01"),
+            *(("-c", ",".join(keys)) if keys else ()))
+        if after and found["list"] and found["list"][-1]["tenant"] == after:
+            raise ToolError(f"the page after {after} is no other one")
+        return found
 
     def snapshot(self, keys: Sequence[str] = ()) -> State:
         """Return what sandpaper.list says, with all tenants by name.
@@ -113,7 +143,7 @@ class Varnishadm:
         for _ in range(ATTEMPTS):
             whole = page = self.page("", keys)
             rows = list(whole["list"])
-            while (len(page["list"]) >= self._rows
+            while (len(page["list"]) >= self._room.rows
                    and page.get("started") == whole.get("started")):
                 page = self.page(page["list"][-1]["tenant"], keys)
                 rows += page["list"]

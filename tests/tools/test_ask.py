@@ -11,7 +11,16 @@ import subprocess
 from typing import Any
 
 import pytest
-from sandpaper_ask import NotRunning, Refused, ToolError, Varnishadm, quoted
+from sandpaper_ask import (
+    ATTEMPTS,
+    SELDOM,
+    NotRunning,
+    Refused,
+    Room,
+    ToolError,
+    Varnishadm,
+    quoted,
+)
 
 
 class Made(Varnishadm):
@@ -21,14 +30,17 @@ class Made(Varnishadm):
         super().__init__("varnishadm", ())
         self.names = [f"t{n:05}" for n in range(tenants)]
         self.most = most
+        self.cuts = 0  # answers that were cut
+        self.after = True  # it heeds -a
         self.started = [1]  # of each answer; the last goes on
         self.asked: list[tuple[str, ...]] = []
 
     def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
         self.asked.append(words)
-        after = words[words.index("-a") + 1].strip('"')
+        after = words[words.index("-a") + 1].strip('"') * self.after
         rows = int(words[-1])
         names = [n for n in self.names if n > after][:rows]
+        self.cuts += len(names) > self.most
         started = (self.started.pop(0) if len(self.started) > 1
                    else self.started[0])
         said: dict[str, Any] = {"started": started, "list": [
@@ -80,6 +92,35 @@ def test_each_tenant_comes_once(tenants: int, most: int) -> None:
     assert len(adm.asked) - before <= tenants / min(2000, most / 2) + 1
 
 
+def test_pages_grow_again() -> None:
+    """Names were long for a while; a larger page is tried seldom."""
+    adm = Made(10_000, 700)
+    for _ in range(3 * SELDOM):
+        assert names(adm) == adm.names
+    assert 2 < adm.cuts <= 2 + len(adm.asked) / SELDOM
+    adm.most = 100_000
+    for _ in range(SELDOM):
+        assert names(adm) == adm.names
+    assert adm.asked[-1][-1] == "2000"
+
+
+def test_room_that_is_less_just_now_does_not_grow_at_once() -> None:
+    room = Room(100)
+    for _ in range(SELDOM - 1):
+        room.fitted()
+    assert room.less() == 50
+    room.fitted()
+    assert room.begin() == 50
+
+
+def test_pages_that_do_not_go_on() -> None:
+    """They end, whatever varnishd answers."""
+    adm = Made(2000)
+    adm.after = False
+    with pytest.raises(ToolError, match="the page after t01999 is no other"):
+        names(adm)
+
+
 def test_a_worker_process_that_begins_just_now() -> None:
     adm = Begins(3)
     assert names(adm) == adm.names
@@ -91,9 +132,10 @@ def test_pages_of_two_worker_processes_are_not_mixed() -> None:
     assert names(adm) == adm.names
     assert len(adm.asked) == 4
     adm = Made(3000)
-    adm.started = [1, 2, 3, 4, 5, 6, 7]
+    adm.started = list(range(100))
     with pytest.raises(NotRunning):
         names(adm)
+    assert len(adm.asked) == 2 * ATTEMPTS
 
 
 def test_what_cannot_be_read() -> None:

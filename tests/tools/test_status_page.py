@@ -79,6 +79,18 @@ def at(browser: Browser, exporter: Exporter, width: int) -> None:
                   lambda many: many >= 4)
 
 
+def test_an_answer_that_varnishd_cuts(varnishd: Varnishd) -> None:
+    """The table has as many tenants as have room in an answer."""
+    varnishd.start("sandpaper_new_hosts=tenant", "cli_limit=16k")
+    hosts = {f"{n}.example" for n in range(50)}
+    for host in hosts:
+        assert varnishd.get(host) == 200
+    exporter = Exporter(varnishd)
+    until(lambda: status_json(exporter)["state"] == "up", exporter.said)
+    assert 5 <= len(status_json(exporter)["list"]) < 50
+    assert "cannot be read" not in exporter.said()
+
+
 def status_json(exporter: Exporter) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(exporter.get("/status.json"))
     return found

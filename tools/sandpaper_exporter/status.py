@@ -21,7 +21,7 @@ from heapq import nlargest
 from pathlib import Path
 from typing import Any
 
-from sandpaper_ask import NotRunning, ToolError, Varnishadm
+from sandpaper_ask import NotRunning, Room, ToolError, Varnishadm
 
 from .poll import Answer, Lost
 from .web import Body
@@ -144,6 +144,7 @@ class Status:
 
     def __init__(self, adm: Varnishadm) -> None:
         self._adm = adm
+        self._rooms: dict[str, Room] = {}
         self._rates, self._ring = Rates(), Ring()
         self._lock = threading.Lock()  # of what follows, and of the ring
         self._figures: Row = {"at": None, "whole": None, "rates": None,
@@ -162,10 +163,10 @@ class Status:
 
     def _ask(self, key: str, rows: int) -> dict[str, Row]:
         """Ask for the tenants that have most of a key."""
-        text = self._adm.answer(
-            "sandpaper.list", "-j", "-w", str(WINDOW), "-s", key, "-c",
-            ",".join((*NOW, "last")), str(rows))
-        return {r["tenant"]: flat(r) for r in json.loads(text)[-1]["list"]}
+        found = self._adm.tenants(
+            self._rooms.setdefault(key, Room(rows)), "-w", str(WINDOW),
+            "-s", key, "-c", ",".join((*NOW, "last")))
+        return {r["tenant"]: flat(r) for r in found["list"]}
 
     # A sink
 
