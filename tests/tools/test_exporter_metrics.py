@@ -90,12 +90,32 @@ def test_who_has_a_histogram_changes_seldom() -> None:
     assert with_histograms(metrics) == {"a", "c"}
 
 
-def test_gauges_are_of_those_that_do_most() -> None:
+def with_gauges(metrics: Metrics) -> set[str]:
+    return {n.split('"')[1] for n in values(metrics)
+            if "tenant_waiting_requests" in n}
+
+
+def test_gauges_are_of_those_that_do_most_now() -> None:
+    """Not of those that have done most since the start."""
     metrics = Metrics(2, 0)
-    metrics.add(answer(0, tenant("a", 1, waiting=1), tenant("b", 9),
-                       tenant("c", 5), tenant("x", 99, mapped=False)))
-    assert {n.split('"')[1] for n in values(metrics)
-            if "tenant_waiting_requests" in n} == {"a", "b"}
+    old = tenant("old", 99)
+    metrics.add(answer(0, tenant("a", 1), tenant("b", 1), tenant("c", 1), old))
+    metrics.add(answer(1, tenant("a", 1, waiting=1), tenant("b", 9),
+                       tenant("c", 5), old, tenant("x", 99, mapped=False)))
+    assert with_gauges(metrics) == {"a", "b"}
+    # A moment without requests changes little
+    metrics.add(answer(2, tenant("a", 1), tenant("b", 9), tenant("c", 6), old))
+    assert with_gauges(metrics) == {"b", "c"}
+    metrics.add(answer(3, tenant("a", 4), tenant("b", 9), tenant("c", 6), old))
+    assert with_gauges(metrics) == {"b", "c"}
+    # A minute does, whatever the clock says
+    metrics.add(answer(3, tenant("a", 5), tenant("b", 9), tenant("c", 6), old,
+                       boot=60))
+    assert with_gauges(metrics) == {"a", "b"}
+    # And a worker process that begins again does not
+    metrics.add(answer(4, tenant("a", 0), tenant("b", 0), tenant("c", 0),
+                       tenant("old", 1), started=START + 3, boot=61))
+    assert with_gauges(metrics) == {"a", "old"}
 
 
 def test_names() -> None:

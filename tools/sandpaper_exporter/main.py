@@ -63,7 +63,7 @@ def parser() -> Parser:
                    f"{UNMAPPED} (default {MOST})")
     p.add_argument("--gauges", type=number(0, 1000000), default=500,
                    metavar="N", help="how many tenants have gauges: those "
-                   "that do most (default 500)")
+                   "that do most now (default 500)")
     p.add_argument("--histograms", type=number(0, 1000000), default=500,
                    metavar="N", help="how many tenants have a histogram of "
                    "waits: the largest (default 500)")

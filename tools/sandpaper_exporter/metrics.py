@@ -8,6 +8,7 @@ time.  The text is made when it is asked for, at most once for each answer.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import nlargest
@@ -35,8 +36,11 @@ from .poll import Answer, Lost
 from .totals import MOST, UNMAPPED, Growth, Numbers, add
 from .web import Body
 
+NOW = 10  # seconds: CPU time of so long ago counts a third of that of now
 STAYS = 2  # a tenant takes another's histogram with so many times its waits
 PREFIX = "sandpaper_tenant_"
+CPU = next(i for i, f in enumerate(COUNTERS) if f.key == "cpu_s")
+LEAST = 1e-6  # CPU seconds that count
 
 
 class Metrics(Collector):
@@ -52,6 +56,7 @@ class Metrics(Collector):
         self._totals: dict[str, Numbers] = {}
         self._waits: dict[str, list[int]] = {}
         self._sizes: dict[str, int] = {}  # how many waits
+        self._used: dict[str, float] = {}  # CPU seconds, of now
         self._shown: set[str] = set()  # tenants with a histogram
         self._body: Body | None = None  # of this answer
         self.more: list[Callable[[], Iterable[Metric]]] = []  # other sinks
@@ -66,6 +71,7 @@ class Metrics(Collector):
         """Take an answer."""
         with self._lock:
             step = self._growth.add(answer)
+            before = self._answer or answer
             self._looks += 1
             self._answer, self._up, self._body = answer, True, None
             bounds = len(answer.whole["wait_bounds_s"])
@@ -77,11 +83,20 @@ class Metrics(Collector):
                     self._sizes[seen.label] = 0
             if step is None:
                 return
+            self._fade(answer.boot_s - before.boot_s)
             for label, grown in step.grown.items():
                 add(self._totals[label], grown)
+                if grown[CPU]:
+                    self._used[label] = self._used.get(label, 0) + grown[CPU]
             for label, waits in step.waits.items():
                 add(self._waits[label], waits)
                 self._sizes[label] += sum(waits)
+
+    def _fade(self, seconds: float) -> None:
+        """Let CPU time count less and less."""
+        part = math.exp(-seconds / NOW)
+        self._used = {label: used * part for label, used in self._used.items()
+                      if used * part > LEAST}
 
     def _begin(self, label: str) -> None:
         """Let a label's counters begin: a rate needs the 0."""
@@ -184,7 +199,8 @@ class Metrics(Collector):
                 if r["mapped"] and r["tenant"] in labels]
         if len(rows) > self._gauges:
             rows = nlargest(self._gauges, rows, key=lambda r: (
-                r["waiting"] + r["running"], r["cpu_s"]))
+                r["waiting"] + r["running"],
+                self._used.get(r["tenant"], 0)))
         rows.sort(key=lambda r: str(r["tenant"]))
         for f in GAUGES:
             lines.append(head(f, "gauge"))
