@@ -18,7 +18,7 @@ pytest.importorskip("prometheus_client")
 from browser import Browser
 from exporter_samples import START, Exporter, answer
 from sandpaper_ask import Varnishadm
-from sandpaper_exporter.poll import Lost
+from sandpaper_exporter.poll import Lost, boot_s
 from sandpaper_exporter.status import (
     HISTORY,
     WINDOW,
@@ -277,16 +277,43 @@ def test_point_has_the_top_and_the_rest() -> None:
 def test_ring_is_bounded() -> None:
     ring = Ring()
     for second in range(5 * HISTORY):
-        ring.add({"at": float(second), "tenants": {}})
-        if second % 2:
-            ring.gap(second + 0.5)
-    assert len(ring.points) == HISTORY // WINDOW + 2
+        ring.add(float(second), {"tenants": {}})
+    times = [at for at, _ in ring.points()]
+    assert len(times) == HISTORY // WINDOW + 2
+    assert {b - a for a, b in zip(times, times[1:], strict=False)} == {10}
+
+
+def test_ring_of_a_varnishd_that_comes_and_goes() -> None:
+    """It is bounded, and goes back as far as ever."""
     ring = Ring()
     for second in range(5 * HISTORY):
-        ring.add({"at": float(second), "tenants": {}})
-    times = [p["at"] for p in ring.points]
-    assert {b - a for a, b in zip(times, times[1:], strict=False)} == {10}
-    assert times[-1] - times[0] >= HISTORY
+        ring.add(float(second), {"tenants": {}})
+        ring.gap(second + 0.3)
+        ring.gap(second + 0.6)
+    points = list(ring.points())
+    assert len(points) == 2 * (HISTORY // WINDOW + 2)
+    times = [at for at, _ in points]
+    assert times == sorted(times)
+    assert times[0] <= 4 * HISTORY
+    # Each gap is between figures
+    assert ["tenants" in p for _, p in points] == [True, False] * 62
+
+
+def test_gaps_of_the_ring() -> None:
+    """One is where it was, with figures before and after it."""
+    ring = Ring()
+    for second in (0, 1):
+        ring.add(float(second), {"tenants": {}})
+    for second in range(2, 100):
+        ring.gap(float(second))
+    for second in (100, 101):
+        ring.add(float(second), {"tenants": {}})
+    assert [(at, "tenants" in p) for at, p in ring.points()] == [
+        (1, True), (2, False), (101, True)]
+    ring.gap(102)
+    ring.add(103, {"tenants": {}})
+    assert [(at, "tenants" in p) for at, p in ring.points()][2:] == [
+        (102, False), (103, True)]
 
 
 def test_rates() -> None:
@@ -312,12 +339,13 @@ def test_rates() -> None:
 def test_the_last_points_go_with_time() -> None:
     """A page of a varnishd that is long gone has no old timeline."""
     status = Status(Varnishadm("varnishadm", []))
-    now = time.time()
+    now = boot_s()
     for ago in (HISTORY + 60, HISTORY - 60):
-        status._ring.add({"at": now - ago, "tenants": {}})
-    status.lost(Lost(now, "/a/path", gone=False))
+        status._ring.add(now - ago, {"tenants": {}})
+    # By a clock that was another one
+    status.lost(Lost(START, "/a/path", gone=False))
     found = json.loads(status.page().text)
-    assert [round(now - p["at"]) for p in found["points"]] == [
+    assert [round(time.time() - p["at"]) for p in found["points"]] == [
         HISTORY - 60, 0]
     assert found["state"] == "silent"
     assert b"/a/path" not in status.page().text

@@ -64,6 +64,11 @@ class Sink(Protocol):
         """Note that there was none."""
 
 
+def boot_s() -> float:
+    """Return the time by a clock that nobody can set."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def say(text: str) -> None:
     """Write a line to the log."""
     print(f"sandpaper-exporter: {text}", file=sys.stderr, flush=True)
@@ -71,8 +76,7 @@ def say(text: str) -> None:
 
 def look(adm: Varnishadm) -> Answer | Lost:
     """Ask for all tenants."""
-    at, boot_s = time.time(), time.clock_gettime(time.CLOCK_BOOTTIME)
-    began = time.monotonic()
+    at, began = time.time(), boot_s()
     try:
         whole = adm.snapshot(ROW_KEYS)
         rows = whole.pop("list")
@@ -84,7 +88,7 @@ def look(adm: Varnishadm) -> Answer | Lost:
     except (LookupError, ValueError) as error:
         return Lost(at, f"sandpaper.list lacks {error}: the varnishd is older "
                     "than this program", gone=False)
-    return Answer(at, time.monotonic() - began, whole, rows, boot_s)
+    return Answer(at, boot_s() - began, whole, rows, began)
 
 
 def next_look(now: float, took_s: float, interval: float) -> float:

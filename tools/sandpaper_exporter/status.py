@@ -12,18 +12,21 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import re
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import replace
 from heapq import nlargest
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from sandpaper_ask import NotRunning, Room, ToolError, Varnishadm
 
-from .poll import Answer, Lost
+from .poll import Answer, Lost, boot_s
 from .web import Body
 
 WINDOW = 10  # seconds that a rate is of, and that a point of the ring is for
@@ -100,26 +103,38 @@ class Rates:
 
 
 class Ring:
-    """Points of the last minutes; the last one is still in the making."""
+    """Points of the last minutes, each with its time by boot_s().
+
+    The deque has a slot for each WINDOW seconds.  In a slot are the last
+    figures and the last gap, so a varnishd that comes and goes makes no more.
+    """
 
     def __init__(self) -> None:
-        self.points: deque[Row] = deque(maxlen=HISTORY // WINDOW + 2)
-        self._began = 0.0
+        self._slots: deque[dict[bool, tuple[float, Row]]] = deque(
+            maxlen=HISTORY // WINDOW + 2)
+        self._began = -math.inf  # of the last slot
 
-    def add(self, point: Row) -> None:
+    def points(self) -> Iterator[tuple[float, Row]]:
+        """Yield the points, the oldest first."""
+        for slot in self._slots:
+            yield from sorted(slot.values(), key=itemgetter(0))
+
+    def add(self, at: float, point: Row) -> None:
         """Take the figures of now, which replace those of a moment ago."""
-        last = self.points[-1] if self.points else {}
-        if "tenants" in last and (
-                0 <= point["at"] - self._began < WINDOW):
-            self.points[-1] = point
-            return
-        self._began = point["at"]
-        self.points.append(point)
+        self._slot(at)[True] = at, point
 
     def gap(self, at: float) -> None:
         """Note that there are no figures: a point that has none."""
-        if self.points and "tenants" in self.points[-1]:
-            self.points.append({"at": at})
+        if self._slots and max(
+                self._slots[-1].values(), key=itemgetter(0))[1]:
+            self._slot(at)[False] = at, {}
+
+    def _slot(self, at: float) -> dict[bool, tuple[float, Row]]:
+        """Return the slot of now."""
+        if at - self._began >= WINDOW:
+            self._began = at
+            self._slots.append({})
+        return self._slots[-1]
 
 
 def point_of(whole: Row, rows: list[Row], rates: Row | None) -> Row:
@@ -180,25 +195,28 @@ class Status:
             self.lost(Lost(answer.at, "", isinstance(error, NotRunning)))
             return
         with self._lock:
-            self._figures = {"at": answer.at, "whole": whole, "rates": rates,
-                             "list": rows}
-            self._ring.add({"at": answer.at, **point_of(whole, rows, rates)})
+            self._figures = {"at": answer.boot_s, "whole": whole,
+                             "rates": rates, "list": rows}
+            self._ring.add(answer.boot_s, point_of(whole, rows, rates))
             self._state = "up"
 
     def lost(self, lost: Lost) -> None:
         """Note that there was no answer; why may have paths, so it stays."""
         with self._lock:
             self._state = "stopped" if lost.gone else "silent"
-            self._ring.gap(lost.at)
+            self._ring.gap(boot_s())
 
     # The paths
 
     def page(self) -> Body:
-        """Return the figures, as JSON."""
-        now = time.time()
+        """Return the figures, as JSON, with times by the clock of now."""
         with self._lock:
+            now, boot = time.time(), boot_s()
             found = {"now": now, "state": self._state, "window_s": WINDOW,
                      "history_s": HISTORY, **self._figures,
-                     "points": [p for p in self._ring.points
-                                if p["at"] > now - HISTORY]}
+                     "points": [{"at": now - (boot - at), **point}
+                                for at, point in self._ring.points()
+                                if boot - at < HISTORY]}
+            if found["at"] is not None:
+                found["at"] += now - boot
         return Body("application/json", json.dumps(found).encode())
