@@ -15,6 +15,7 @@ connection of its own, so that on one each follows the end of another."""
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -41,17 +42,21 @@ NEEDS = ("has no request: record the log with "
          "`varnishlog -g raw -i Begin,Timestamp,Sandpaper`")
 HEADING = re.compile(r"\*\S*\s+<< Request +>> +(\d+)")
 Row = tuple[int, ...]           # as REQUEST has it
+UNDONE = 100_000                # requests that are kept until their record
 
 
-@dataclass
+@dataclass(slots=True)
 class Request:
     """One that is under way; ns, -1: not known."""
 
-    connection: int = -1
+    connection: str = ""        # VXID
     arrival: int = -1
     fetch: int = 0
     last: int = -1
     host: str = ""
+
+
+Undone = OrderedDict[str, Request]      # by VXID, the oldest first
 
 
 class Reader:
@@ -64,7 +69,10 @@ class Reader:
         self.tenant_of = cache(tenant_of) if tenant_of else None
         self.line = 0
         self.cut = False        # the line has no end
-        self.open: dict[str, Request] = {}
+        # Requests that have no record yet: before and after the releaser
+        self.begun: Undone = OrderedDict()
+        self.open: Undone = OrderedDict()
+        self.forgotten = 0
         self.tenants, self.connections = Numbers(), Numbers()
         self.left_out = self.hosts = 0
         self.heed = {"Begin": self.begin, "Timestamp": self.timestamp,
@@ -78,7 +86,8 @@ class Reader:
         rows = rows[np.argsort(rows["arrival"], kind="stable")]
         rows["connection"] = one_at_a_time(rows)
         return Trace(list(self.tenants.of), rows, self.left_out,
-                     len(self.open), self.hosts)
+                     len(self.begun) + len(self.open) + self.forgotten,
+                     self.hosts)
 
     def records(self, file: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         """Those of clients' transactions: VXID, tag, text."""
@@ -123,13 +132,25 @@ class Reader:
             raise self.wrong(f"Begin: has {len(words)} fields, not 3")
         kind, parent, reason = words[:3]
         if kind == "req" and reason == "restart":
-            self.open[vxid] = self.open.pop(parent, Request())
+            kept = self.begun if parent in self.begun else self.open
+            self.keep(kept, vxid, kept.pop(parent, Request()))
         elif kind == "req" and reason == "rxreq":
-            self.open[vxid] = Request(self.connections(parent))
+            self.keep(self.begun, vxid, Request(parent))
+
+    def keep(self, kept: Undone, vxid: str, request: Request) -> None:
+        """Until its record; a refused one has none, so not too many."""
+        kept[vxid] = request
+        if len(kept) > UNDONE:
+            kept.popitem(last=False)
+            self.forgotten += 1
+
+    def request(self, vxid: str) -> Request | None:
+        """One that is under way."""
+        return self.open.get(vxid) or self.begun.get(vxid)
 
     def header(self, vxid: str, words: list[str]) -> None:
         """The Host that the client sent: VCL may write others later."""
-        request = self.open.get(vxid)
+        request = self.request(vxid)
         if request and not request.host and len(words) == 2 and \
                 words[0].lower() == "host:":
             request.host = words[1]
@@ -138,9 +159,9 @@ class Reader:
         """An event, its time, and how long since the one before."""
         if len(words) != 4:
             raise self.wrong(f"Timestamp: has {len(words)} fields, not 4")
-        if words[0] == "Enqueue:":
-            self.open.setdefault(vxid, Request())
-        request = self.open.get(vxid)
+        if words[0] == "Enqueue:" and vxid not in self.open:
+            self.keep(self.open, vxid, self.begun.pop(vxid, Request()))
+        request = self.request(vxid)
         if request is None:             # part of another, or cut off
             return
         name = f"{self.path}:{self.line}: Timestamp {words[0]}"
@@ -163,16 +184,19 @@ class Reader:
         if not (words[5].isdecimal() and len(words[5]) < 19):
             raise Wrong(f"{name}bytes: {words[5]!r} is not allowed: use a "
                         "whole number")
-        r = self.open.pop(vxid, Request())
+        r = self.open.pop(vxid, None) or self.begun.pop(vxid, Request())
         if r.arrival < 0:
             self.left_out += 1
+            self.forgotten = max(0, self.forgotten - 1)     # it was not undone
             return
         start, name = r.arrival + wait, words[0]
         if r.host:
             self.hosts += 1
             name = self.tenant_of(r.host) if self.tenant_of else name
         yield (r.arrival, start, max(r.last, start), cpu, net, r.fetch,
-               self.tenants(name), r.connection, int(words[5]))
+               self.tenants(name),
+               self.connections(r.connection) if r.connection else -1,
+               int(words[5]))
 
 
 def one_at_a_time(rows: Records) -> Records:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import synthetic
 
-from sandpaper_sim import whatif
+from sandpaper_sim import varnishlog, whatif
 from sandpaper_sim.logfile import log_lines
 from sandpaper_sim.opening import EVERY, Opening
 from sandpaper_sim.recorded import (
@@ -273,6 +273,61 @@ def test_requests_that_were_not_done(
     whatif.main([str(log)])
     assert "\nrequests without a Sandpaper record: 1. They were" in \
         capsys.readouterr().out
+
+
+def request_lines(vxid: int, *, enqueued: bool, done: bool) -> str:
+    """Of a raw log; without `done` it was refused."""
+    session = 2 if done or vxid == 1 else 1000 + vxid
+    return f"{vxid} Begin c req {session} rxreq\n" + (
+        f"{vxid} Timestamp c Req: 1.0 0 0\n") + (
+        f"{vxid} Timestamp c Enqueue: 1.000000 0 0\n" * enqueued) + (
+        f"{vxid} Sandpaper c shop 0.1 0.2 0 0.3 5 m\n" * done)
+
+
+@pytest.mark.parametrize("enqueued", [False, True])
+def test_refused_requests_take_no_memory(
+        enqueued: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that never entered a queue remove none of the others."""
+    monkeypatch.setattr(varnishlog, "UNDONE", 10)
+    reader = Reader(Path("log"))
+
+    def lines() -> Iterator[str]:
+        yield request_lines(1, enqueued=True, done=False)
+        for n in range(100):
+            yield request_lines(3 + 2 * n, enqueued=True, done=True)
+            if n < 8 or not enqueued:
+                yield request_lines(4 + 2 * n, enqueued=enqueued, done=False)
+            assert len(reader.open) + len(reader.begun) <= 11
+            assert len(reader.connections.of) == 1
+        yield "1 Sandpaper c shop 0.1 0.2 0 0.3 5 m\n"
+
+    trace = reader.read(line for text in lines()
+                        for line in text.splitlines(keepends=True))
+    assert len(trace.rows) == 101
+    assert (trace.undone, trace.left_out) == (8 if enqueued else 100, 0)
+
+
+def test_too_many_requests_are_under_way(monkeypatch: pytest.MonkeyPatch
+                                         ) -> None:
+    """The oldest ones are left out, and counted once."""
+    monkeypatch.setattr(varnishlog, "UNDONE", 10)
+    reader = Reader(Path("log"))
+    trace = reader.read(io.StringIO("".join(
+        request_lines(n, enqueued=True, done=False) for n in range(100))
+        + "".join(f"{n} Sandpaper c shop 0.1 0.2 0 0.3 5 m\n"
+                  for n in range(50, 100))))
+    assert (len(trace.rows), trace.left_out, trace.undone) == (10, 40, 50)
+
+
+def test_a_restart_goes_on() -> None:
+    for enqueued in (False, True):
+        row, = rows_of(
+            request_lines(3, enqueued=enqueued, done=False)
+            + "4 Begin c req 3 restart\n"
+            + "4 Timestamp c Enqueue: 2.0 0 0\n" * (not enqueued)
+            + "4 Sandpaper c shop 0.1 0.2 0 0.3 5 m\n")
+        assert (row["arrival"], row["connection"]) == (
+            SECOND if enqueued else 2 * SECOND, 0)
 
 
 def test_stdin(day: Path, monkeypatch: pytest.MonkeyPatch,
