@@ -20,8 +20,9 @@ from .figure import LINES, QUIET
 from .files import Wrong, reading
 
 MAGIC = b"VSL"                  # how a file of `varnishlog -w` begins
-RAW = ("-g", "raw", "-i", "Begin,Timestamp,Sandpaper", "-I",
-       "ReqHeader:(?i)^host:")
+# The docs have this command, too: a test compares them.
+COMMAND = ("varnishlog", "-g", "raw", "-i", "Begin,Timestamp,Sandpaper", "-I",
+           "ReqHeader:(?i)^host:")
 STDIN = Path("-")
 BUILT = Path(__file__).resolve().parents[2] / "build/7.7/root/bin/varnishlog"
 EVERY = 20_000                  # lines from one look at the progress to another
@@ -64,7 +65,7 @@ def said_by(process: subprocess.Popen[str], path: Path) -> Iterator[str]:
 @contextmanager
 def from_binary(path: Path, program: str) -> Iterator[Iterator[str]]:
     """The text of a binary log, as long as this is open."""
-    command = [varnishlog(program), "-r", str(path), *RAW]
+    command = [varnishlog(program), "-r", str(path), *COMMAND[1:]]
     with subprocess.Popen(command, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, encoding="utf-8",
                           errors="replace") as process:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The log of a Sandpaper varnishd, as a trace.
 
-It is what `varnishlog -g raw -i Begin,Timestamp,Sandpaper` prints, with -r FILE
-of what -w FILE has recorded, or what varnishlog prints by request or session.
+It is what COMMAND prints, with -r FILE of what -w FILE has recorded, or what
+varnishlog prints by request or session.
 Of a request it says: Timestamp "Enqueue", when it came to the releaser; the
 record Sandpaper, its tenant, how long it waited, what it cost a core and the
 link; the last Timestamp before that, its end; the Timestamps of what a client's
@@ -15,6 +15,7 @@ connection of its own, so that on one each follows the end of another."""
 from __future__ import annotations
 
 import re
+import shlex
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from .files import Wrong
-from .logfile import log_lines
+from .logfile import COMMAND, log_lines
 from .releaser import COST_MAX, Records
 from .trace import (
     ARRIVAL_MAX,
@@ -38,8 +39,7 @@ from .trace import (
 # The slot is lent meanwhile: design, section 5.
 WAITS = ("Fetch:", "Waitinglist:", "ReqBody:")
 SANDPAPER = 7                   # fields of the record
-NEEDS = ("has no request: record the log with "
-         "`varnishlog -g raw -i Begin,Timestamp,Sandpaper`")
+NEEDS = f"has no request: record the log with `{shlex.join(COMMAND)}`"
 HEADING = re.compile(r"\*\S*\s+<< Request +>> +(\d+)")
 Row = tuple[int, ...]           # as REQUEST has it
 UNDONE = 100_000                # requests that are kept until their record

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 import synthetic
 
 from sandpaper_sim import varnishlog, whatif
-from sandpaper_sim.logfile import log_lines
+from sandpaper_sim.logfile import COMMAND, log_lines
 from sandpaper_sim.opening import EVERY, Opening
 from sandpaper_sim.recorded import (
     NEAR,
@@ -34,6 +35,7 @@ from sandpaper_sim.trace import REQUEST
 from sandpaper_sim.varnishlog import Reader, read_log
 from sandpaper_sim.workload import Constant, closed, generator, stream
 
+TOP = Path(__file__).resolve().parents[2]
 # Two tenants want more than there is, on two cores; a third one little.
 SCENARIO = """\
 cores = 2
@@ -340,6 +342,13 @@ def test_stdin(day: Path, monkeypatch: pytest.MonkeyPatch,
         assert "".join(lines) == day.read_text()
     given(b"VSL2" + bytes(100))
     assert "stdin has a binary log: write it into a file" in wrong("-")
+
+
+@pytest.mark.parametrize("page", ["doc/operate.md", "sim/README.md"])
+def test_the_docs_have_the_command_that_records(page: str) -> None:
+    text = (TOP / page).read_text().replace("\\\n", "")
+    options = " ".join(shlex.join(COMMAND[1:]).split())
+    assert options in " ".join(text.split())
 
 
 # Models

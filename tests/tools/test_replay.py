@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -20,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from common import ROOT, TOOLS, needs_varnish, ran, until
+from common import ROOT, TOOLS, TOP, needs_varnish, ran, until
 from sandpaper_bench.load import Group, build_loadgen
 from sandpaper_bench.work import (
     OTHERS,
@@ -61,13 +63,19 @@ sub vcl_recv {{
 {UNIT * SOME}	}}
 	unset req.http.x;
 """)
-RECORD = ("-g", "raw", "-i", "Begin,Timestamp,Sandpaper", "-I",
-          "ReqHeader:(?i)^host:")
 
 
 FIRST = "first.shop.example"  # the Host of requests until the log has one
 LAST = "last.shop.example"  # the Host of the last request
 CONNECTIONS = 20 + 15 + 10 + 50
+
+
+def record() -> list[str]:
+    """Return the options of varnishlog that doc/operate.md records with."""
+    page = (TOP / "doc" / "operate.md").read_text()
+    command, = re.findall(
+        r"(?ms)^varnishlog [^`]*? (-g raw [^`]*) -w /tmp/day.vsl$", page)
+    return shlex.split(command.replace("\\\n", ""))
 
 
 def groups() -> list[str]:
@@ -117,7 +125,7 @@ def recorded(varnishd: Varnishd, log: Path) -> Iterator[int]:
 
     with subprocess.Popen(
             [f"{ROOT}/bin/varnishlog", "-n", f"{varnishd.folder}/n", "-w",
-             str(log), *RECORD], stdin=subprocess.DEVNULL) as process:
+             str(log), *record()], stdin=subprocess.DEVNULL) as process:
         try:
             until(has_begun, "the log does not begin")
             yield firsts
