@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Compiles the binding: glue.c and sim/packets, linked with the archive that
-varnishd links.
+"""Compiles the binding: the C of this folder and of sim/packets, linked with
+the archive that varnishd links.
 
 `python -m sandpaper_sim._build OBJ`, OBJ as build/obj, puts the module
 _sandpaper_glue into this Python's packages, and does nothing if what is
@@ -25,6 +25,7 @@ CONSTANTS = (
     "REL_OPT_REJOIN", "REL_OPT_LIMITS", "REL_OPT_ALL", "REL_OPT_PAPER",
     "REL_WEIGHT_ONE", "REL_WEIGHT_MAX", "REL_SCALE_ONE", "REL_PART_ONE",
     "REL_COST_MAX", "ACC_DEAR", "REL_FLOWS", "REL_FLOWS_MAX", "NIC_BACKLOG",
+    "NIC_PERCENT", "POOLMGR_EVERY",
     "NEW_WINDOW", "NEW_PROOF", "NEW_FEW", "NEW_AGE", "NEW_EVERY", "NEW_IDLE",
     "TEN_NAME_MAX")
 # Calls of the library that need no glue.
@@ -124,7 +125,7 @@ int64_t COST_Net(uint64_t bytes, uint64_t rate, unsigned mtu, unsigned header);
 FOLDERS = [TOP / "src" / "releaser", TOP / "src" / "perfctr",
            TOP / "src" / "tenants", TOP / "src"]
 HEADERS = [*FOLDERS, TOP / "src" / "overload", TOP / "src" / "poolmgr",
-           TOP / "src" / "price", PACKETS]
+           TOP / "src" / "price", TOP / "src" / "varnishd" / "tbl", PACKETS]
 
 
 def declarations(header: Path) -> str:
@@ -143,7 +144,7 @@ def is_fresh(module: Path, sources: list[Path]) -> bool:
 def build(archive: Path, into: Path) -> Path:
     """The module's file; compiles it if it is not fresh."""
     module = into / (MODULE + sysconfig.get_config_var("EXT_SUFFIX"))
-    sources = [archive, Path(__file__), *HERE.glob("glue.*"),
+    sources = [archive, Path(__file__), *HERE.glob("*.[ch]"),
                *PACKETS.glob("*.c"),
                *(h for d in HEADERS for h in d.glob("*.h"))]
     if is_fresh(module, sources):
@@ -159,7 +160,7 @@ def build(archive: Path, into: Path) -> Path:
         '#include "packets.h"\n'
         '#include "policy.h"\n#include "poolmgr/poolmgr.h"\n'
         '#include "price/price.h"\n#include "tenants/file.h"\n',
-        sources=[str(HERE / "glue.c"), *map(str, sorted(PACKETS.glob("*.c")))],
+        sources=[str(c) for f in (HERE, PACKETS) for c in sorted(f.glob("*.c"))],
         include_dirs=[str(d) for d in (HERE, PACKETS, *FOLDERS)],
         extra_objects=[str(archive)],
         # Python's own flags have -DNDEBUG. A product and a sum that are one

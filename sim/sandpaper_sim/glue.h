@@ -85,4 +85,7 @@ const struct sim_record *sim_records(const struct sim *, int64_t *n);
 /* How many are not, and the first `room` of these; what is to come is -1 */
 int64_t sim_open(const struct sim *, struct sim_record *, int64_t room);
 
+/* The default of a parameter of varnishd; NULL: there is no such one */
+const char *sim_default(const char *name);
+
 #endif

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from _sandpaper_glue import ffi, lib
 
-EVERY = 100_000_000             # ns: SPD_LOOK_EVERY
+EVERY = lib.POOLMGR_EVERY       # ns
 
 
 class Opening:

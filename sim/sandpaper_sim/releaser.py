@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from _sandpaper_glue import ffi, lib
 
+from .parameters import default
+
 CPU, NET = 0, 1                 # enum rel_resource
 EMPTY, NO_SLOT, NOT_YET = lib.SIM_EMPTY, lib.SIM_NO_SLOT, lib.SIM_NOT_YET
 NEVER = 2**63 - 1               # ns
@@ -25,7 +27,7 @@ WEIGHT_ONE, WEIGHT_MAX = lib.REL_WEIGHT_ONE, lib.REL_WEIGHT_MAX
 SCALE_ONE, PART_ONE = lib.REL_SCALE_ONE, lib.REL_PART_ONE
 COST_MAX = lib.REL_COST_MAX     # ns, of one request
 DEAR = lib.ACC_DEAR             # times its charge: always measured
-ROUND = 4_000_000               # ns, the default of sandpaper_round
+ROUND = round(default("sandpaper_round") * 1e9)         # ns
 FLOWS, FLOWS_MAX = lib.REL_FLOWS, lib.REL_FLOWS_MAX     # of mr3-vf
 WINDOW, PROOF, FEW, AGE, EVERY, IDLE = (        # of newhosts.h; s, FEW: Hosts
     lib.NEW_WINDOW, lib.NEW_PROOF, lib.NEW_FEW, lib.NEW_AGE, lib.NEW_EVERY,
@@ -98,7 +100,7 @@ def policy(name: str) -> Policy:
 
 
 KNOWN = Estimator("oracle")
-SANDPAPER = Estimator("ewma", 0.9)      # Sandpaper, section 6; varnishd's
+SANDPAPER = Estimator("ewma", default("sandpaper_alpha"))
 MOVING = Estimator("ewma", 0.01)        # 2DFQ, section 6.2: alpha = 0.99
 PESSIMISTIC = Estimator("decaying-max", 0.99)   # 2DFQ, section 5
 

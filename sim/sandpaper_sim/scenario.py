@@ -24,6 +24,7 @@ from msgspec import Meta, field
 from . import releaser
 from .declared import WEIGHT_LEAST, Declared
 from .files import Wrong, reading
+from .parameters import default
 from .releaser import (
     HOLD,
     WEIGHT_MAX,
@@ -40,7 +41,7 @@ from .workload import Constant, Costs, Exponential, Lognormal
 
 LINKS = ("blocks", "queue", "held")
 OPTIONS = ("settle", "keep_debt", "cap", "closed", "rejoin", "limits")
-PER_CORE = 10                   # workers, as in varnishd
+PER_CORE = int(default("sandpaper_workers_per_core"))
 # Fields of a tenant, if there is no trace
 LOOP = ("connections", "rate", "think_us", "cpu_us", "link_us", "kbytes",
         "miss")

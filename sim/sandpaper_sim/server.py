@@ -20,6 +20,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 import simpy
+from _sandpaper_glue import lib
 from simpy.events import NORMAL, Event
 
 from . import opening
@@ -30,7 +31,7 @@ LAST = NORMAL + 1               # after all else of this instant
 US = 1000                       # ns
 MS = 1_000_000                  # ns
 SECOND = 1_000_000_000          # ns
-DRAIN = 98                      # percent of what the link can do: the same
+DRAIN = lib.NIC_PERCENT         # of what the link can do
 REFRESH = 10 * MS               # 2DFQ, section 5
 
 

@@ -23,6 +23,7 @@ from _sandpaper_glue import lib
 
 from .figure import table
 from .files import Wrong
+from .parameters import default
 from .play import known, whole
 from .recorded import capacities, step_of
 from .releaser import COST_MAX, Records
@@ -42,7 +43,8 @@ from .trace import Trace, read_csv
 from .varnishlog import read_log
 
 PROGRAM = "sandpaper-replay"
-MTU, HEADER = 1500, 64          # bytes: defaults of sandpaper_mtu and _header
+MTU, HEADER = (                 # bytes
+    int(default("sandpaper_mtu")), int(default("sandpaper_header")))
 RATE = re.compile(r"(\d+(?:\.\d+)?)([kMG]?)")
 SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 RATE_LEAST, RATE_MOST = 10**4, 10**13   # bits/s, of sandpaper_nic_rate

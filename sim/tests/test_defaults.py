@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sandpaper_sim import releaser
+from sandpaper_sim import releaser, scenario, whatif
 from sandpaper_sim.releaser import (
     KNOWN,
     SANDPAPER,
@@ -59,6 +59,12 @@ def test_the_round() -> None:
 
 def test_the_estimator() -> None:
     assert default("sandpaper_alpha") == SANDPAPER.alpha
+
+
+def test_other_parameters() -> None:
+    assert (default("sandpaper_mtu"), default("sandpaper_header")) == (
+        whatif.MTU, whatif.HEADER)
+    assert default("sandpaper_workers_per_core") == scenario.PER_CORE
 
 
 def test_there_is_one_copy_of_the_rules() -> None:

@@ -25,6 +25,7 @@
 
 #include <stdint.h>
 
+#define NIC_PERCENT	98		/* of T, at which B drains */
 #define NIC_BACKLOG	2000000		/* ns of T */
 #define NIC_ALONE	12000000	/* ns of T: most of B while one
 					 * tenant is alone on net */

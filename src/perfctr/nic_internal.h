@@ -12,7 +12,6 @@
 
 #include "nic.h"
 
-#define NIC_PERCENT	98		/* of T, at which B drains */
 #define NIC_RATE_MAX	(UINT64_MAX / NIC_PERCENT)	/* 188 Pbit/s */
 #define NIC_PATIENCE	4		/* epochs */
 

@@ -54,6 +54,8 @@ struct poolmgr {
 					 * the pool last shrank */
 };
 
+#define POOLMGR_EVERY	100000000	/* ns between calls of POOLMGR_Open() */
+
 /* What POOLMGR_Open() decides by */
 struct poolmgr_load {
 	unsigned	slots;		/* W */

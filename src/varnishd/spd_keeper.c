@@ -7,7 +7,7 @@
  *    a worker that leads: each time, parameters at most every 45 ms
  *  - the rate of net: every NIC_EPOCH
  *  - waits that are too long, proofs of new Hosts, and the tenants' counters,
- *    and while Sandpaper is on, open slots: every SPD_LOOK_EVERY
+ *    and while Sandpaper is on, open slots: every POOLMGR_EVERY
  *  - the residual, the number of threads, the counters of the cache and of
  *    the stages, TEN_Tick(), and what tenants used: every second
  *
@@ -22,8 +22,6 @@
 #include "spd.h"
 
 #include "vtim.h"
-
-#define SPD_LOOK_EVERY	100000000	/* ns */
 
 static pthread_t spd_keeper_thread;
 static struct poolmgr poolmgr;
@@ -88,7 +86,7 @@ spd_keeper(struct worker *wrk, void *priv)
 		}
 		if (spd_set.mode != SPD_OFF)
 			spd_watch(now);
-		if (spd_set.mode != SPD_OFF && now - look >= SPD_LOOK_EVERY) {
+		if (spd_set.mode != SPD_OFF && now - look >= POOLMGR_EVERY) {
 			look = now;
 			spd_watch_queue(now);
 			if (spd_set.mode == SPD_ON)

@@ -15,7 +15,7 @@ pytest.importorskip("prometheus_client")
 
 from exporter_samples import START, answer, series, tenant
 from prometheus_client.parser import text_string_to_metric_families
-from sandpaper_exporter.fields import COUNTERS
+from sandpaper_exporter.fields import COUNTERS, REFUSED
 from sandpaper_exporter.metrics import Metrics, escaped, gauge
 from sandpaper_exporter.poll import Lost
 
@@ -164,6 +164,11 @@ def test_the_page_has_each_metric() -> None:
         for row in re.findall("(?m)^\\| (`.*?) \\|", part)
         for name in re.findall("`(.*?)`", row)}
     assert said - {"sandpaper_exporter_process_*"} == names
+
+
+def test_causes_are_those_of_varnishd() -> None:
+    text = (TOP / "doc" / "list.schema.json").read_text()
+    assert set(re.findall('"(refused_[a-z]+)"', text)) == set(REFUSED)
 
 
 def test_prometheus_client_reads_it() -> None:

@@ -254,8 +254,8 @@ def test_only_names_and_figures_leave(varnishd: Varnishd, exporter: Exporter
     text = exporter.get("/status.json")
     assert str(varnishd.folder) not in text
     found = json.loads(text)
-    assert set(found) == {"now", "state", "window_s", "history_s", "at",
-                          "whole", "rates", "list", "points"}
+    assert set(found) == {"now", "state", "window_s", "history_s", "causes",
+                          "at", "whole", "rates", "list", "points"}
 
 
 # Without a server

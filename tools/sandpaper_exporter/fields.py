@@ -20,14 +20,15 @@ class Field:
     scale: float = 1  # of the value in JSON
 
 
+CAUSES = ("full", "target", "late", "fetch")  # of refusals
+REFUSED = tuple(f"refused_{cause}" for cause in CAUSES)
+
 # Of each tenant.  Lines of one name stand together.
 COUNTERS = (
     Field("completed", "requests_total", "Requests that ended."),
-    Field("refused_full", "refused_total", "Requests that a limit refused.",
-          'cause="full"'),
-    Field("refused_target", "refused_total", "", 'cause="target"'),
-    Field("refused_late", "refused_total", "", 'cause="late"'),
-    Field("refused_fetch", "refused_total", "", 'cause="fetch"'),
+    *(Field(key, "refused_total", "Requests that a limit refused.",
+            f'cause="{cause}"')
+      for key, cause in zip(REFUSED, CAUSES, strict=True)),
     Field("cancelled", "cancelled_total",
           "Requests that ended before they ran."),
     Field("shed", "shed_total", "Slow readers that were cut off."),

@@ -26,6 +26,7 @@ from typing import Any
 
 from sandpaper_ask import NotRunning, Room, ToolError, Varnishadm
 
+from .fields import CAUSES, REFUSED
 from .poll import Answer, Lost, boot_s
 from .web import Body
 
@@ -33,13 +34,12 @@ WINDOW = 10  # seconds that a rate is of, and that a point of the ring is for
 HISTORY = 600  # seconds
 TOP = 10  # tenants of a point
 ROWS, MORE_ROWS = 160, 20  # tenants of the table: by use, by other keys
-CAUSES = ("full", "target", "late", "fetch")
 WHOLE = ("mode", "slots", "slots_open", "running", "waiting", "tenants",
          "nic_rate_bps")
 NOW = ("weight", "waiting", "running", "oldest_wait_s", "group",
        "members", "waits_for")
 LAST = ("cpu_part", "net_part", "used_part", "completed_per_s",
-        "refused_per_s", *(f"refused_{c}_per_s" for c in CAUSES),
+        "refused_per_s", *(f"{key}_per_s" for key in REFUSED),
         "wait_p50_s", "wait_p99_s")
 PAGE = Path(__file__).with_name("page.html")
 
@@ -213,7 +213,7 @@ class Status:
         with self._lock:
             now, boot = time.time(), boot_s()
             found = {"now": now, "state": self._state, "window_s": WINDOW,
-                     "history_s": HISTORY, **self._figures,
+                     "history_s": HISTORY, "causes": CAUSES, **self._figures,
                      "points": [{"at": now - (boot - at), **point}
                                 for at, point in self._ring.points()
                                 if boot - at < HISTORY]}

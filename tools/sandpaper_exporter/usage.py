@@ -32,13 +32,13 @@ from datetime import UTC, datetime
 from math import ceil
 from pathlib import Path
 
+from .fields import REFUSED
 from .poll import HOUR, Answer, Lost
 from .totals import FAR, MOST, UNMAPPED, Growth, Numbers, Seen, Step, add
 
 HOURS = 24  # that an interval is divided into, and that are kept in memory
 DAY = 24  # hours
 VERSION = 1  # of the state
-REFUSED = ("refused_full", "refused_target", "refused_late", "refused_fetch")
 KEYS = ("completed", "cpu_s", "bytes", *REFUSED)
 FILE = re.compile(r"\d{4}-\d\d-\d\dT\d\dZ\.csv")
 COLUMNS = ("hour", "tenant", "cpu_s", "bytes", "requests", "refused",
