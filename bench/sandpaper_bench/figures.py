@@ -14,6 +14,7 @@ from functools import partial
 from . import (
     cachefigures,
     compressfigures,
+    exporterfigures,
     haboobfigures,
     overloadfigures,
 )
@@ -401,7 +402,7 @@ TABLES: dict[str, Callable[..., str]] = {
     "fetches": overloadfigures.fetches,
     "fetch-goals": overloadfigures.fetch_goals,
     "haboob": haboobfigures.haboob, "compress": compressfigures.compress,
-    "load-check": overloadfigures.check,
+    "load-check": overloadfigures.check, "exporter": exporterfigures.exporter,
     "tiers": partial(
         overloadfigures.judged, what="tiers", head="goal"),
     "tiers-cases": overloadfigures.tiers_cases,

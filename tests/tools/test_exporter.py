@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
 import os
 import shutil
 import signal
@@ -22,8 +23,9 @@ from typing import Self
 
 import client as http
 import pytest
-from common import TIMEOUT, ran, until
+from common import ROOT, TIMEOUT, TOP, ran, until
 from exporter_samples import PROGRAM, Exporter, series
+from sandpaper_bench.figures import Figures
 
 from varnishd import HELLO, Varnishd, status
 
@@ -310,6 +312,21 @@ def test_ten_thousand_tenants(tenants: Tenants) -> None:
     print(f"{took} s, {len(packed)} bytes")
     assert min(took) < 1
     assert len(packed) < 2_000_000
+
+
+def test_what_it_costs_can_be_measured(folder: Path) -> None:
+    """As doc/metrics.md has it."""
+    ran(sys.executable, TOP / "bench" / "record-exporter", "--root", ROOT,
+        "--tenants", "10", "--seconds", "2", "--json", folder)
+    row, = json.loads((folder / "exporter.json").read_text())["results"]
+    assert row["tenants"] == 10
+    assert row["looks"] >= 1
+    assert all(value > 0 for key, value in row.items()
+               if not key.startswith("look_")), row
+    text = Figures({"exporter": json.loads(
+        (folder / "exporter.json").read_text())}, lambda _: False).render(
+            "exporter")
+    assert f"| 10 | {row['series']} |" in text
 
 
 # HTTP, and what cannot work

@@ -13,9 +13,9 @@ from common import TOP
 
 pytest.importorskip("prometheus_client")
 
-from exporter_samples import START, answer, series, tenant
+from exporter_samples import BOUNDS, START, answer, series, tenant
 from prometheus_client.parser import text_string_to_metric_families
-from sandpaper_exporter.fields import COUNTERS, REFUSED
+from sandpaper_exporter.fields import COUNTERS, GAUGES, REFUSED
 from sandpaper_exporter.metrics import Metrics, escaped, gauge
 from sandpaper_exporter.poll import Lost
 
@@ -164,6 +164,15 @@ def test_the_page_has_each_metric() -> None:
         for row in re.findall("(?m)^\\| (`.*?) \\|", part)
         for name in re.findall("`(.*?)`", row)}
     assert said - {"sandpaper_exporter_process_*"} == names
+
+
+def test_the_page_says_how_many_series_there_are() -> None:
+    page = " ".join((TOP / "doc" / "metrics.md").read_text().split())
+    assert (f"has {len(COUNTERS)} series of counters. Each tenant with gauges "
+            f"has {len(GAUGES)} more, and each one with a histogram has "
+            f"{len(BOUNDS) + 3} more") in page
+    cache = sum(f.name.startswith("cache_") for f in COUNTERS)
+    assert f"These are {cache} of the {len(COUNTERS)}." in page
 
 
 def test_causes_are_those_of_varnishd() -> None:

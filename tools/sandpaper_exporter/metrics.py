@@ -2,8 +2,8 @@
 """A sink: what Prometheus gets from /metrics.
 
 prometheus-client writes what there is once.  What there is for each tenant is
-written here, which is seven times as fast: 10,000 tenants take 0.06 s of CPU
-time.  The text is made when it is asked for, at most once for each answer.
+written here, which takes far less CPU time: bench/record-exporter measures it.
+The text is made when it is asked for, at most once for each answer.
 """
 
 from __future__ import annotations
