@@ -23,9 +23,10 @@ MOVES = (
     "doc/examples/compress.vcl",
     *(f":(exclude)bench/sandpaper_bench/{name}" for name in (
         "cachefigures.py", "claims.py", "compressfigures.py", "demo*.py",
-        "exporterfigures.py", "figures.py", "haboobfigures.py", "journal.py", "markdown.py",
-        "overloadfigures.py", "paper.py", "pedigree.py", "plots.py",
-        "record.py", "report.*", "sections.*", "table.py")),
+        "exporterfigures.py", "figures.py", "haboobfigures.py",
+        "journal.py", "markdown.py", "overloadfigures.py", "paper.py",
+        "pedigree.py", "plots.py", "record.py", "report.*", "sections.*",
+        "table.py")),
 )
 DIRTY = "-dirty"
 

@@ -160,7 +160,8 @@ def build(archive: Path, into: Path) -> Path:
         '#include "packets.h"\n'
         '#include "policy.h"\n#include "poolmgr/poolmgr.h"\n'
         '#include "price/price.h"\n#include "tenants/file.h"\n',
-        sources=[str(c) for f in (HERE, PACKETS) for c in sorted(f.glob("*.c"))],
+        sources=[str(c) for folder in (HERE, PACKETS)
+                 for c in sorted(folder.glob("*.c"))],
         include_dirs=[str(d) for d in (HERE, PACKETS, *FOLDERS)],
         extra_objects=[str(archive)],
         # Python's own flags have -DNDEBUG. A product and a sum that are one
