@@ -109,7 +109,7 @@ def test_groups_are_not_counted_twice() -> None:
 def test_when_the_next_look_is() -> None:
     """Seldom if a look takes long, and when an hour ends."""
     for now, took, interval, then in (
-            (7.05, 0.05, 1, 8), (7.5, 0.5, 1, 10), (7.1, 0.1, 10, 10),
+            (7.05, 0.05, 1, 8), (7.5, 0.5, 1, 12), (7.1, 0.1, 10, 10),
             (19.9, 0.1, 10, 30), (3598, 1, 10, 3600), (3600, 0, 1, 3601)):
         assert next_look(START + now, took, interval) == START + then
 
