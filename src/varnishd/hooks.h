@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * The hooks: the functions of ours that Varnish's own code calls.  None of them
- * is called with Sandpaper's lock held.  cache_varnishd.h includes this file.
+ * is called with Sandpaper's lock held.  cache_varnishd.h includes this file,
+ * except for VMODs, which may include that one.
  * SPD_VclAdmits() is in sandpaper.h: the VMOD calls it, too.
  */
 
