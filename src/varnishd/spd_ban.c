@@ -4,13 +4,13 @@
  * The tenant that made a ban pays for the tests of it.
  *
  * A ban is cheap to make.  Its cost comes later: each lookup of an older object
- * tests it, also for other tenants, and so does the ban lurker.  The request or
- * the lurker measures a test by the clock and keeps the sum for one tenant.  It
- * charges the sum when another tenant's ban comes, when the request is done, or
- * when the lurker is done with an object list.  A request does not pay for what
- * it has charged to others.  Bans without a tenant (CLI) are not measured.
+ * tests it, also for other tenants, and so does the ban lurker.  A test is
+ * measured by the clock.  The thread keeps a sum for each tenant, and charges
+ * the sums when its request is done, or when the lurker is done with a list of
+ * objects: no lock is taken while it tests.  A request does not pay for what
+ * others pay.  Bans without a tenant (CLI) are not measured.
  *
- * The sum is the thread's.  A charge is under spd_lock().
+ * The sums are the thread's.  A charge is under spd_lock().
  */
 
 #include "config.h"
@@ -22,10 +22,14 @@
 /* ns: a longer test was interrupted by other threads */
 #define TEST_MAX	100000
 
+/* One more tenant pays nothing: then the request pays, or nobody */
+#define SUMS		8
+
 static __thread struct {
 	struct spd_ban	of;
 	int64_t		ns;
-} sum;
+} sums[SUMS];
+static __thread unsigned nsums;
 
 /* A ban is made: note whose request does it. */
 void
@@ -55,17 +59,21 @@ SPD_BanTest(const struct spd_ban *b)
 	    METER_Now());
 }
 
-/* Charge the sum to its tenant, if that still is the same one.  Caller holds
+/* Charge the sums to their tenants, if these still are the same.  Caller holds
  * spd_lock(). */
 void
 spd_ban_pay(int64_t now)
 {
-	struct spd_tenant *t = sum.of.tenant;
+	struct spd_tenant *t;
+	unsigned u;
 
 	SPD_LOCKED();
-	if (sum.ns > 0 && TEN_OfData(t)->generation == sum.of.generation)
-		spd_charge(t, sum.ns, 0, now);
-	sum.ns = 0;
+	for (u = 0; u < nsums; u++) {
+		t = sums[u].of.tenant;
+		if (TEN_OfData(t)->generation == sums[u].of.generation)
+			spd_charge(t, sums[u].ns, 0, now);
+	}
+	nsums = 0;
 }
 
 /* The ban lurker is done with a list of objects. */
@@ -73,7 +81,7 @@ void
 SPD_BanPay(void)
 {
 
-	if (sum.ns == 0)
+	if (nsums == 0)
 		return;
 	spd_lock();
 	spd_ban_pay(METER_Now());
@@ -84,16 +92,24 @@ SPD_BanPay(void)
 void
 SPD_BanTested(const struct spd_ban *b, int64_t began)
 {
+	unsigned u;
 	int64_t ns;
 
 	if (began == 0)
 		return;
 	ns = vmin_t(int64_t, METER_Now() - began, TEST_MAX);
-	if (sum.of.tenant != b->tenant || sum.of.generation != b->generation) {
-		SPD_BanPay();
-		sum.of = *b;
+	for (u = 0; u < nsums; u++)
+		if (sums[u].of.tenant == b->tenant &&
+		    sums[u].of.generation == b->generation)
+			break;
+	if (u == SUMS)
+		return;
+	if (u == nsums) {
+		nsums++;
+		sums[u].of = *b;
+		sums[u].ns = 0;
 	}
-	sum.ns += ns;
+	sums[u].ns += ns;
 	if (spd_me.magic == SPD_WORKER_MAGIC && spd_me.node != NULL)
 		spd_me.banned += ns;
 }

@@ -69,5 +69,6 @@ def test_a_wrong_option(arguments: list[str], says: str) -> None:
 
 
 def test_help() -> None:
-    assert drain("-h").stdout.startswith("usage: sandpaper-drain [-n NAME]")
+    for option in ("-h", "--help"):
+        assert drain(option).stdout.startswith("usage: sandpaper-drain [-n ")
     assert drain("-x").returncode == 2
