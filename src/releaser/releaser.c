@@ -313,6 +313,12 @@ REL_Run(struct rel *rel, struct rel_tenant *t, struct rel_node *n,
 }
 
 int
+REL_IsUnqueued(const struct rel_node *n)
+{
+	return (n->state == REL_RUNNING && n->reserved == REL_UNQUEUED);
+}
+
+int
 REL_Synchronised(const struct rel *rel)
 {
 	check(rel);

@@ -297,6 +297,7 @@ enum rel_answer REL_Dequeue(struct rel *, int64_t now, unsigned slot,
  */
 void REL_Run(struct rel *, struct rel_tenant *, struct rel_node *,
     unsigned slot, int64_t now);
+int REL_IsUnqueued(const struct rel_node *);	/* it began by REL_Run() */
 
 /*
  * Report that the running request began service on a resource.

@@ -119,12 +119,16 @@ enum exempt_answer
 EXEMPT_Use(struct exempt *rules, const char *url, const char *host, size_t len,
     int64_t now)
 {
+	enum exempt_answer answer = EXEMPT_NO;
 	struct exempt *e;
 
 	for (e = rules; e != NULL; e = e->next)
-		if (matches(e, url, host, len))
-			return (use(e, now) ? EXEMPT_NOW : EXEMPT_OVER);
-	return (EXEMPT_NO);
+		if (matches(e, url, host, len)) {
+			if (use(e, now))
+				return (EXEMPT_NOW);
+			answer = EXEMPT_OVER;
+		}
+	return (answer);
 }
 
 void

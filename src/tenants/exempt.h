@@ -34,7 +34,8 @@ enum exempt_answer {
 const char *EXEMPT_Add(struct exempt **rules, const char *url,
     const char *host, int64_t per_second);
 
-/* Look for the rule of a request at the time `now`, ns, and use it once.  host:
+/* Look for a rule of a request that is not used up at the time `now`, ns, and use
+ * it once.  host:
  * lower case, len bytes.  Needs no lock. */
 enum exempt_answer EXEMPT_Use(struct exempt *rules, const char *url,
     const char *host, size_t len, int64_t now);

@@ -107,6 +107,7 @@ spd_not_run(struct spd_tenant *t, struct rel_node *n, int64_t now)
 {
 
 	spd_link_correct(n, 0, now);
+	spd_extra_ends(n);
 	REL_Complete(spd_rel, n, 0, REL_SCALE_ONE, now);
 	spd_charge(t, (int64_t)SPD_REQUEST(n)->cpu_16ns << 4, 0, now);
 	spd_pay_debt(t, now);
@@ -227,7 +228,7 @@ SPD_Begin(struct worker *wrk, struct req *req)
 		    spd_abandon(me, req) : spd_late(wrk, req));
 	if (me->picked != n)
 		me->began = METER_Now();
-	me->blocked = me->sends_at = me->loaned = me->banned = 0;
+	me->blocked = me->sends_at = me->loaned = 0;
 	me->piped = me->pipe_out = me->sent = 0;
 	me->piped_cpu = me->piped_net = 0;
 	me->hits = me->misses = 0;
@@ -364,8 +365,7 @@ spd_cpu(struct spd_worker *me, const struct rel_node *n, int drawn,
 		me->unmeasured += cpu;
 		return (cpu);
 	}
-	cpu = vmax_t(int64_t, 0, lap - me->banned) + spd_residual() +
-	    spd_take_owed(me);
+	cpu = lap + spd_residual() + spd_take_owed(me);
 	if (METER_Cheap(me->meter) || drawn)
 		cpu += (int64_t)SPD_REQUEST(n)->cpu_16ns << 4;
 	if (!drawn)
@@ -391,6 +391,7 @@ spd_done(struct rel_node *n, const struct spd_spent *s, int64_t now)
 	cost = ACC_Settle(&t->account, s->cpu / spd_set.cores, s->net);
 	if (t->fixed[REL_CPU] + t->fixed[REL_NET] > 0)
 		cost = vmax(t->fixed[REL_CPU], t->fixed[REL_NET]);
+	spd_extra_ends(n);
 	/* A request that was measured only because it was drawn stands for 1/p
 	 * requests.  Other requests stand for themselves. */
 	REL_Complete(spd_rel, n, cost, ACC_Scale(&t->account, s->measured &&

@@ -174,6 +174,7 @@ const struct meter_source *spd_source(void);
 /* spd_slot.c */
 int spd_take(void);				/* locked */
 int spd_take_extra(void);			/* locked */
+void spd_extra_ends(const struct rel_node *);	/* locked */
 void spd_own(struct spd_worker *, int slot);	/* locked */
 void spd_retake(struct spd_worker *);		/* locked */
 void spd_give(int slot);			/* locked */
@@ -275,6 +276,7 @@ int64_t spd_take_owed(struct spd_worker *);
 int64_t spd_residual(void);
 /* The following are locked */
 void spd_charge(struct spd_tenant *, int64_t cpu, int64_t net, int64_t now);
+void spd_charge_apart(struct spd_tenant *, int64_t cpu, int64_t now);
 void spd_pay_debt(struct spd_tenant *, int64_t now);
 void spd_sum_laps(struct spd_worker *);
 void spd_set_payer(struct spd_worker *, struct spd_tenant *);
@@ -309,17 +311,16 @@ size_t spd_map_name(const char *host, size_t, const char *url, char *name,
     enum exempt_answer *);
 unsigned spd_map_serial(void);
 
-/* spd_tenant.c */
+/* spd_tenant.c: all but the first three are locked */
 void spd_tenants_init(void);
 size_t spd_tenant_name(const struct req *, char *name, enum exempt_answer *);
 struct spd_tenant *spd_tenant_find(const char *, size_t);
-struct spd_tenant *spd_tenant_check(struct spd_tenant *, const char *,
-    size_t);					/* locked */
-int64_t spd_queue_timeout(const struct spd_tenant *);	/* locked */
-int64_t spd_target(const struct spd_tenant *);	/* locked */
-void spd_set_least_target(int64_t);		/* locked */
-void spd_lower_least_target(int64_t);		/* locked */
-int64_t spd_least_target(void);			/* locked */
+struct spd_tenant *spd_tenant_check(struct spd_tenant *, const char *, size_t);
+int64_t spd_queue_timeout(const struct spd_tenant *);
+int64_t spd_target(const struct spd_tenant *);
+void spd_set_least_target(int64_t);
+void spd_lower_least_target(int64_t);
+int64_t spd_least_target(void);
 
 /* spd_log.c */
 void spd_timestamp(struct req *, const char *event, vtim_real now);
@@ -380,8 +381,7 @@ int spd_may_parse(void);
 int64_t spd_unknown_since(int64_t now);		/* locked */
 
 /* spd_overload.c: all locked */
-int spd_overloaded(struct spd_tenant *, int64_t age, int64_t now,
-    struct spd_verdict *);
+int spd_overloaded(struct spd_tenant *, int64_t, int64_t, struct spd_verdict *);
 const char *spd_overload_word(const struct spd_tenant *, int64_t now);
 void spd_overload_refused(struct spd_tenant *, int64_t now);
 void spd_overload_released(struct spd_tenant *, int64_t wait, int64_t now);

@@ -31,36 +31,41 @@ static __thread struct {
 } sums[SUMS];
 static __thread unsigned nsums;
 
-/* A ban is made: note whose request does it. */
+/* A ban is made: note who pays for this thread, for a request or a fetch. */
 void
 SPD_BanMade(struct spd_ban *b)
 {
 	const struct rel_node *n;
 
 	b->tenant = NULL;
-	n = spd_me.magic == SPD_WORKER_MAGIC ? spd_me.node : NULL;
-	if (n == NULL)
+	if (spd_me.magic != SPD_WORKER_MAGIC)
 		return;
+	n = spd_me.node;
 	/* A tenant with a request that runs keeps its record */
-	b->tenant = spd_tenant_rel(n->tenant);
-	b->generation = TEN_OfData(b->tenant)->generation;
+	b->tenant = n != NULL ? spd_tenant_rel(n->tenant) : spd_me.payer;
+	if (b->tenant != NULL)
+		b->generation = n == NULL ? spd_me.payer_generation :
+		    TEN_OfData(b->tenant)->generation;
 }
 
-/* A test of this ban begins.  Return the time, ns, or 0: nobody else pays. */
+/* A test of this ban begins.  Return the time, ns, or 0: it is not measured,
+ * since the tenant itself tests it, or since nobody will charge it. */
 int64_t
 SPD_BanTest(const struct spd_ban *b)
 {
 	const struct rel_node *n;
 
-	if (b->tenant == NULL)
+	if (b->tenant == NULL || spd_set.mode == SPD_OFF)
 		return (0);
-	n = spd_me.magic == SPD_WORKER_MAGIC ? spd_me.node : NULL;
-	return (n != NULL && spd_tenant_rel(n->tenant) == b->tenant ? 0 :
+	if (spd_me.magic != SPD_WORKER_MAGIC)
+		return (METER_Now());		/* the ban lurker */
+	n = spd_me.node;
+	return (n == NULL || spd_tenant_rel(n->tenant) == b->tenant ? 0 :
 	    METER_Now());
 }
 
-/* Charge the sums to their tenants, if these still are the same.  Caller holds
- * spd_lock(). */
+/* Charge the sums to their tenants.  No tenant pays for one that has ended.
+ * Caller holds spd_lock(). */
 void
 spd_ban_pay(int64_t now)
 {
@@ -70,8 +75,8 @@ spd_ban_pay(int64_t now)
 	SPD_LOCKED();
 	for (u = 0; u < nsums; u++) {
 		t = sums[u].of.tenant;
-		if (TEN_OfData(t)->generation == sums[u].of.generation)
-			spd_charge(t, sums[u].ns, 0, now);
+		spd_charge_apart(TEN_OfData(t)->generation ==
+		    sums[u].of.generation ? t : NULL, sums[u].ns, now);
 	}
 	nsums = 0;
 }

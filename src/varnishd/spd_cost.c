@@ -55,6 +55,22 @@ spd_charge(struct spd_tenant *t, int64_t cpu, int64_t net, int64_t now)
 }
 
 /*
+ * Add a cost that no lap has, ns of CPU time: of a tenant, or of none (NULL).
+ * Caller holds spd_lock().
+ */
+void
+spd_charge_apart(struct spd_tenant *t, int64_t cpu, int64_t now)
+{
+
+	SPD_LOCKED();
+	lap_sum += cpu;
+	if (t != NULL)
+		spd_charge(t, cpu, 0, now);
+	else
+		spd_vsc->cpu_unowned_ns += (uint64_t)cpu;
+}
+
+/*
  * Charge what the tenant owes.  Call it when one of the tenant's requests is
  * done, or when none waits.  With debug.sandpaper.cost only requests cost
  * something.  Caller holds spd_lock().

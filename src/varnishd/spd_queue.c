@@ -257,6 +257,8 @@ spd_enqueue(struct worker *wrk, struct req *req, struct spd_conn *conn,
 		return (SPD_IN_FULL);
 	}
 	/* After the unlock another worker may run, end and free the request */
+	if (slot >= 0)
+		(void)spd_age(conn, now);	/* as spd_refused() does */
 	in = spd_let_in(t, n, slot, now);
 	if (conn != NULL) {
 		spd_conn_to(conn, SPD_QUEUED);

@@ -17,7 +17,7 @@
 
 #include "spd.h"
 
-#define SPD_EXTRA	8		/* slots, above those that are open */
+#define SPD_EXTRA	8U		/* slots, beyond those that are open */
 
 SPD_STATIC unsigned nslots = 1;		/* W.  Not on: SPD_SLOTS_MAX / 2 */
 SPD_STATIC unsigned nopen = 1;		/* that the policy may use now */
@@ -27,6 +27,8 @@ SPD_STATIC uint64_t slot_map[SPD_SLOTS_MAX / 64];	/* bit: taken */
 SPD_STATIC struct spd_worker *slot_owner[SPD_SLOTS_MAX];	/* if HELD */
 SPD_STATIC _Atomic unsigned running;	/* slots taken */
 SPD_STATIC unsigned lent;		/* slots lent */
+SPD_STATIC unsigned extra;		/* requests with an extra slot, also
+					 * while they have lent it */
 
 enum slot_state {
 	SLOT_FREE,
@@ -134,7 +136,7 @@ spd_slots_full(void)
 {
 
 	SPD_LOCKED();
-	return (running >= nopen);
+	return (running >= nopen + extra);
 }
 
 /* Return 1 if more slots are taken than are open.  Caller holds spd_lock(). */
@@ -143,7 +145,7 @@ spd_slots_exceeded(void)
 {
 
 	SPD_LOCKED();
-	return (running > nopen);
+	return (running > nopen + extra);
 }
 
 /* Return how many workers have lent their slot.  Caller holds spd_lock(). */
@@ -195,15 +197,32 @@ spd_take(void)
 	return (-1);
 }
 
-/* Take a slot, even if all open ones are taken, for a request that must not
- * wait.  -1: there are SPD_EXTRA more than that already.  Caller holds
- * spd_lock(). */
+/*
+ * Take a slot beyond those that are open, for a request that must not wait
+ * (REL_Run()).  spd_extra_ends() tells that it is done.  -1: SPD_EXTRA of them
+ * run already.  Caller holds spd_lock().
+ */
 int
 spd_take_extra(void)
 {
+	int slot;
 
 	SPD_LOCKED();
-	return (running < nopen + SPD_EXTRA ? spd_take() : -1);
+	slot = extra < SPD_EXTRA ? spd_take() : -1;
+	extra += slot >= 0;
+	return (slot);
+}
+
+/* This request is about to complete.  Caller holds spd_lock(). */
+void
+spd_extra_ends(const struct rel_node *n)
+{
+
+	SPD_LOCKED();
+	if (!REL_IsUnqueued(n))
+		return;
+	AN(extra);
+	extra--;
 }
 
 /* Make this worker the owner of a GRANTED slot.  Caller holds spd_lock(). */

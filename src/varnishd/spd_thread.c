@@ -83,11 +83,15 @@ spd_thread_ends(void *priv)
 int64_t
 spd_lap(struct spd_worker *me, int wanted)
 {
-	int64_t lap;
+	int64_t lap, banned;
 
 	lap = METER_LapIf(me->meter, wanted);
-	if (lap > 0)
+	if (lap > 0) {
+		banned = vmin(lap, me->banned);
+		me->banned -= banned;
+		lap -= banned;
 		me->laps += lap;
+	}
 	return (lap);
 }
 

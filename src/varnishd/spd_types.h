@@ -321,7 +321,8 @@ struct spd_worker {
 	int64_t			unmeasured;	/* ns of CPU, estimated since
 						 * the last lap */
 	int64_t			banned;		/* ns, tests of bans that other
-						 * tenants pay for */
+						 * tenants pay for, since the
+						 * last lap */
 	int64_t			laps;		/* ns, not yet in `lap_sum` */
 	/* CPU time outside of requests, see spd_cost.c */
 	struct spd_tenant	*payer;		/* NULL: no tenant pays */

@@ -87,6 +87,22 @@ test_rate(void **state)
 	EXEMPT_Free(&e);
 }
 
+/* A rule for a Host helps when the one for all is used up */
+static void
+test_two_rules(void **state)
+{
+	struct exempt *e = NULL;
+
+	(void)state;
+	assert_null(EXEMPT_Add(&e, "/a", "", 1));
+	assert_null(EXEMPT_Add(&e, "/a", "lb", 1));
+	assert_int_equal(use(e, "/a", "x", 0), EXEMPT_NOW);
+	assert_int_equal(use(e, "/a", "x", 0), EXEMPT_OVER);
+	assert_int_equal(use(e, "/a", "lb", 0), EXEMPT_NOW);
+	assert_int_equal(use(e, "/a", "lb", 0), EXEMPT_OVER);
+	EXEMPT_Free(&e);
+}
+
 /* One rule that is used up does not use another one */
 static void
 test_rules(void **state)
@@ -126,6 +142,7 @@ main(void)
 		cmocka_unit_test(test_which),
 		cmocka_unit_test(test_rate),
 		cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_two_rules),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));

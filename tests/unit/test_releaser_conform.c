@@ -448,6 +448,8 @@ test_run(void **priv)
 		REL_Run(rel, t, &node[2], 9, 1);
 		assert_int_equal(node[2].state, REL_RUNNING);
 		assert_int_equal(node[2].slot, 9);
+		assert_true(REL_IsUnqueued(&node[2]));
+		assert_false(REL_IsUnqueued(&node[0]));
 		assert_int_equal(node[2].charge, 0);
 		assert_int_equal(node[2].arrival, 1);
 		assert_true(REL_First(rel) == &node[1]);

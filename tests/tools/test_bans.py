@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Bans of one tenant, tested in lookups of another one: who pays."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from common import TOP
+from sandpaper_bench.testbed import free_port
+from varnishd import Varnishd
+
+# Where a measurement takes a system call, only some requests are measured
+NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+AT_ONCE = 100  # bans of a request
+BANS = 3000
+VCL = """vcl 4.1;
+backend origin { .host = "127.0.0.1"; .port = "%%d"; }
+sub vcl_recv {
+	if (req.url == "/ban") {
+%s		return (synth(200));
+	}
+	if (req.url == "/cheap") { return (synth(200)); }
+}
+sub vcl_backend_response {
+	set beresp.http.Kind = "page";
+	set beresp.ttl = 1h;
+}
+""" % ('\t\tban("obj.http.Kind ~ ^(p|a)+.*g.*e$ && req.http.host ~ nobody");\n'
+       * AT_ONCE)
+
+
+@pytest.mark.parametrize("environment", [{}, NO_RSEQ], ids=["rseq", "none"])
+def test_who_tests_does_not_pay(
+    varnishd: Varnishd, environment: dict[str, str]
+) -> None:
+    port = free_port()
+    origin = varnishd.enter_context(subprocess.Popen(
+        [sys.executable, f"{TOP}/bench/origin.py", "127.0.0.1", str(port)],
+        stdout=subprocess.PIPE))
+    varnishd.callback(origin.terminate)
+    assert origin.stdout is not None
+    assert origin.stdout.readline() == b"ready\n"
+    varnishd.start(
+        "sandpaper_cores=1", "sandpaper_new_hosts=tenant",
+        "sandpaper_counter=thread-clock", "sandpaper_sample=0.001",
+        "ban_dups=off", "ban_lurker_age=1000", "thread_pool_stack=256k",
+        vcl=VCL % port, **environment)
+    page = "/bytes/100"
+    assert varnishd.get("b.example", page) == 200
+    for _ in range(BANS // AT_ONCE):
+        assert varnishd.get("a.example", "/ban") == 200
+    made = varnishd.tenant("a.example")["cpu_s"]
+    for _ in range(300):
+        assert varnishd.get("b.example", "/cheap") == 200
+    before = varnishd.tenant("b.example")["cpu_s"]
+    for _ in range(2):
+        assert varnishd.get("b.example", page) == 200
+    assert varnishd.counter("MAIN.bans_tests_tested") >= BANS
+    varnishd.assert_alive()
+    maker = varnishd.tenant("a.example")["cpu_s"] - made
+    tester = varnishd.tenant("b.example")["cpu_s"] - before
+    assert maker > 0
+    assert 0 <= tester < maker
