@@ -223,10 +223,10 @@ class Cores:
 
     V is what each job on them has got so far (the virtual time of processor
     sharing), in ns over 1024: it grows by min(1, C/n) with n jobs. A job that
-    came at V is done at V + its need. `used` is their CPU time so far, ns,
-    without that of other work: see pace(). With keep `clock` has (ns, V) of
-    every change, and `spells` (tenant, V, V, ns, ns) of every job that is
-    done."""
+    came at V is done at V + its need. `used` is CPU time so far, ns, with that
+    of other work: see pace() and bench/results/2026-11-29-replay.md. With keep
+    `clock` has (ns, V) of every change, and `spells` (tenant, V, V, ns, ns) of
+    every job that is done."""
 
     FINE = 1024
     FULL = 1 << 16              # speed of cores without other work
@@ -252,7 +252,7 @@ class Cores:
         if past and n:
             self.v += past * self.FINE * min(self.cores, n) * self.speed // (
                 n * self.FULL)
-            self.used += past * min(self.cores, n) * self.speed // self.FULL
+            self.used += past * min(self.cores, n)
         self._since = now
         if self._keep and self.clock[-1] != (now, self.v):
             self.clock.append((now, self.v))

@@ -42,20 +42,6 @@ def test_wait_of_mmc(servers: int, load: float) -> None:
         theory.mmc_wait(load, 1.0, servers), rel=0.05)
 
 
-@pytest.mark.parametrize(("part", "closes"), [(1.0, True), (0.5, False)])
-def test_time_of_other_work_closes_no_slot(part: float, closes: bool) -> None:
-    """As in varnishd, which looks at what its own process has used."""
-    server = proxy("fifo", 80, 4, closing=True)
-    tenant = server.tenant()
-    for _ in range(200):
-        server.submit(tenant, SECOND)
-    server.cores.pace(part)
-    server.run(2 * SECOND)
-    server.cores.advance()
-    assert server.cores.used == 2 * SECOND * 4 * part
-    assert (server._open < 80) == closes
-
-
 @pytest.mark.parametrize("costs", [
     Exponential(1 * MS), Constant(1 * MS),
     Lognormal(1 * MS / np.exp(0.5), 1.0)], ids=["M", "D", "lognormal"])
