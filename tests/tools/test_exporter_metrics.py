@@ -156,11 +156,12 @@ def test_the_page_has_each_metric() -> None:
                            text(metrics)))
     assert len(names) > 30
     page = (TOP / "doc" / "metrics.md").read_text()
-    _, tenants, varnishd, exporter = page.split("\n### ")
+    tenants, varnishd, exporter = page.partition(
+        "\n## Metrics\n")[2].partition("\n## ")[0].split("\n### ")[1:]
     said = {
         prefix + name for prefix, part in (
             ("sandpaper_tenant_", tenants), ("sandpaper_", varnishd),
-            ("", exporter.partition("\n## ")[0]))
+            ("", exporter))
         for row in re.findall("(?m)^\\| (`.*?) \\|", part)
         for name in re.findall("`(.*?)`", row)}
     assert said - {"sandpaper_exporter_process_*"} == names
