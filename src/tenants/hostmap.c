@@ -205,7 +205,7 @@ static const char *
 map_declare(struct hostmap *m, const char *name, double weight,
     unsigned queue_limit, int is_group)
 {
-	char whole[TEN_NAME_MAX + 1];
+	char whole[TEN_NAME_MAX + 3];	/* gcc 14 sees no bound with "()" */
 	struct map_tenant *t;
 	const char *p;
 	void *node;
@@ -244,7 +244,7 @@ map_declare(struct hostmap *m, const char *name, double weight,
 		    "0 for the parameter sandpaper_queue_limit");
 	t = calloc(1, sizeof *t);
 	assert(t != NULL);
-	memcpy(t->name, whole, sizeof whole);
+	memcpy(t->name, whole, sizeof t->name);
 	t->len = strlen(t->name);
 	t->weight = weight;
 	t->queue_limit = queue_limit;
