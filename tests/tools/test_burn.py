@@ -22,10 +22,14 @@ BURNT = 2.0  # seconds, at least
 SLACK = 0.5  # seconds: what VCL may cost beside it
 STARVED = 5.0  # seconds with next to nothing of a core
 VCL = """vcl 4.0;
+import sandpaper;
 import std;
 backend be { .host = "127.0.0.1"; .port = "9"; }
+sub vcl_init {
+	sandpaper.exempt("/exempt");
+}
 sub vcl_recv {
-	if (req.url == "/burn") { std.syslog(0, "burn"); }
+	if (req.url == "/burn" || req.url == "/exempt") { std.syslog(0, "burn"); }
 	if (req.url == "/fetch") { return (pass); }
 	return (synth(200));
 }
@@ -78,6 +82,16 @@ def burner(varnishd: Varnishd) -> Burner:
 def test_others_are_answered_meanwhile(varnishd: Varnishd,
                                        burner: Burner) -> None:
     burner.start(slots=2)
+    for _ in range(10):
+        assert varnishd.get("b.example") == 200
+    assert not select.select([burner.client], [], [], 0)[0]
+    burner.end()
+    varnishd.assert_alive()
+
+
+def test_an_exempt_request_takes_no_open_slot(varnishd: Varnishd,
+                                              burner: Burner) -> None:
+    burner.start(slots=1, url="/exempt")
     for _ in range(10):
         assert varnishd.get("b.example") == 200
     assert not select.select([burner.client], [], [], 0)[0]
