@@ -26,6 +26,7 @@ REFUSED = (r"^perf::task-clock cannot be counted \(Permission denied\); using "
 def test_no_counter(varnishd: Varnishd, counter: str, env: dict[str, str],
                     says: str) -> None:
     varnishd.start("sandpaper_sample=1", f"sandpaper_counter={counter}",
+                   "sandpaper_nic_rate=1G",
                    preload="refused", NO_PERF=varnishd.folder, **env)
     for client in 2 * [varnishd.connect() for _ in range(REQUESTS // 2)]:
         assert varnishd.get("a.example", client=client) == 200
