@@ -19,10 +19,10 @@
 
 #include "spd.h"
 
-/* ns: a longer test was interrupted by other threads */
+/* ns, at most charged for a test: other threads may have interrupted it */
 #define TEST_MAX	100000
 
-/* One more tenant pays nothing: then the request pays, or nobody */
+/* A ninth tenant is not charged: the request pays, or of the lurker nobody */
 #define SUMS		8
 
 static __thread struct {
@@ -31,7 +31,7 @@ static __thread struct {
 } sums[SUMS];
 static __thread unsigned nsums;
 
-/* A ban is made: note who pays for this thread, for a request or a fetch. */
+/* Note in a new ban who pays for its tests: who pays for this thread. */
 void
 SPD_BanMade(struct spd_ban *b)
 {
@@ -41,15 +41,18 @@ SPD_BanMade(struct spd_ban *b)
 	if (spd_me.magic != SPD_WORKER_MAGIC)
 		return;
 	n = spd_me.node;
-	/* A tenant with a request that runs keeps its record */
-	b->tenant = n != NULL ? spd_tenant_rel(n->tenant) : spd_me.payer;
-	if (b->tenant != NULL)
-		b->generation = n == NULL ? spd_me.payer_generation :
-		    TEN_OfData(b->tenant)->generation;
+	if (n != NULL) {
+		/* A tenant keeps its record while a request of it runs */
+		b->tenant = spd_tenant_rel(n->tenant);
+		b->generation = TEN_OfData(b->tenant)->generation;
+	} else {
+		b->tenant = spd_me.payer;
+		b->generation = spd_me.payer_generation;
+	}
 }
 
-/* A test of this ban begins.  Return the time, ns, or 0: it is not measured,
- * since the tenant itself tests it, or since nobody will charge it. */
+/* A test of this ban begins.  Return the time, ns, or 0 if it is not measured: the
+ * ban has no tenant, or the tenant's own request tests it, or the mode is off. */
 int64_t
 SPD_BanTest(const struct spd_ban *b)
 {
@@ -60,11 +63,13 @@ SPD_BanTest(const struct spd_ban *b)
 	if (spd_me.magic != SPD_WORKER_MAGIC)
 		return (METER_Now());		/* the ban lurker */
 	n = spd_me.node;
-	return (n == NULL || spd_tenant_rel(n->tenant) == b->tenant ? 0 :
-	    METER_Now());
+	if (n == NULL || (spd_tenant_rel(n->tenant) == b->tenant &&
+	    TEN_OfData(b->tenant)->generation == b->generation))
+		return (0);
+	return (METER_Now());
 }
 
-/* Charge the sums to their tenants.  No tenant pays for one that has ended.
+/* Charge the sums to their tenants.  If one has ended, no tenant pays its sum.
  * Caller holds spd_lock(). */
 void
 spd_ban_pay(int64_t now)
@@ -115,6 +120,6 @@ SPD_BanTested(const struct spd_ban *b, int64_t began)
 		sums[u].ns = 0;
 	}
 	sums[u].ns += ns;
-	if (spd_me.magic == SPD_WORKER_MAGIC && spd_me.node != NULL)
+	if (spd_me.magic == SPD_WORKER_MAGIC)
 		spd_me.banned += ns;
 }
