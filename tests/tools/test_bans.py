@@ -3,12 +3,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
-from common import TOP
-from sandpaper_bench.testbed import free_port
 from varnishd import Varnishd
 
 # Where a measurement takes a system call, only some requests are measured
@@ -35,18 +30,11 @@ sub vcl_backend_response {
 def test_who_tests_does_not_pay(
     varnishd: Varnishd, environment: dict[str, str]
 ) -> None:
-    port = free_port()
-    origin = varnishd.enter_context(subprocess.Popen(
-        [sys.executable, f"{TOP}/bench/origin.py", "127.0.0.1", str(port)],
-        stdout=subprocess.PIPE))
-    varnishd.callback(origin.terminate)
-    assert origin.stdout is not None
-    assert origin.stdout.readline() == b"ready\n"
     varnishd.start(
         "sandpaper_cores=1", "sandpaper_new_hosts=tenant",
         "sandpaper_counter=thread-clock", "sandpaper_sample=0.001",
         "ban_dups=off", "ban_lurker_age=1000", "thread_pool_stack=256k",
-        vcl=VCL % port, **environment)
+        vcl=VCL % varnishd.origin(), **environment)
     page = "/bytes/100"
     assert varnishd.get("b.example", page) == 200
     for _ in range(BANS // AT_ONCE):

@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
 import pytest
-from common import TIMEOUT, TOP
+from common import TIMEOUT
 from sandpaper_bench.abuses import ABUSES
 from sandpaper_bench.customers import units_of, vcl
 from sandpaper_bench.load import Group, build_loadgen
 from sandpaper_bench.soak import mixed
-from sandpaper_bench.testbed import Proxy, free_port
+from sandpaper_bench.testbed import Proxy
 from sandpaper_bench.work import room, with_work
 from varnishd import Varnishd
 
@@ -32,14 +31,7 @@ def text(port: int) -> str:
 
 @pytest.mark.parametrize("cause", LIMITS)
 def test_no_abuse_is_refused(varnishd: Varnishd, cause: str) -> None:
-    port = free_port()
-    origin = varnishd.enter_context(subprocess.Popen(
-        [sys.executable, f"{TOP}/bench/origin.py", "127.0.0.1", str(port)],
-        stdout=subprocess.PIPE))
-    varnishd.callback(origin.terminate)
-    assert origin.stdout is not None
-    assert origin.stdout.readline() == b"ready\n"
-    script = text(port)
+    script = text(varnishd.origin())
     varnishd.start("sandpaper=observe", "feature=+http2", "sandpaper_cores=1",
                    "sandpaper_workers_per_core=1",
                    "sandpaper_new_hosts=tenant", "sandpaper_fetch_limit=1",

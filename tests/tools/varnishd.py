@@ -14,6 +14,7 @@ import resource
 import socket
 import struct
 import subprocess
+import sys
 from collections.abc import Iterable, Sequence
 from http.client import HTTPConnection
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import Any, Self
 
 import client as http
 import pytest
-from common import ROOT, TIMEOUT, ran, until
+from common import ROOT, TIMEOUT, TOP, ran, until
 from sandpaper_bench.testbed import free_port
 
 HERE = Path(__file__).resolve().parent
@@ -122,6 +123,17 @@ class Varnishd(contextlib.ExitStack):
         """Return the worker process, the manager's one child."""
         pid = self.process.pid
         return int(Path(f"/proc/{pid}/task/{pid}/children").read_text())
+
+    def origin(self) -> int:
+        """Run bench/origin.py, and return its port."""
+        port = free_port()
+        process = self.enter_context(subprocess.Popen(
+            [sys.executable, f"{TOP}/bench/origin.py", "127.0.0.1", str(port)],
+            stdout=subprocess.PIPE))
+        self.callback(process.terminate)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        return port
 
     # What it says
 
