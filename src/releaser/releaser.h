@@ -291,8 +291,8 @@ enum rel_answer REL_Dequeue(struct rel *, int64_t now, unsigned slot,
     unsigned closed, struct rel_node **node, int64_t *when);
 
 /*
- * Run an IDLE request of the tenant at once, on this slot: it does not wait, and
- * no limit, closed resource or number of slots holds it.  Nothing is charged
+ * Run an IDLE request of the tenant at once, on this slot.  It does not wait,
+ * and no limit, closed resource or number of slots holds it back.  Nothing is charged
  * before REL_Complete().  So the caller bounds how often it does this.
  */
 void REL_Run(struct rel *, struct rel_tenant *, struct rel_node *,

@@ -1,9 +1,10 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * See exempt.h.  A rule bounds its rate as a virtual scheduler does (GCRA, ITU-T
- * I.371): it keeps one time, `due`, at which it would be unused again.  Each use
- * moves `due` by 1/rate.  A rule is used up while `due` is almost a second ahead.
+ * See exempt.h.  A rule bounds its rate by the generic cell rate algorithm (GCRA,
+ * ITU-T I.371).  It keeps one time, `due`: then all of its uses are back.  Each
+ * use moves `due` by 1/rate.  The rule is used up if `due` would then be more
+ * than a second ahead.
  */
 
 #include <assert.h>
@@ -38,7 +39,7 @@ url_error(const char *url)
 		    "/healthz");
 	for (p = url; *p != '\0'; p++) {
 		if (*p == '?' || *p == '#')
-			return ("the URL has a query: use only its path");
+			return ("the URL has a query or a fragment: use only its path");
 		if (!isgraph((unsigned char)*p))
 			return ("the URL has a character that is not allowed: "
 			    "use printable characters, but no spaces");

@@ -1,12 +1,12 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Rules that name the requests which never wait, such as the health checks of a
- * load balancer.
+ * Rules that name the requests that do not wait in a queue, such as the health
+ * checks of a load balancer.
  *
- * A rule has the path of a URL, and maybe a Host.  It holds for so many
- * requests a second, as many at once.  So a client that learns of the rule takes
- * little from others.
+ * A rule has the path of a URL, and maybe a Host.  It is good for a number of
+ * requests a second, and for that many at once.  So a client that uses it takes
+ * little from others.  But it can use the rule up.
  */
 
 #ifndef TENANTS_EXEMPT_H_INCLUDED
@@ -27,16 +27,17 @@ enum exempt_answer {
 };
 
 /*
- * Add a rule.  url: its path, the same to the byte; what stands behind a "?" in
- * a request does not count.  host: as in a pattern without "*", "" or NULL: any.
+ * Add a rule.  url: the path, which must be equal.  A "?" and what comes after
+ * it in a request do not count.  host: as in a pattern without "*", "" or NULL: any.
  * Returns NULL, or an error text: what is wrong, and what is allowed.
  */
 const char *EXEMPT_Add(struct exempt **rules, const char *url,
     const char *host, int64_t per_second);
 
-/* Look for a rule of a request that is not used up at the time `now`, ns, and use
- * it once.  host:
- * lower case, len bytes.  Needs no lock. */
+/*
+ * Look for a rule that names the request and is not used up at the time `now`,
+ * ns, and use it once.  host: lower case, len bytes.  Needs no lock.
+ */
 enum exempt_answer EXEMPT_Use(struct exempt *rules, const char *url,
     const char *host, size_t len, int64_t now);
 

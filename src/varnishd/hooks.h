@@ -4,7 +4,8 @@
  * The hooks: the functions of ours that Varnish's own code calls.  None of them
  * is called with Sandpaper's lock held.  cache_varnishd.h includes this file,
  * except for VMODs, which may include that one.
- * SPD_VclAdmits() is in sandpaper.h: the VMOD calls it, too.
+ * SPD_VclAdmits() and SPD_Draining() are in sandpaper.h, since the VMOD calls
+ * them, too.
  */
 
 #ifndef SANDPAPER_HOOKS_H_INCLUDED
@@ -73,8 +74,6 @@ void SPD_Disembark(struct req *);
 int SPD_Synth(struct req *);
 /* The same question, in vcl_synth: such a request may not restart. */
 int SPD_Refused(const struct req *);
-/* 1: varnishd is draining.  Close an HTTP/2 session without open streams. */
-int SPD_Draining(void);
 /* The answer is to be sent, with this status. */
 void SPD_Answer(struct req *, uint16_t status);
 /* The request is done: settle its cost. */

@@ -1,8 +1,9 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Is varnishd draining?  Before it stops, each connection ends with its next
- * answer, so that clients go elsewhere and lose no request.
+ * Is varnishd draining?  Before it stops, an HTTP/1 connection ends with its next
+ * answer, and an HTTP/2 client is asked to open no more streams.  So clients go
+ * elsewhere.
  */
 
 #include "config.h"
@@ -22,7 +23,7 @@ SPD_Draining(void)
 	return (atomic_load_explicit(&draining, memory_order_relaxed));
 }
 
-/* Begin to drain (1), or no longer (0). */
+/* Begin to drain (1), or end it (0). */
 void
 spd_drain(int on)
 {

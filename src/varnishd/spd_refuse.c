@@ -4,8 +4,9 @@
  * The answer of a refusal: usually no VCL runs, and the connection stays open.
  *
  * A new connection costs more CPU time than a refusal.  So the connection
- * closes only if the client wants that, if varnishd is draining, if the request has a body, which nobody reads,
- * or if the socket has no room for the answer.  Retry-After is random, so that
+ * closes only if the client wants that, if varnishd is draining, if the request
+ * has a body, which nobody reads, or if the socket has no room for the answer.
+ * Retry-After is random, so that
  * refused clients do not all come back in the same second.  The tenant can have
  * a status and a page of its own.
  *

@@ -131,8 +131,8 @@ CLI_CMD(SANDPAPER_DRAIN,
 	"End connections with their next answer, before a stop.",
 	"  With ``on``, each answer of HTTP/1 has ``Connection: close``. An HTTP/2"
 	" client is asked to open no more streams (GOAWAY), and its session ends"
-	" when none is left. And sandpaper.draining() of the VMOD is true. New connections and requests"
-	" are served as before. Connections without a request stay open, and the"
+	" when none is left. And sandpaper.draining() of the VMOD is true. New"
+	" connections and requests are served as before. Connections without a request stay open, and the"
 	" stop closes them. With ``off`` this ends. It also ends when the worker"
 	" process restarts.\n\n"
 	"  The answer has a line each for *mode* (the parameter sandpaper), *draining*"
