@@ -1,7 +1,7 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * What the CLI commands share: arguments, JSON strings and names.
+ * What the CLI commands share: arguments, names and their cost.
  *
  * A wrong argument is answered with the value and what is allowed.  There is no
  * state here.
@@ -9,9 +9,9 @@
 
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "spd.h"
 #include "cli.h"
@@ -26,6 +26,16 @@ spd_cli_mode(unsigned mode)
 
 	assert(mode < sizeof names / sizeof *names);
 	return (names[mode]);
+}
+
+/* Return the CPU time of this thread, s. */
+double
+spd_cli_cpu_s(void)
+{
+	struct timespec ts;
+
+	AZ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts));
+	return ((double)ts.tv_sec + (double)ts.tv_nsec * 1e-9);
 }
 
 /* Read a whole number from lo to hi.  Returns 0, or -1 with the CLI's error
@@ -67,24 +77,4 @@ spd_cli_unknown(struct cli *cli, const char *name)
 	    "idle and was removed. Use sandpaper.list to see the known "
 	    "tenants", name);
 	VCLI_SetResult(cli, CLIS_PARAM);
-}
-
-/* Print a JSON string, at most TEN_NAME_MAX bytes.  VCLI_JSON_str() of Varnish
- * 6.0 writes octal escapes, which JSON does not have. */
-void
-spd_cli_string(struct cli *cli, const char *p)
-{
-	char b[6 * TEN_NAME_MAX + 1], *q = b;
-
-	assert(strlen(p) <= TEN_NAME_MAX);
-	for (; *p != '\0'; p++) {
-		if (*p == '"' || *p == '\\')
-			*q++ = '\\';
-		if ((unsigned char)*p < ' ')
-			q += sprintf(q, "\\u%04x", (unsigned char)*p);
-		else
-			*q++ = *p;
-	}
-	*q = '\0';
-	VCLI_Out(cli, "\"%s\"", b);
 }

@@ -38,6 +38,7 @@ struct choice {
 	uint64_t		keys;		/* of JSON: a mask */
 	int			sort;		/* a key, or BY_NAME */
 	int			given;		/* -s was */
+	int			table;		/* of JSON */
 	unsigned		last;		/* index of last_s[] */
 };
 
@@ -120,7 +121,7 @@ read_option(struct cli *cli, const char *option, const char *arg,
 
 	if (strlen(option) != 2 || strchr("acfsw", option[1]) == NULL) {
 		VCLI_Out(cli, "\"%s\" is no option: use -j first, then -a, -c, "
-		    "-f, -s or -w", option);
+		    "-f, -s, -t or -w", option);
 	} else if (arg == NULL) {
 		VCLI_Out(cli, "Option %s needs a value", option);
 	} else
@@ -154,9 +155,13 @@ read_choice(struct cli *cli, const char * const *av, int json,
 	    .sort = spd_row_key("used_part", 9), .last = 1 };
 	if (av[i] != NULL && !strcmp(av[i], "-j"))
 		i++;
-	for (; av[i] != NULL && av[i][0] == '-'; i += 2)
-		if (read_option(cli, av[i], av[i + 1], c))
+	for (; av[i] != NULL && av[i][0] == '-'; i++)
+		if (!strcmp(av[i], "-t"))
+			c->table = 1;
+		else if (read_option(cli, av[i], av[i + 1], c))
 			return (-1);
+		else
+			i++;
 	if (av[i] != NULL &&
 	    spd_cli_number(cli, av[i++], 1, 1000000, &c->rows))
 		return (-1);
@@ -164,8 +169,9 @@ read_choice(struct cli *cli, const char * const *av, int json,
 		return (-1);
 	if (c->after != NULL && c->given && c->sort != BY_NAME)
 		VCLI_Out(cli, "-a goes on in the order of names: leave out -s");
-	else if (c->keys != UINT64_MAX && !json)
-		VCLI_Out(cli, "-c is for JSON: use -j as the first option");
+	else if ((c->keys != UINT64_MAX || c->table) && !json)
+		VCLI_Out(cli, "%s is for JSON: use -j as the first option",
+		    c->table ? "-t" : "-c");
 	else {
 		if (c->after != NULL)
 			c->sort = BY_NAME;
@@ -376,6 +382,7 @@ static void
 state_json(struct cli *cli, const struct snapshot *s)
 {
 	const struct meter_source *src = spd_source();
+	struct spd_json j;
 	unsigned u;
 
 	VCLI_Out(cli, "\"mode\": \"%s\", \"policy\": \"%s\", "
@@ -397,7 +404,9 @@ state_json(struct cli *cli, const struct snapshot *s)
 	VCLI_Out(cli, "\"security_patches\": \"%s\",\n", patches_version());
 	VCLI_Out(cli, "\"started\": %.3f,\n\"sums\": {\"enqueued\": %ju",
 	    started, (uintmax_t)s->enqueued);
-	spd_sums_json(cli, &s->sums);
+	spd_json_begin(&j, cli);
+	spd_sums_json(&j, &s->sums);
+	spd_json_flush(&j);
 	VCLI_Out(cli, "},\n\"wait_bounds_s\": [");
 	for (u = 0; u < WAITS - 1; u++)
 		VCLI_Out(cli, "%s%g", u ? ", " : "",
@@ -405,22 +414,32 @@ state_json(struct cli *cli, const struct snapshot *s)
 	VCLI_Out(cli, "],\n");
 }
 
+/* began: the CPU time of this thread when the command began */
 static void
 list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
-    uint64_t keys)
+    const struct choice *c, double began)
 {
+	struct spd_json j;
 	unsigned u;
 
 	VCLI_JSON_begin(cli, 2, av);
 	VCLI_Out(cli, ",\n{");
 	state_json(cli, s);
 	spd_cli_stages_json(cli);
-	VCLI_Out(cli, "\"list\": [");
-	for (u = 0; u < s->shown; u++) {
-		VCLI_Out(cli, "%s\n", u ? "," : "");
-		spd_row_json(cli, s->sorted[u], keys);
+	spd_json_begin(&j, cli);
+	if (c->table) {
+		spd_json_text(&j, "\"keys\": ");
+		spd_row_keys_json(&j, c->keys);
+		spd_json_text(&j, ",\n");
 	}
-	VCLI_Out(cli, "\n]}");
+	spd_json_text(&j, "\"list\": [");
+	for (u = 0; u < s->shown; u++) {
+		spd_json_text(&j, u > 0 ? ",\n" : "\n");
+		spd_row_json(&j, s->sorted[u], c->keys, c->table);
+	}
+	spd_json_flush(&j);
+	VCLI_Out(cli, "\n],\n\"cost_s\": %.9f}",
+	    (spd_cli_cpu_s() - began) / spd_set.cores);
 	VCLI_JSON_end(cli);
 }
 
@@ -431,6 +450,7 @@ list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
 static void
 list(struct cli *cli, const char * const *av, int json)
 {
+	double began = spd_cli_cpu_s();
 	struct snapshot s;
 	struct choice c;
 
@@ -438,7 +458,7 @@ list(struct cli *cli, const char * const *av, int json)
 		return;
 	snap(&s, &c);
 	if (json)
-		list_json(cli, av, &s, c.keys);
+		list_json(cli, av, &s, &c, began);
 	else
 		list_text(cli, &s, c.last);
 	forget(&s);

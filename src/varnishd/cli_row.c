@@ -6,11 +6,12 @@
  * The text of sandpaper.show and JSON have the same names and units.  The columns
  * of sandpaper.list have shorter names.  JSON leaves out what a tenant does not
  * have.  A key is the number of a field of tenant_fields.h, or after those the
- * number of a field of last_fields.h.
+ * number of a field of last_fields.h.  A table of JSON has the keys once.
  */
 
 #include "config.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,56 +120,27 @@ spd_row_value(const struct spd_fields *r, int key, unsigned last)
 }
 
 /*--------------------------------------------------------------------
- * Print each kind of field
+ * Print each kind of field as text
  */
 
-#define JSON(c, key, form, v)	VCLI_Out(c, ", \"%s\": " form, key, v)
 #define TEXT(c, key, form, v)	VCLI_Out(c, "%-22s " form "\n", key, v)
 #define SECONDS(ns)		((double)(ns) * 1e-9)
-#define YES(v)			((v) ? "true" : "false")
 
-#define json_NUMBER(c, key, v)	JSON(c, key, "%ju", (uintmax_t)(v))
 #define text_NUMBER(c, key, v)	TEXT(c, key, "%ju", (uintmax_t)(v))
-#define json_REAL(c, key, v)	JSON(c, key, "%.6g", v)
 #define text_REAL(c, key, v)	TEXT(c, key, "%.6g", v)
-#define json_PART(c, key, v)	JSON(c, key, "%.6f", v)
 #define text_PART(c, key, v)	TEXT(c, key, "%.3f", v)
-#define json_TIME(c, key, ns)	JSON(c, key, "%.9f", SECONDS(ns))
 #define text_TIME(c, key, ns)	TEXT(c, key, "%.6f", SECONDS(ns))
-#define json_COST(c, key, ns)	json_TIME(c, key, ns)
 #define text_COST(c, key, ns)	TEXT(c, key, "%.9f", SECONDS(ns))
-#define json_FLAG(c, key, v)	JSON(c, key, "%s", YES(v))
-#define text_FLAG(c, key, v)	TEXT(c, key, "%s", YES(v))
-#define json_NAME(c, key, v)	json_WORD(c, key, (v).text)
+#define text_FLAG(c, key, v)	TEXT(c, key, "%s", (v) ? "true" : "false")
 #define text_NAME(c, key, v)	text_WORD(c, key, (v).text)
-#define json_WAITS(c, key, v)	json_waits(c, key, &(v))
 #define text_WAITS(c, key, v)	(void)(v)
-#define json_LAST(c, key, v)	json_last(c, key, &(v))
 #define text_LAST(c, key, v)	text_last(c, &(v))
-
-static void
-json_WORD(struct cli *cli, const char *key, const char *v)
-{
-
-	if (v == NULL || *v == '\0')
-		return;
-	JSON(cli, key, "%s", "");
-	spd_cli_string(cli, v);
-}
 
 static void
 text_WORD(struct cli *cli, const char *key, const char *v)
 {
 
 	TEXT(cli, key, "%s", v != NULL && *v != '\0' ? v : "-");
-}
-
-static void
-json_PROOF(struct cli *cli, const char *key, int s)
-{
-
-	if (s >= 0)
-		JSON(cli, key, "%d", s);
 }
 
 static void
@@ -181,14 +153,6 @@ text_PROOF(struct cli *cli, const char *key, int s)
 }
 
 static void
-json_MEMBERS(struct cli *cli, const char *key, unsigned n)
-{
-
-	if (n > 0)
-		JSON(cli, key, "%u", n);
-}
-
-static void
 text_MEMBERS(struct cli *cli, const char *key, unsigned n)
 {
 
@@ -196,34 +160,7 @@ text_MEMBERS(struct cli *cli, const char *key, unsigned n)
 		TEXT(cli, key, "%u", n);
 }
 
-static void
-json_waits(struct cli *cli, const char *key, const field_WAITS *w)
-{
-	unsigned u;
-
-	JSON(cli, key, "%s", "[");
-	for (u = 0; u < WAITS; u++)
-		VCLI_Out(cli, "%s%ju", u ? ", " : "",
-		    (uintmax_t)w->count[u]);
-	VCLI_Out(cli, "]");
-}
-
 static const unsigned seconds[SPD_LAST] = SPD_LAST_S;
-
-static void
-json_last(struct cli *cli, const char *key, const field_LAST *l)
-{
-	unsigned u;
-
-	JSON(cli, key, "%s", "[");
-	for (u = 0; u < SPD_LAST; u++) {
-		VCLI_Out(cli, "%s{\"s\": %u", u ? ", " : "", seconds[u]);
-#define LAST_FIELD(name, value)	JSON(cli, #name, "%.6g", l->of[u].name);
-#include "last_fields.h"
-		VCLI_Out(cli, "}");
-	}
-	VCLI_Out(cli, "]");
-}
 
 static void
 text_last(struct cli *cli, const field_LAST *l)
@@ -242,21 +179,166 @@ text_last(struct cli *cli, const field_LAST *l)
 }
 
 /*--------------------------------------------------------------------
+ * Print each kind of field as JSON, after another one.  key: NULL: in a table.
+ */
+
+#define json_NUMBER(j, key, v)	json_number(j, key, v)
+#define json_REAL(j, key, v)	json_real(j, key, v)
+#define json_PART(j, key, v)	json_decimal(j, key, llround((v) * 1e6), 6)
+#define json_TIME(j, key, ns)	json_decimal(j, key, ns, 9)
+#define json_COST(j, key, ns)	json_decimal(j, key, ns, 9)
+#define json_FLAG(j, key, v)	json_text(j, key, (v) ? "true" : "false")
+#define json_NAME(j, key, v)	json_WORD(j, key, (v).text)
+#define json_WAITS(j, key, v)	json_waits(j, key, &(v))
+#define json_LAST(j, key, v)	json_last(j, key, &(v))
+
+static void
+json_key(struct spd_json *j, const char *key)
+{
+
+	spd_json_text(j, ", ");
+	if (key == NULL)
+		return;
+	spd_json_text(j, "\"");
+	spd_json_text(j, key);
+	spd_json_text(j, "\": ");
+}
+
+static void
+json_text(struct spd_json *j, const char *key, const char *v)
+{
+
+	json_key(j, key);
+	spd_json_text(j, v);
+}
+
+/* The tenant does not have this field. */
+static void
+json_none(struct spd_json *j, const char *key)
+{
+
+	if (key == NULL)
+		json_text(j, key, "null");
+}
+
+static void
+json_number(struct spd_json *j, const char *key, uint64_t v)
+{
+
+	json_key(j, key);
+	spd_json_number(j, v);
+}
+
+static void
+json_decimal(struct spd_json *j, const char *key, int64_t v, unsigned places)
+{
+
+	json_key(j, key);
+	spd_json_decimal(j, v, places);
+}
+
+static void
+json_real(struct spd_json *j, const char *key, double v)
+{
+
+	json_key(j, key);
+	spd_json_real(j, v);
+}
+
+static void
+json_WORD(struct spd_json *j, const char *key, const char *v)
+{
+
+	if (v == NULL || *v == '\0') {
+		json_none(j, key);
+		return;
+	}
+	json_key(j, key);
+	spd_json_string(j, v);
+}
+
+static void
+json_PROOF(struct spd_json *j, const char *key, int s)
+{
+
+	if (s >= 0)
+		json_number(j, key, (unsigned)s);
+	else
+		json_none(j, key);
+}
+
+static void
+json_MEMBERS(struct spd_json *j, const char *key, unsigned n)
+{
+
+	if (n > 0)
+		json_number(j, key, n);
+	else
+		json_none(j, key);
+}
+
+static void
+json_waits(struct spd_json *j, const char *key, const field_WAITS *w)
+{
+	unsigned u;
+
+	json_text(j, key, "[");
+	for (u = 0; u < WAITS; u++) {
+		if (u > 0)
+			spd_json_text(j, ", ");
+		spd_json_number(j, w->count[u]);
+	}
+	spd_json_text(j, "]");
+}
+
+static void
+json_last(struct spd_json *j, const char *key, const field_LAST *l)
+{
+	unsigned u;
+
+	json_text(j, key, "[");
+	for (u = 0; u < SPD_LAST; u++) {
+		spd_json_text(j, u > 0 ? ", {\"s\": " : "{\"s\": ");
+		spd_json_number(j, seconds[u]);
+#define LAST_FIELD(name, value)	json_real(j, #name, l->of[u].name);
+#include "last_fields.h"
+		spd_json_text(j, "}");
+	}
+	spd_json_text(j, "]");
+}
+
+/*--------------------------------------------------------------------
  * Print a tenant
  */
 
-/* Print a tenant with the fields of a mask, as a JSON object. */
+/* Print the fields of a mask: of a table their values, else an object. */
 void
-spd_row_json(struct cli *cli, const struct spd_fields *r, uint64_t mask)
+spd_row_json(struct spd_json *j, const struct spd_fields *r, uint64_t mask,
+    int table)
 {
 
-	VCLI_Out(cli, "{\"tenant\": ");
-	spd_cli_string(cli, r->tenant.text);
+	spd_json_text(j, table ? "[" : "{\"tenant\": ");
+	spd_json_string(j, r->tenant.text);
 #define TENANT_FIELD(kind, name, key, counter, value)	\
 	if (mask & MASK(KEY_##name))			\
-		json_##kind(cli, key, r->name);
+		json_##kind(j, table ? NULL : key, r->name);
 #include "tenant_fields.h"
-	VCLI_Out(cli, "}");
+	spd_json_text(j, table ? "]" : "}");
+}
+
+/* Print the keys of a table with the fields of a mask. */
+void
+spd_row_keys_json(struct spd_json *j, uint64_t mask)
+{
+	int key;
+
+	spd_json_text(j, "[\"tenant\"");
+	for (key = 0; spd_row_mask(key) != 0; key++)
+		if (mask & spd_row_mask(key)) {
+			spd_json_text(j, ", ");
+			spd_json_string(j, keys[key]);
+		}
+	spd_json_text(j, "]");
 }
 
 /* Print all fields of a tenant, a line each. */
@@ -272,10 +354,10 @@ spd_row_text(struct cli *cli, const struct spd_fields *r)
 
 /* Print the sums over all tenants as JSON members, after another member. */
 void
-spd_sums_json(struct cli *cli, const struct spd_sums *sums)
+spd_sums_json(struct spd_json *j, const struct spd_sums *sums)
 {
 
-#define JSON_SUM(kind, name, key)	json_##kind(cli, key, sums->name);
+#define JSON_SUM(kind, name, key)	json_##kind(j, key, sums->name);
 #define JSON_VSC(kind, name, key)
 #define JSON_NO(kind, name, key)
 #define TENANT_FIELD(kind, name, key, counter, value)	\

@@ -22,6 +22,7 @@ show(struct cli *cli, const char * const *av, int json)
 {
 	struct spd_tenant *t;
 	struct spd_fields r;
+	struct spd_json j;
 	const char *name = av[2];
 
 	if (json && av[3] != NULL)
@@ -47,7 +48,9 @@ show(struct cli *cli, const char * const *av, int json)
 	}
 	VCLI_JSON_begin(cli, 2, av);
 	VCLI_Out(cli, ",\n");
-	spd_row_json(cli, &r, UINT64_MAX);
+	spd_json_begin(&j, cli);
+	spd_row_json(&j, &r, UINT64_MAX, 0);
+	spd_json_flush(&j);
 	VCLI_JSON_end(cli);
 }
 

@@ -7,7 +7,7 @@
 CLI_CMD(SANDPAPER_LIST,
 	"sandpaper.list",
 	"sandpaper.list [-j] [-w <seconds>] [-s <key>] [-f <glob>] [-a <name>]"
-	" [-c <keys>] [<n>]",
+	" [-c <keys>] [-t] [<n>]",
 	"Show Sandpaper's state, and what the tenants use now.",
 	"  First comes the state of Sandpaper, then the stages, then at most <n>"
 	" tenants. <n> is a whole number from 1 to 1000000, default 50. The"
@@ -30,7 +30,9 @@ CLI_CMD(SANDPAPER_LIST,
 	" varnishadm says so: ask for fewer tenants, or fewer keys.\n\n"
 	"  ``-j`` selects JSON output, and must be the first option. Only with it,"
 	" ``-c`` prints these keys of each tenant and no others, with commas between"
-	" them. JSON always has all three parts of *last*.\n\n"
+	" them. With ``-t`` the member *keys* has the keys once, and *list* has an"
+	" array of values for each tenant: that is shorter. A value that the tenant"
+	" does not have is null. JSON always has all three parts of *last*.\n\n"
 	"  Each stage has a line with means of the last 10 seconds. *per_s* is"
 	" how many requests left the stage per second. *wait_ms* is how long"
 	" each waited for it, *in_it_ms* how long it was in it then. *waiting*"
@@ -51,7 +53,9 @@ CLI_CMD(SANDPAPER_LIST,
 	" is a histogram of the waits in the queue. Each completed request counts"
 	" once: at the first bound of *wait_bounds_s* that its wait does not exceed,"
 	" or in the last number if its wait was longer. *wait_s* of a tenant is a"
-	" sum, of a stage a mean. *mapped* is true if the active VCL's map names the"
+	" sum, of a stage a mean. *cost_s* is the CPU time of this answer, divided"
+	" by the number of cores. The tools use it to ask less often if answers are"
+	" long. *mapped* is true if the active VCL's map names the"
 	" tenant. It is false for a Host of a name with ``*``: clients can invent"
 	" such Hosts. *members* is how"
 	" many members a group has. A group's counters are the sums of what its"
