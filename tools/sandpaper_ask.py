@@ -19,6 +19,9 @@ from typing import Any, NoReturn
 ADM_SECONDS = 5  # that varnishadm waits for an answer
 ROWS, LEAST_ROWS = 2000, 5  # tenants of a page
 SELDOM = 100  # answers that had room, until more tenants are tried
+# Part of varnishd's cores that looks may take.  Its manager, which hands the
+# answers on, takes half as much again.
+PART = 0.003
 ATTEMPTS = 3  # if the worker process begins again between two pages
 
 State = dict[str, Any]  # what sandpaper.list says; its `list` has the tenants
@@ -41,6 +44,14 @@ def quoted(word: str) -> str:
     return '"' + "".join(
         chr(b) if 0x20 < b < 0x7f and chr(b) not in '"\\' else f"\\x{b:02x}"
         for b in word.encode("utf-8", "surrogateescape")) + '"'
+
+
+def of_table(found: State) -> State:
+    """Return an answer of sandpaper.list -t as it is without -t."""
+    keys = found["keys"]
+    rows = [{k: v for k, v in zip(keys, row, strict=True) if v is not None}
+            for row in found["list"]]
+    return {k: v for k, v in found.items() if k != "keys"} | {"list": rows}
 
 
 class Room:
@@ -74,6 +85,7 @@ class Varnishadm:
     def __init__(self, program: str, options: Sequence[str]) -> None:
         self.command = [program, *options, "-t", str(ADM_SECONDS)]
         self._room = Room(ROWS)
+        self.rest_s = 0.0  # to leave varnishd alone after the last snapshot
 
     def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a CLI command."""
@@ -114,14 +126,15 @@ class Varnishadm:
         """Return what sandpaper.list says, with as many tenants as fit."""
         rows = room.begin()
         while rows:
-            text = self.answer("sandpaper.list", "-j", *options, str(rows))
+            text = self.answer("sandpaper.list", "-j", "-t", *options,
+                               str(rows))
             try:
-                found: State = json.loads(text)[-1]
-                if isinstance(found["list"], list):
-                    room.fitted()
-                    return found
+                found = of_table(json.loads(text)[-1])
             except (ValueError, LookupError, TypeError):
                 pass
+            else:
+                room.fitted()
+                return found
             rows = room.less()
         raise ToolError("sandpaper.list gave no JSON")
 
@@ -143,12 +156,15 @@ class Varnishadm:
         for _ in range(ATTEMPTS):
             whole = page = self.page("", keys)
             rows = list(whole["list"])
+            cost = page["cost_s"]
             while (len(page["list"]) >= self._room.rows
                    and page.get("started") == whole.get("started")):
                 page = self.page(page["list"][-1]["tenant"], keys)
                 rows += page["list"]
+                cost += page["cost_s"]
             if page.get("started") == whole.get("started"):
                 whole["list"] = rows
+                self.rest_s = cost / PART
                 return whole
         raise NotRunning("the worker process begins again and again")
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from sandpaper_ask import (
     ATTEMPTS,
+    PART,
     SELDOM,
     NotRunning,
     Refused,
@@ -43,8 +44,9 @@ class Made(Varnishadm):
         self.cuts += len(names) > self.most
         started = (self.started.pop(0) if len(self.started) > 1
                    else self.started[0])
-        said: dict[str, Any] = {"started": started, "list": [
-            {"tenant": n} for n in names]}
+        said: dict[str, Any] = {
+            "started": started, "keys": ["tenant", "group"],
+            "list": [[n, None] for n in names], "cost_s": 0.001}
         text = json.dumps([2, list(words), 1.0, said])
         return subprocess.CompletedProcess(
             words, 0, text[:50] if len(names) > self.most else text, "")
@@ -85,8 +87,12 @@ def names(adm: Varnishadm) -> list[str]:
 def test_each_tenant_comes_once(tenants: int, most: int) -> None:
     adm = Made(tenants, most)
     assert names(adm) == adm.names
-    assert adm.asked[0] == ("sandpaper.list", "-j", "-a", r'"\x01"',
+    assert adm.asked[0] == ("sandpaper.list", "-j", "-t", "-a", r'"\x01"',
                             "-c", "weight", "2000")
+    before = len(adm.asked)
+    assert adm.snapshot()["list"] == [{"tenant": n} for n in adm.names]
+    assert adm.rest_s == pytest.approx(
+        (len(adm.asked) - before) * 0.001 / PART)
     before = len(adm.asked)
     assert names(adm) == adm.names  # it knows now how many have room
     assert len(adm.asked) - before <= tenants / min(2000, most / 2) + 1

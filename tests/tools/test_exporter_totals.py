@@ -107,11 +107,11 @@ def test_groups_are_not_counted_twice() -> None:
 
 
 def test_when_the_next_look_is() -> None:
-    """Seldom if a look takes long, and when an hour ends."""
-    for now, took, interval, then in (
-            (7.05, 0.05, 1, 8), (7.5, 0.5, 1, 12), (7.1, 0.1, 10, 10),
-            (19.9, 0.1, 10, 30), (3598, 1, 10, 3600), (3600, 0, 1, 3601)):
-        assert next_look(START + now, took, interval) == START + then
+    """Seldom if a look costs much, and when an hour ends."""
+    for now, rest, interval, then in (
+            (7.05, 0.4, 1, 8), (7.5, 4, 1, 12), (7.1, 0.8, 10, 10),
+            (19.9, 0.8, 10, 30), (3598, 8, 10, 3600), (3600, 0, 1, 3601)):
+        assert next_look(START + now, rest, interval) == START + then
 
 
 def test_labels_are_bounded() -> None:

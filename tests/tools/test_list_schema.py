@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 from common import TOP
 
+from sandpaper_ask import of_table
 from varnishd import Varnishd
 
 SCHEMA = json.loads((TOP / "doc/list.schema.json").read_text())
@@ -33,6 +34,11 @@ def validate(said: Any, schema: dict[str, Any]) -> None:  # noqa: ANN401
     jsonschema.Draft202012Validator(schema).validate(said)
 
 
+def shape(state: dict[str, Any]) -> tuple[set[str], dict[str, set[str]]]:
+    """Return the keys, and the keys of each tenant."""
+    return set(state), {t["tenant"]: set(t) for t in state["list"]}
+
+
 def test_each_field_is_in_the_schema(varnishd: Varnishd) -> None:
     varnishd.start(vcl=MAP)
     varnishd.cli("sandpaper.set shop weight=3")
@@ -43,7 +49,11 @@ def test_each_field_is_in_the_schema(varnishd: Varnishd) -> None:
     assert varnishd.get("shop.example") == 503
     state = varnishd.state()
     validate(state, SCHEMA)
-    assert set(state) == set(SCHEMA["properties"])
+    assert set(state) == set(SCHEMA["properties"]) - {"keys"}
+    table = json.loads(varnishd.cli("sandpaper.list -j -t 100"))[3]
+    validate(table, SCHEMA)
+    assert set(table["keys"]) == set(TENANT["properties"])
+    assert shape(of_table(table)) == shape(state)
     keys = {key for tenant in state["list"] for key in tenant}
     assert keys == set(TENANT["properties"])
     for tenant in state["list"]:
@@ -58,7 +68,7 @@ def test_a_field_less_is_seen(varnishd: Varnishd) -> None:
     varnishd.start()
     state = varnishd.state()
     validate(state, SCHEMA)
-    for key in SCHEMA["properties"]:
+    for key in SCHEMA["required"]:
         found = list(jsonschema.Draft202012Validator(SCHEMA).iter_errors(
             {k: v for k, v in state.items() if k != key}))
         assert len(found) == 1, key

@@ -37,15 +37,15 @@ cd "$(dirname "$0")"
 echo x >>count
 n=$(wc -l <count)
 for last; do :; done
-end='}]}'
+end='], "cost_s": 0}'
 [ -e cut ] && [ "$last" -gt "$(cat cut)" ] && end=
 printf '[2, ["sandpaper.list", "-j"], 1.0, {"mode": "on", "policy": "mr3-rs",'
 printf '"slots": 10, "running": 1, "waiting": 2, "tenants": 1,'
 printf '"started": 1, "sums": {"cpu_s": %s, "bytes": 0},' $n
-printf '"nic_rate_bps": 0, "nic_closed_s": 0, "list": [{"tenant":'
-printf '"shop.example", "weight": 2, "waiting": 2, "running": 1,'
-printf '"completed": %s, "refused": 0, "shed": 0,' $((n * 50))
-printf '"cpu_s": %s, "bytes": 0, "wait_s": 0' $n
+printf '"nic_rate_bps": 0, "nic_closed_s": 0, "keys": ["tenant", "weight",'
+printf '"waiting", "running", "completed", "refused", "shed", "cpu_s",'
+printf '"bytes", "wait_s"], "list": [["shop.example", 2, 2, 1,'
+printf '%s, 0, 0, %s, 0, 0]' $((n * 50)) $n
 printf "$end]\\n"
 """
 

@@ -3,8 +3,8 @@
 
 A sink is metrics, the accounting, or a page: whatever adds up answers.  All
 sinks get the same answers, in the poller's thread, one after the other.
-Looks are at whole seconds, and when an hour ends.  If a look takes long, the
-next one is later, so that varnishd is left alone for most of the time.
+Looks are at whole seconds, and when an hour ends.  If a look costs varnishd
+much, the next one is later.
 """
 
 from __future__ import annotations
@@ -23,9 +23,6 @@ from sandpaper_ask import NotRunning, ToolError, Varnishadm
 from .fields import ROW_KEYS
 
 HOUR = 3600
-# Times as long as a look takes, until the next one.  Of a look at 10,000 tenants
-# a tenth is varnishd's CPU time: so it gives a hundredth of a core at most.
-REST = 8
 
 # What varnishadm says when there is no varnishd
 GONE = ("Could not get hold of varnishd", "Connection failed")
@@ -93,9 +90,9 @@ def look(adm: Varnishadm) -> Answer | Lost:
     return Answer(at, boot_s() - began, whole, rows, began)
 
 
-def next_look(now: float, took_s: float, interval: float) -> float:
-    """Return the Unix time of the next look."""
-    after = now + REST * took_s
+def next_look(now: float, rest_s: float, interval: float) -> float:
+    """Return the Unix time of the next look, if varnishd rests until then."""
+    after = now + rest_s
     return min(after - after % interval + interval, now - now % HOUR + HOUR)
 
 
@@ -119,11 +116,10 @@ class Poller(threading.Thread):
 
     def _look_on(self) -> None:
         while not self._over.is_set():
-            began = time.monotonic()
             self.once()
-            took = time.monotonic() - began
             now = time.time()
-            self._over.wait(next_look(now, took, self._interval) - now)
+            self._over.wait(next_look(now, self._adm.rest_s, self._interval)
+                            - now)
 
     def once(self) -> None:
         """Look once, and hand over what was found."""

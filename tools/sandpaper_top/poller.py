@@ -20,24 +20,21 @@ from .page import Details
 from .rates import KEYS, Rates, Sample
 
 INTERVAL = 1.0  # seconds between two looks, if nothing else is said
-ASKING = 0.1  # part of the time that may go into looks, then
 
 News = Sample | Details | ToolError
 
 
-def pause(interval: float | None, spent: float) -> float:
-    """Return the seconds from the begin of a look, which took so long, to the
-    next one."""
-    if interval is not None:
-        return interval
-    return max(INTERVAL, spent / ASKING)
+def pause(interval: float | None, rest_s: float) -> float:
+    """Return the seconds from one look to the next, if varnishd is to rest
+    for so long."""
+    return max(INTERVAL, rest_s) if interval is None else interval
 
 
 class Poller:
     """Asks varnishd, and wakes the view.
 
     Without an interval it asks each second, but less often if the answers of
-    many tenants take long.
+    many tenants cost varnishd much.
     """
 
     def __init__(self, adm: Varnishadm, interval: float | None = None
@@ -61,9 +58,10 @@ class Poller:
         while not self._over:
             start = time.monotonic()
             if start >= due:
-                self._put(self._sample)
+                found = self._put(self._sample)
+                # The first answer has no rates: the second one comes soon
                 due = start + pause(self._interval,
-                                    time.monotonic() - start)
+                                    self._adm.rest_s if found else 0)
             if self._tenant is not None:
                 self._put(self._details)
             left = due - time.monotonic()
@@ -86,8 +84,8 @@ class Poller:
         except Refused as error:  # it is not there any more
             return Details(tenant, error=str(error))
 
-    def _put(self, ask: Callable[[], News | None]) -> None:
-        """Keep an answer for the view."""
+    def _put(self, ask: Callable[[], News | None]) -> bool:
+        """Keep an answer for the view; return if there was one."""
         found: News | None
         try:
             found = ask()
@@ -97,6 +95,7 @@ class Poller:
             self._found.append(found)
             with suppress(OSError):
                 os.write(self._writer, b"x")
+        return found is not None
 
     def news(self) -> Iterator[News]:
         """Return what was found since the last call."""
