@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Figures of bench/record-exporter in Markdown: what it costs to watch."""
+"""Figures of bench/record-exporter and bench/record-watching in Markdown: what it
+costs to watch."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Sequence
 
 from .markdown import Record, Records, Row, not_yet, table
 
-COMMAND = "bench/record-exporter"
+EXPORTER, WATCHING = "bench/record-exporter", "bench/record-watching"
 
 
 def rows(record: Record) -> Sequence[Row]:
@@ -17,12 +18,50 @@ def rows(record: Record) -> Sequence[Row]:
             for r in record["results"]]
 
 
+def measured(figures: Records, record: Record) -> str:
+    """Return a sentence: how a record was measured."""
+    machine = record["machine"]
+    return (f"`{record['command']}`, {record['date']}, commit "
+            f"{figures.commit(record)}, {machine['cores']} cores of "
+            f"{machine['cpu']}{' (virtual)' if machine['virtual'] else ''}, "
+            f"Linux {machine['kernel']}, load average {machine['load']}.")
+
+
+def watching(figures: Records) -> str:
+    """Return what is served while everything watches."""
+    record = figures.records.get("watching")
+    if record is None:
+        return not_yet(WATCHING)
+    parameters = record["parameters"]
+
+    def turns(row: Row, key: str) -> str:
+        return ", ".join(f"{t[key]:.3f}" for t in row["turns"])
+
+    return "\n\n".join([
+        table([
+            ("tenants in the map", "{tenants:,}"),
+            ("requests per second, each turn", "{rps}"),
+            ("median", "{watched_rps:.3f}"), ("control", "{control_rps:.3f}"),
+            ("CPU time per request, each turn", "{cpu}"),
+            ("median", "{watched_cpu_s:.3f}"),
+            ("control", "{control_cpu_s:.3f}")],
+            [r | {"rps": turns(r, "watched_rps"),
+                  "cpu": turns(r, "watched_cpu_s")}
+             for r in record["results"]]),
+        f"{measured(figures, record)} Watched over unwatched, "
+        f"{parameters['turns']} turns of four windows of "
+        f"{parameters['seconds']:g} s. The control is unwatched over "
+        "unwatched. `varnishd` had one core; the load, "
+        f"{parameters['connections']} connections that ask for a response of "
+        "VCL, and all that watched had another one."])
+
+
 def exporter(figures: Records) -> str:
     """Return what scrapes, looks, bills and sandpaper-top take."""
     record = figures.records.get("exporter")
     if record is None:
-        return not_yet(COMMAND)
-    machine, parameters = record["machine"], record["parameters"]
+        return not_yet(EXPORTER)
+    parameters = record["parameters"]
     columns, lines = parameters["terminal"]
     return "\n\n".join([
         table([
@@ -35,11 +74,7 @@ def exporter(figures: Records) -> str:
             ("bills, MB", "{usage_mb:.3f}"),
             ("CPU time of a redraw of `sandpaper-top`, ms",
              "{redraw_cpu_s:time}")], rows(record)),
-        f"`{record['command']}`, {record['date']}, commit "
-        f"{figures.commit(record)}, {machine['cores']} cores of "
-        f"{machine['cpu']}{' (virtual)' if machine['virtual'] else ''}, Linux "
-        f"{machine['kernel']}, load average {machine['load']}. Gauges of "
-        f"{parameters['gauges']} tenants, histograms of "
+        f"{measured(figures, record)} Gauges of {parameters['gauges']} tenants, histograms of "
         f"{parameters['histograms']}. Medians of {parameters['scrapes']} "
         f"scrapes, means of looks in {parameters['look_seconds']:g} s, the "
         "slowest redraw after some keys in a terminal of "

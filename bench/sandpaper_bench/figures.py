@@ -403,6 +403,7 @@ TABLES: dict[str, Callable[..., str]] = {
     "fetch-goals": overloadfigures.fetch_goals,
     "haboob": haboobfigures.haboob, "compress": compressfigures.compress,
     "load-check": overloadfigures.check, "exporter": exporterfigures.exporter,
+    "watching": exporterfigures.watching,
     "tiers": partial(
         overloadfigures.judged, what="tiers", head="goal"),
     "tiers-cases": overloadfigures.tiers_cases,

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
+from typing import Any
 
 
 def cpu_model(cpuinfo: str) -> str:
@@ -28,3 +30,11 @@ def governor() -> str | None:
         return file.read_text().strip()
     except OSError:
         return None
+
+
+def short() -> dict[str, Any]:
+    """Return what a record says of this machine."""
+    cpu = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    return {"cores": len(os.sched_getaffinity(0)), "cpu": cpu_model(cpu),
+            "virtual": is_virtual(cpu), "kernel": os.uname().release,
+            "load": round(os.getloadavg()[1], 1)}

@@ -329,6 +329,19 @@ def test_what_it_costs_can_be_measured(folder: Path) -> None:
     assert f"| 10 | {row['series']} |" in text
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")
+def test_what_is_served_meanwhile_can_be_measured(folder: Path) -> None:
+    """As doc/metrics.md has it."""
+    ran(sys.executable, TOP / "bench" / "record-watching", "--root", ROOT,
+        "--tenants", "10", "--seconds", "1", "--turns", "1", "--json", folder)
+    record = json.loads((folder / "watching.json").read_text())
+    row, = record["results"]
+    assert row["tenants"] == 10
+    assert 0.1 < row["watched_rps"] < 10
+    text = Figures({"watching": record}, lambda _: False).render("watching")
+    assert f"| 10 | {row['watched_rps']:.3f} |" in text
+
+
 # HTTP, and what cannot work
 
 def test_clients_change_nothing(tenants: Tenants) -> None:
