@@ -111,44 +111,6 @@ int spd_oc_transit(struct objcore *, uint64_t bytes, uint64_t limit);
 void spd_oc_forget(struct objcore *);
 void spd_oc_free(struct objcore *);
 
-/* What is known of a fetch before its answer, in bo->sandpaper[2] */
-#define SPD_FETCH_VCL		1	/* VCL admits the object, or has chosen
-					 * its storage */
-#define SPD_FETCH_ALL		2	/* its tenant admits all objects */
-#define SPD_FETCH_PART		4	/* for an ESI part */
-#define SPD_FETCH_LIMIT		8	/* a search counts only its owner's */
-#define SPD_FETCH_STORED	16	/* its object stays in the cache */
-#define SPD_FETCH_ASKS		32	/* it waits for the head of its answer */
-#define SPD_FETCH_DRY		64	/* `on` would have refused it */
-
-/* The largest size that is admitted, in bo->sandpaper[3].  If none was drawn,
- * it is SPD_SIZE_ALL. */
-#define SPD_SIZE_ALL		UINT64_MAX
-#define SPD_SIZE_MOST		(UINT64_MAX - 1)
-
-/* The outcomes of a fetch, see hook_cache.c */
-enum spd_admission {
-	SPD_ADMITTED,
-	SPD_REJECTED,
-	SPD_LATE,
-	SPD_PASSED,
-	SPD_ADMISSIONS
-};
-
-#define SPD_OCTAVES	41	/* of sizes: 2^n bytes or more, the last one
-				 * also all larger ones */
-
-struct spd_cache_stat {
-	double			c;		/* bytes, or INFINITY */
-	double			predicted, measured, measured_all;	/* parts
-								 * of hits */
-	uint64_t		tunes, fallbacks;
-	uint64_t		dropped;	/* requests, of the sample */
-	double			capacity;	/* bytes */
-	uint64_t		transit;	/* bytes */
-	uint64_t		count[SPD_ADMISSIONS][SPD_OCTAVES];
-};
-
 /* spd_tuner.c */
 void spd_tuner_init(void);
 uint64_t spd_digest(const struct objcore *);
@@ -324,7 +286,8 @@ int64_t spd_least_target(void);
 
 /* spd_log.c */
 void spd_timestamp(struct req *, const char *event, vtim_real now);
-void spd_log(struct req *, struct spd_tenant *, const int64_t[4], uint64_t, int);
+void spd_log(struct req *, struct spd_tenant *, const int64_t v[4],
+    uint64_t bytes, int measured);
 void spd_log_limit(struct vsl_log *, const struct spd_verdict *);
 
 /* spd_dry.c: all locked */
@@ -381,7 +344,8 @@ int spd_may_parse(void);
 int64_t spd_unknown_since(int64_t now);		/* locked */
 
 /* spd_overload.c: all locked */
-int spd_overloaded(struct spd_tenant *, int64_t, int64_t, struct spd_verdict *);
+int spd_overloaded(struct spd_tenant *, int64_t age, int64_t now,
+    struct spd_verdict *);
 const char *spd_overload_word(const struct spd_tenant *, int64_t now);
 void spd_overload_refused(struct spd_tenant *, int64_t now);
 void spd_overload_released(struct spd_tenant *, int64_t wait, int64_t now);

@@ -84,8 +84,8 @@ spd_timestamp(struct req *req, const char *event, vtim_real now)
 
 /*
  * Log what a request has cost.  v: ns: the wait, CPU time of all cores, time
- * of net, and the charge at its release, which is one of these two.  bytes: sent.  measured: 0 if the CPU time is
- * estimated.
+ * of net, and the charge at its release, which is one of these two.  bytes: sent.
+ * measured: 0 if the CPU time is estimated.
  */
 void
 spd_log(struct req *req, struct spd_tenant *t, const int64_t v[4],

@@ -364,3 +364,41 @@ spd_runs(struct spd_worker *me, struct rel_node *n)
 
 	atomic_store_explicit(&me->node, n, memory_order_release);
 }
+
+/* What is known of a fetch before its answer, in bo->sandpaper[2] */
+#define SPD_FETCH_VCL		1	/* VCL admits the object, or has chosen
+					 * its storage */
+#define SPD_FETCH_ALL		2	/* its tenant admits all objects */
+#define SPD_FETCH_PART		4	/* for an ESI part */
+#define SPD_FETCH_LIMIT		8	/* a search counts only its owner's */
+#define SPD_FETCH_STORED	16	/* its object stays in the cache */
+#define SPD_FETCH_ASKS		32	/* it waits for the head of its answer */
+#define SPD_FETCH_DRY		64	/* `on` would have refused it */
+
+/* The largest size that is admitted, in bo->sandpaper[3].  If none was drawn,
+ * it is SPD_SIZE_ALL. */
+#define SPD_SIZE_ALL		UINT64_MAX
+#define SPD_SIZE_MOST		(UINT64_MAX - 1)
+
+/* The outcomes of a fetch, see hook_cache.c */
+enum spd_admission {
+	SPD_ADMITTED,
+	SPD_REJECTED,
+	SPD_LATE,
+	SPD_PASSED,
+	SPD_ADMISSIONS
+};
+
+#define SPD_OCTAVES	41	/* of sizes: 2^n bytes or more, the last one
+				 * also all larger ones */
+
+struct spd_cache_stat {
+	double			c;		/* bytes, or INFINITY */
+	double			predicted, measured, measured_all;	/* parts
+								 * of hits */
+	uint64_t		tunes, fallbacks;
+	uint64_t		dropped;	/* requests, of the sample */
+	double			capacity;	/* bytes */
+	uint64_t		transit;	/* bytes */
+	uint64_t		count[SPD_ADMISSIONS][SPD_OCTAVES];
+};
