@@ -197,6 +197,7 @@ struct snapshot {
 	struct spd_sums		sums;
 	unsigned		rows;
 	struct spd_fields	*row;
+	struct spd_fields	*copied;	/* to be freed, or NULL */
 	const struct spd_fields	**sorted;	/* of these, those that match */
 	unsigned		shown;		/* of those, how many to print */
 };
@@ -264,9 +265,13 @@ snap(struct snapshot *s, const struct choice *c)
 	s->residual = spd_residual();
 	spd_link_stat(&s->net, METER_Now());
 	spd_unlock();
-	s->rows = c->after != NULL ? spd_fields_after(parts, c->after, c->glob,
-	    (unsigned)c->rows, &s->row) :
-	    spd_fields_all(parts, &s->row);
+	if (c->after != NULL)
+		s->rows = spd_fields_after(parts, c->after, c->glob,
+		    (unsigned)c->rows, &s->row);
+	else {
+		s->rows = spd_fields_all(parts, &s->copied);
+		s->row = s->copied;
+	}
 	spd_lock();
 	spd_sums(&s->sums);
 	s->enqueued = spd_vsc->enqueued;
@@ -279,7 +284,7 @@ forget(struct snapshot *s)
 {
 
 	free(s->sorted);
-	free(s->row);
+	free(s->copied);
 }
 
 /*--------------------------------------------------------------------

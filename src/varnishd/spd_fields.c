@@ -166,6 +166,26 @@ spd_fields_all(unsigned parts, struct spd_fields **rows)
 	return (n);
 }
 
+/*--------------------------------------------------------------------
+ * A page of tenants, in the order of names.  Only the CLI asks for pages, so one
+ * thread does.  Names and rows are kept, since the next page needs them soon.
+ */
+
+#define NAMES_KEPT	INT64_C(10000000000)	/* ns */
+#define ROWS_KEPT	4000U
+
+static struct {
+	const char		**name;		/* sorted */
+	char			*text;
+	unsigned		n;
+	int64_t			at;		/* ns, when they were copied */
+} names;
+
+static struct {
+	struct spd_fields	*row;
+	unsigned		space;
+} page;
+
 static int
 name_cmp(const void *a, const void *b)
 {
@@ -173,71 +193,94 @@ name_cmp(const void *a, const void *b)
 	return (strcmp(*(const char * const *)a, *(const char * const *)b));
 }
 
-/*
- * Return the names that come after `after` in the order of bytes, and in *n how
- * many there are.  They are in *text.  The caller frees both.
- */
-static const char **
-names_after(const char *after, char **text, unsigned *n)
+/* Copy the names that come after `after`, and sort them. */
+static void
+copy_names(const char *after)
 {
 	struct ten_record *rec;
-	const char **name;
 	unsigned space, u;
 	char *p;
 
+	free(names.name);
+	free(names.text);
 	spd_lock();
 	space = TEN_Count(spd_tenants) + 64;
 	spd_unlock();
-	name = calloc(space, sizeof *name);
-	*text = p = malloc(space * (TEN_NAME_MAX + 1UL));
-	AN(name);
+	names.name = calloc(space, sizeof *names.name);
+	names.text = p = malloc(space * (TEN_NAME_MAX + 1UL));
+	AN(names.name);
 	AN(p);
-	*n = 0;
+	names.n = 0;
+	names.at = METER_Now();
 	spd_lock();
 	for (u = 0; u < space && (rec = TEN_At(spd_tenants, u)) != NULL; u++) {
 		if (strcmp(rec->name, after) > 0) {
 			memcpy(p, rec->name, rec->namelen + 1UL);
-			name[(*n)++] = p;
+			names.name[names.n++] = p;
 			p += rec->namelen + 1UL;
 		}
 		spd_pause(u);
 	}
 	spd_unlock();
-	qsort(name, *n, sizeof *name, name_cmp);
-	return (name);
+	qsort(names.name, names.n, sizeof *names.name, name_cmp);
+}
+
+/* Return the names that come after `after`, and in *n how many there are. */
+static const char **
+names_after(const char *after, unsigned *n)
+{
+	const char **p = NULL;
+
+	if (names.n > 0 && METER_Now() - names.at < NAMES_KEPT)
+		p = bsearch(&after, names.name, names.n, sizeof *names.name,
+		    name_cmp);
+	if (p != NULL)
+		p++;
+	else {
+		copy_names(after);
+		p = names.name;
+	}
+	*n = (unsigned)(names.name + names.n - p);
+	return (p);
 }
 
 /*
  * Copy the fields of the tenants whose names come after `after`, and match glob
- * (or NULL): at most `most` of them, in the order of names.  Returns how many
- * rows there are.
+ * (or NULL): at most `most` of them, in the order of names.  If `after` was in the
+ * page before, a tenant that came since then may be missing.  Returns how many
+ * rows there are.  They are valid until the next call.
  */
 unsigned
 spd_fields_after(unsigned parts, const char *after, const char *glob,
     unsigned most, struct spd_fields **rows)
 {
-	const char **name;
-	char *text;
-	unsigned all, names = 0, u, n = 0;
+	const char **name, **chosen;
+	unsigned all, space, u, n = 0;
 	struct spd_tenant *t;
 	int64_t now;
 
-	name = names_after(after, &text, &all);
-	for (u = 0; u < all && names < most; u++)
+	name = names_after(after, &all);
+	chosen = calloc(all + 1UL, sizeof *chosen);
+	AN(chosen);
+	for (u = space = 0; u < all && space < most; u++)
 		if (glob == NULL || !fnmatch(glob, name[u], 0))
-			name[names++] = name[u];
-	*rows = calloc(names + 1UL, sizeof **rows);
-	AN(*rows);
+			chosen[space++] = name[u];
+	if (space > page.space || page.space > ROWS_KEPT) {
+		free(page.row);
+		page.row = calloc(space + 1UL, sizeof *page.row);
+		AN(page.row);
+		page.space = space;
+	}
+	*rows = page.row;
 	spd_lock();
 	now = METER_Now();
-	for (u = 0; u < names; u++) {
-		t = spd_tenant_find(name[u], strlen(name[u]));
+	for (u = 0; u < space; u++) {
+		t = spd_tenant_find(chosen[u], strlen(chosen[u]));
 		if (t != NULL)		/* not evicted meanwhile */
 			spd_fields(t, parts, now, &(*rows)[n++]);
 		spd_pause(u);
 	}
 	spd_unlock();
-	free(name);
-	free(text);
+	free(chosen);
 	return (n);
 }

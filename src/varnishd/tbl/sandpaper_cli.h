@@ -26,7 +26,7 @@ CLI_CMD(SANDPAPER_LIST,
 	" byte. So a program reads all tenants in pages. It begins with"
 	" ``sandpaper.list -j -s tenant 500``. Then it repeats ``sandpaper.list -j"
 	" -a <name> 500`` with the last name that it has. It ends when fewer than"
-	" 500 come. If an answer is longer than the parameter ``cli_limit``,"
+	" 500 come. A tenant that comes meanwhile may be missing. If an answer is longer than the parameter ``cli_limit``,"
 	" varnishadm says so: ask for fewer tenants, or fewer keys.\n\n"
 	"  ``-j`` selects JSON output, and must be the first option. Only with it,"
 	" ``-c`` prints these keys of each tenant and no others, with commas between"
