@@ -20,8 +20,8 @@ ADM_SECONDS = 5  # that varnishadm waits for an answer
 ROWS, LEAST_ROWS = 2000, 5  # tenants of a page
 SELDOM = 100  # answers that had room, until more tenants are tried
 # Part of varnishd's cores that looks may take.  Its manager, which hands the
-# answers on, takes half as much again.
-PART = 0.003
+# answers on, takes a third as much again.
+PART = 0.002
 ATTEMPTS = 3  # if the worker process begins again between two pages
 
 State = dict[str, Any]  # what sandpaper.list says; its `list` has the tenants

@@ -93,10 +93,11 @@ class Running:
         file.write_text("".join(f"customer-{n} customer-{n}.example\n"
                                 for n in range(self.tenants)))
         vcl.write_text(VCL % file)
-        with running(*self.pin, f"{self.root}/sbin/varnishd", "-F", "-j", "none", "-n",
-                     f"{self.folder}/n", "-a", f"127.0.0.1:{self.port}", "-p",
-                     f"sandpaper_tenants_max={2 * self.tenants + 10}", "-f",
-                     str(vcl)) as process:
+        with running(*self.pin, f"{self.root}/sbin/varnishd", "-F", "-j",
+                     "none", "-n", f"{self.folder}/n", "-a",
+                     f"127.0.0.1:{self.port}", "-p", "syslog_cli_traffic=off",
+                     "-p", f"sandpaper_tenants_max={2 * self.tenants + 10}",
+                     "-f", str(vcl)) as process:
             until(lambda: self.adm.ask("ping").returncode == 0)
             until(lambda: "running" in self.adm.ask("status").stdout)
             yield process.pid

@@ -44,14 +44,16 @@ def watching(figures: Records) -> str:
             ("median", "{watched_rps:.3f}"), ("control", "{control_rps:.3f}"),
             ("CPU time per request, each turn", "{cpu}"),
             ("median", "{watched_cpu_s:.3f}"),
-            ("control", "{control_cpu_s:.3f}")],
+            ("control", "{control_cpu_s:.3f}"),
+            ("part of the core for answers", "{cli_part:.4f}")],
             [r | {"rps": turns(r, "watched_rps"),
                   "cpu": turns(r, "watched_cpu_s")}
              for r in record["results"]]),
         f"{measured(figures, record)} Watched over unwatched, "
         f"{parameters['turns']} turns of four windows of "
         f"{parameters['seconds']:g} s. The control is unwatched over "
-        "unwatched. `varnishd` had one core; the load, "
+        "unwatched. The last column is watched: CPU time of `varnishd` and its "
+        "manager for the CLI. `varnishd` had one core; the load, "
         f"{parameters['connections']} connections that ask for a response of "
         "VCL, and all that watched had another one."])
 
