@@ -87,17 +87,13 @@ spd_json_string(struct spd_json *j, const char *p)
 	j->n = (size_t)(q - j->text);
 }
 
-/* Print the number v / 10^places with so many decimal places, at most 9. */
-void
-spd_json_decimal(struct spd_json *j, int64_t v, unsigned places)
+/* Print u / 10^places after what is at q.  Returns the end. */
+static char *
+digits(char *q, uint64_t u, unsigned places)
 {
-	char digit[21], *q = room(j);
-	uint64_t u = v < 0 ? -(uint64_t)v : (uint64_t)v;
+	char digit[20];
 	unsigned n = 0;
 
-	assert(places <= 9);
-	if (v < 0)
-		*q++ = '-';
 	do
 		digit[n++] = (char)('0' + u % 10);
 	while ((u /= 10) > 0 || n <= places);
@@ -106,6 +102,19 @@ spd_json_decimal(struct spd_json *j, int64_t v, unsigned places)
 		if (n == places && n > 0)
 			*q++ = '.';
 	}
+	return (q);
+}
+
+/* Print the number v / 10^places with so many decimal places, at most 9. */
+void
+spd_json_decimal(struct spd_json *j, int64_t v, unsigned places)
+{
+	char *q = room(j);
+
+	assert(places <= 9);
+	if (v < 0)
+		*q++ = '-';
+	q = digits(q, v < 0 ? -(uint64_t)v : (uint64_t)v, places);
 	j->n = (size_t)(q - j->text);
 }
 
@@ -114,9 +123,7 @@ void
 spd_json_number(struct spd_json *j, uint64_t v)
 {
 
-	/* A counter is never so large */
-	assert(v <= INT64_MAX);
-	spd_json_decimal(j, (int64_t)v, 0);
+	j->n = (size_t)(digits(room(j), v, 0) - j->text);
 }
 
 /* Print a real number with six significant digits. */

@@ -438,7 +438,7 @@ list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
 		spd_json_text(&j, ",\n");
 	}
 	spd_json_text(&j, "\"list\": [");
-	for (u = 0; u < s->shown; u++) {
+	for (u = 0; u < s->shown && !VCLI_Overflow(cli); u++) {
 		spd_json_text(&j, u > 0 ? ",\n" : "\n");
 		spd_row_json(&j, s->sorted[u], c->keys, c->table);
 	}

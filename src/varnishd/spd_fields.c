@@ -244,27 +244,42 @@ names_after(const char *after, unsigned *n)
 	return (p);
 }
 
+/* Return the names that match glob.  The caller frees them. */
+static const char **
+matching(const char **name, unsigned *n, const char *glob)
+{
+	const char **found;
+	unsigned u, m = 0;
+
+	found = calloc(*n + 1UL, sizeof *found);
+	AN(found);
+	for (u = 0; u < *n; u++)
+		if (!fnmatch(glob, name[u], 0))
+			found[m++] = name[u];
+	*n = m;
+	return (found);
+}
+
 /*
  * Copy the fields of the tenants whose names come after `after`, and match glob
- * (or NULL): at most `most` of them, in the order of names.  If `after` was in the
- * page before, a tenant that came since then may be missing.  Returns how many
- * rows there are.  They are valid until the next call.
+ * (or NULL): at most `most` of them, in the order of names.  If the names that
+ * are kept have `after`, a tenant that is newer than they are is missing.  Returns
+ * how many rows there are: fewer than `most` only if no name is left.  They are
+ * valid until the next call.
  */
 unsigned
 spd_fields_after(unsigned parts, const char *after, const char *glob,
     unsigned most, struct spd_fields **rows)
 {
-	const char **name, **chosen;
-	unsigned all, space, u, n = 0;
+	const char **name, **found = NULL;
 	struct spd_tenant *t;
+	unsigned all, space, u, n = 0;
 	int64_t now;
 
 	name = names_after(after, &all);
-	chosen = calloc(all + 1UL, sizeof *chosen);
-	AN(chosen);
-	for (u = space = 0; u < all && space < most; u++)
-		if (glob == NULL || !fnmatch(glob, name[u], 0))
-			chosen[space++] = name[u];
+	if (glob != NULL)
+		name = found = matching(name, &all, glob);
+	space = vmin(all, most);
 	if (space > page.space || page.space > ROWS_KEPT) {
 		free(page.row);
 		page.row = calloc(space + 1UL, sizeof *page.row);
@@ -274,13 +289,13 @@ spd_fields_after(unsigned parts, const char *after, const char *glob,
 	*rows = page.row;
 	spd_lock();
 	now = METER_Now();
-	for (u = 0; u < space; u++) {
-		t = spd_tenant_find(chosen[u], strlen(chosen[u]));
+	for (u = 0; u < all && n < space; u++) {
+		t = spd_tenant_find(name[u], strlen(name[u]));
 		if (t != NULL)		/* not evicted meanwhile */
-			spd_fields(t, parts, now, &(*rows)[n++]);
+			spd_fields(t, parts, now, &page.row[n++]);
 		spd_pause(u);
 	}
 	spd_unlock();
-	free(chosen);
+	free(found);
 	return (n);
 }

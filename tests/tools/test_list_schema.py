@@ -64,6 +64,31 @@ def test_each_field_is_in_the_schema(varnishd: Varnishd) -> None:
     assert b" 200 " in waits.recv(4096)
 
 
+def test_a_table_of_many_tenants_has_the_same_values(
+        varnishd: Varnishd) -> None:
+    """They are more than one buffer of the text."""
+    varnishd.start(vcl="""vcl 4.1;
+import sandpaper;
+backend none none;
+sub vcl_init {
+""" + "".join(f'\tsandpaper.tenant("t{n}", weight = {n}.5);\n'
+              f'\tsandpaper.host("t{n}", "t{n}");\n' for n in range(1, 200))
+                   + "}\nsub vcl_recv { return (synth(200)); }\n")
+
+    def said(*options: str) -> list[dict[str, Any]]:
+        found = json.loads(varnishd.cli(" ".join(
+            ("sandpaper.list -j", *options,
+             "-c weight,queue_limit,mapped -s tenant 1000"))))[3]
+        rows: list[dict[str, Any]] = (of_table(found) if options else found
+                                      )["list"]
+        return [r for r in rows if r["mapped"]]
+
+    table = said("-t")
+    assert table == said()
+    assert {r["tenant"]: r["weight"] for r in table} == {
+        f"t{n}": n + 0.5 for n in range(1, 200)}
+
+
 def test_a_field_less_is_seen(varnishd: Varnishd) -> None:
     varnishd.start()
     state = varnishd.state()
