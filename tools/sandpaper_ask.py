@@ -126,8 +126,14 @@ class Varnishadm:
         """Return what sandpaper.list says, with as many tenants as fit."""
         rows = room.begin()
         while rows:
-            text = self.answer("sandpaper.list", "-j", "-t", *options,
-                               str(rows))
+            try:
+                text = self.answer("sandpaper.list", "-j", "-t", *options,
+                                   str(rows))
+            except Refused as error:
+                if "is no option" not in str(error):
+                    raise
+                raise ToolError("this varnishd is older than this program: "
+                                "restart it") from None
             try:
                 found = of_table(json.loads(text)[-1])
             except (ValueError, LookupError, TypeError):
@@ -153,6 +159,7 @@ class Varnishadm:
 
         With keys, a tenant has only these of its fields, and its name.
         """
+        self.rest_s = 0.0  # if there is no answer
         for _ in range(ATTEMPTS):
             whole = page = self.page("", keys)
             rows = list(whole["list"])

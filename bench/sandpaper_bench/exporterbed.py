@@ -32,12 +32,12 @@ sub vcl_recv { return (synth(200)); }
 """
 
 
-def until(what: Callable[[], object], seconds: float = 60) -> None:
+def until(so: Callable[[], object], what: str, seconds: float = 60) -> None:
     """Return when something is so."""
     end = time.monotonic() + seconds
-    while not what():
+    while not so():
         if time.monotonic() > end:
-            sys.exit(f"{what} is not so after {seconds:g} s")
+            sys.exit(f"after {seconds:g} s {what}")
         time.sleep(0.1)
 
 
@@ -98,8 +98,10 @@ class Running:
                      f"127.0.0.1:{self.port}", "-p", "syslog_cli_traffic=off",
                      "-p", f"sandpaper_tenants_max={2 * self.tenants + 10}",
                      "-f", str(vcl)) as process:
-            until(lambda: self.adm.ask("ping").returncode == 0)
-            until(lambda: "running" in self.adm.ask("status").stdout)
+            until(lambda: self.adm.ask("ping").returncode == 0,
+                  "varnishd does not answer")
+            until(lambda: "running" in self.adm.ask("status").stdout,
+                  "its worker process does not run")
             yield process.pid
 
     @contextlib.contextmanager
@@ -113,7 +115,7 @@ class Running:
                      f"127.0.0.1:{self.web}", "--usage", str(self.usage),
                      "--gauges", str(GAUGES), "--histograms", str(HISTOGRAMS)
                      ) as process:
-            until(self.is_up)
+            until(self.is_up, "sandpaper-exporter has not looked")
             yield process.pid
 
     def is_up(self) -> bool:

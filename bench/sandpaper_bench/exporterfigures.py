@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Figures of bench/record-exporter and bench/record-watching in Markdown: what it
-costs to watch."""
+"""Figures in Markdown: what it costs to watch varnishd.
+
+bench/record-exporter and bench/record-watching measure them.
+"""
 
 from __future__ import annotations
 
@@ -52,9 +54,9 @@ def watching(figures: Records) -> str:
         f"{measured(figures, record)} Watched over unwatched, "
         f"{parameters['turns']} turns of four windows of "
         f"{parameters['seconds']:g} s. The control is unwatched over "
-        "unwatched. The last column is watched: CPU time of `varnishd` and its "
-        "manager for the CLI. `varnishd` had one core; the load, "
-        f"{parameters['connections']} connections that ask for a response of "
+        "unwatched. The last column is of watched windows: CPU time for the "
+        "CLI, of `varnishd` and its manager. `varnishd` had one core; the "
+        f"load, {parameters['connections']} connections that ask for a response of "
         "VCL, and all that watched had another one."])
 
 
@@ -76,9 +78,9 @@ def exporter(figures: Records) -> str:
             ("bills, MB", "{usage_mb:.3f}"),
             ("CPU time of a redraw of `sandpaper-top`, ms",
              "{redraw_cpu_s:time}")], rows(record)),
-        f"{measured(figures, record)} Gauges of {parameters['gauges']} tenants, histograms of "
-        f"{parameters['histograms']}. Medians of {parameters['scrapes']} "
-        f"scrapes, means of looks in {parameters['look_seconds']:g} s, the "
+        f"{measured(figures, record)} Gauges of {parameters['gauges']} "
+        f"tenants, histograms of {parameters['histograms']}. Medians of "
+        f"{parameters['scrapes']} scrapes, means of looks in {parameters['look_seconds']:g} s, the "
         "slowest redraw after some keys in a terminal of "
         f"{columns} x {lines}. Text and redraw are of figures that are all "
         "different."])

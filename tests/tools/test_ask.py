@@ -162,6 +162,23 @@ def test_what_varnishd_refuses_is_told_apart() -> None:
         Says(2, "", "gone\n").show("x")
 
 
+def test_an_older_varnishd_is_named() -> None:
+    adm = Says(1, '"-t" is no option: use -j first, then -a, -c, -f or -s',
+               "Command failed with error code 106")
+    with pytest.raises(ToolError, match="this varnishd is older"):
+        names(adm)
+
+
+def test_after_a_look_that_fails_there_is_no_rest() -> None:
+    adm = Made(3000)
+    names(adm)
+    assert adm.rest_s > 0
+    adm.most = 0
+    with pytest.raises(ToolError, match="no JSON"):
+        names(adm)
+    assert adm.rest_s == 0
+
+
 def test_the_reasons_are_below_the_fields() -> None:
     adm = Says(0, "tenant   x\nweight   1\n\nin the last   1 s\ncpu_part   0\n"
                "\nIt waits long.\nAdd cores.\n\n")

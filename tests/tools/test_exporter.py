@@ -338,6 +338,7 @@ def test_what_is_served_meanwhile_can_be_measured(folder: Path) -> None:
     row, = record["results"]
     assert row["tenants"] == 10
     assert 0.1 < row["watched_rps"] < 10
+    assert 0 < row["cli_part"] < 1
     text = Figures({"watching": record}, lambda _: False).render("watching")
     assert f"| 10 | {row['watched_rps']:.3f} |" in text
 

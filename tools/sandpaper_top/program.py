@@ -129,7 +129,7 @@ def parser() -> Parser:
     p.add_argument("--interval", type=seconds, metavar="S",
                    help="seconds between two looks (default 1; in the live "
                    "view more, if there are so many tenants that looks would "
-                   "take more than a tenth of the time)")
+                   "take more than 0.2 % of varnishd's cores)")
     p.add_argument("--filter", default="", metavar="TEXT",
                    help="only tenants whose name has this part, or matches "
                    "this pattern with * ? [ ]")
