@@ -59,6 +59,12 @@ def cpu_s(pid: int) -> float:
     return sum(map(int, text.split()[11:15])) / TICKS
 
 
+def cli_s(pid: int) -> float:
+    """Return the CPU time of a process's first thread: varnishd's CLI."""
+    ns = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0]
+    return int(ns) / 1e9
+
+
 def worker(pid: int) -> int:
     """Return the worker process of a varnishd."""
     return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
