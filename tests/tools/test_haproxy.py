@@ -128,7 +128,9 @@ def test_tls_and_the_address_of_the_client(haproxy: Haproxy,
     assert done.startswith("HTTP/2 200" if protocol == "h2" else
                            "HTTP/1.1 200")
     assert "asked-by: 127.0.0.1" in done.lower()
-    assert haproxy.varnishd.tenant("a.example")["completed"] == 1
+    # It completes after its answer has been sent
+    until(lambda: haproxy.varnishd.tenant("a.example")["completed"] == 1,
+          "the request does not complete")
 
 
 def test_health_checks_pass_the_queue(haproxy: Haproxy) -> None:
