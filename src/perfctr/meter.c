@@ -35,6 +35,13 @@ METER_Process(void)
 	return (meter_clock(CLOCK_PROCESS_CPUTIME_ID));
 }
 
+int64_t
+METER_Thread(void)
+{
+
+	return (meter_clock(CLOCK_THREAD_CPUTIME_ID));
+}
+
 /*--------------------------------------------------------------------
  * The source's time
  */
@@ -91,7 +98,7 @@ meter_source_read(const struct meter *m)
 		return (m->clock);	/* off the PMU: no change */
 	if (m->src->kind == METER_WALL)
 		return (METER_Now());
-	return (meter_clock(CLOCK_THREAD_CPUTIME_ID));
+	return (METER_Thread());
 }
 
 /*--------------------------------------------------------------------

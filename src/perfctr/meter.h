@@ -97,6 +97,7 @@ int METER_Cheap(const struct meter *);
 void METER_Drop(struct meter *);
 
 int64_t METER_Process(void);	/* CPU of the process, ns */
+int64_t METER_Thread(void);	/* CPU of this thread, ns, or -1 */
 int64_t METER_Now(void);	/* CLOCK_MONOTONIC, ns */
 
 /* Return a counter from its mmap page: the kernel's offset plus the `width` low

@@ -191,7 +191,7 @@ static void
 meter_fall_back(struct meter_source *src, char *note, size_t len)
 {
 
-	if (meter_clock(CLOCK_THREAD_CPUTIME_ID) >= 0) {
+	if (METER_Thread() >= 0) {
 		src->kind = METER_THREAD_CLOCK;
 		(void)strcpy(src->name, "thread-clock");
 	} else {
@@ -217,7 +217,7 @@ METER_Choose(struct meter_source *src, const char *spec, char *note,
 	if (src->kind == METER_EVENT && meter_try_event(src, note, len))
 		return (0);
 	if (src->kind != METER_THREAD_CLOCK || src->name[0] == '\0' ||
-	    meter_clock(CLOCK_THREAD_CPUTIME_ID) < 0)
+	    METER_Thread() < 0)
 		meter_fall_back(src, note, len);
 	if (!src->rseq)
 		meter_note(note, len, "no %s: only a sample of the requests is "

@@ -12,7 +12,6 @@ int spd_cli_number(struct cli *, const char *arg, unsigned long lo,
 int spd_cli_no_more(struct cli *, const char *arg);
 void spd_cli_unknown(struct cli *, const char *name);
 const char *spd_cli_mode(unsigned);
-double spd_cli_cpu_s(void);
 
 /* cli_json.c */
 struct spd_json {

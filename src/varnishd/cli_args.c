@@ -1,7 +1,7 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * What the CLI commands share: arguments, names and their cost.
+ * What the CLI commands share: arguments and names.
  *
  * A wrong argument is answered with the value and what is allowed.  There is no
  * state here.
@@ -11,7 +11,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "spd.h"
 #include "cli.h"
@@ -26,16 +25,6 @@ spd_cli_mode(unsigned mode)
 
 	assert(mode < sizeof names / sizeof *names);
 	return (names[mode]);
-}
-
-/* Return the CPU time of this thread, s. */
-double
-spd_cli_cpu_s(void)
-{
-	struct timespec ts;
-
-	AZ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts));
-	return ((double)ts.tv_sec + (double)ts.tv_nsec * 1e-9);
 }
 
 /* Read a whole number from lo to hi.  Returns 0, or -1 with the CLI's error

@@ -197,7 +197,6 @@ struct snapshot {
 	struct spd_sums		sums;
 	unsigned		rows;
 	struct spd_fields	*row;
-	struct spd_fields	*copied;	/* to be freed, or NULL */
 	const struct spd_fields	**sorted;	/* of these, those that match */
 	unsigned		shown;		/* of those, how many to print */
 };
@@ -226,7 +225,7 @@ row_cmp(const void *p1, const void *p2)
 	return (strcmp(a->tenant.text, b->tenant.text));
 }
 
-/* Choose the rows to print, and sort them. */
+/* Choose the rows to print, and sort them.  With -a they are chosen and sorted. */
 static void
 sort(struct snapshot *s, const struct choice *c)
 {
@@ -235,11 +234,12 @@ sort(struct snapshot *s, const struct choice *c)
 	s->sorted = calloc(s->rows + 1, sizeof *s->sorted);
 	AN(s->sorted);
 	for (u = 0; u < s->rows; u++)
-		if (c->glob == NULL ||
+		if (c->after != NULL || c->glob == NULL ||
 		    !fnmatch(c->glob, s->row[u].tenant.text, 0))
 			s->sorted[s->shown++] = &s->row[u];
 	comparing = c;
-	qsort(s->sorted, s->shown, sizeof *s->sorted, row_cmp);
+	if (c->after == NULL)
+		qsort(s->sorted, s->shown, sizeof *s->sorted, row_cmp);
 	if (s->shown > c->rows)
 		s->shown = (unsigned)c->rows;
 }
@@ -265,13 +265,9 @@ snap(struct snapshot *s, const struct choice *c)
 	s->residual = spd_residual();
 	spd_link_stat(&s->net, METER_Now());
 	spd_unlock();
-	if (c->after != NULL)
-		s->rows = spd_fields_after(parts, c->after, c->glob,
-		    (unsigned)c->rows, &s->row);
-	else {
-		s->rows = spd_fields_all(parts, &s->copied);
-		s->row = s->copied;
-	}
+	s->rows = c->after != NULL ? spd_fields_after(parts, c->after, c->glob,
+	    (unsigned)c->rows, &s->row) :
+	    spd_fields_all(parts, &s->row);
 	spd_lock();
 	spd_sums(&s->sums);
 	s->enqueued = spd_vsc->enqueued;
@@ -280,11 +276,12 @@ snap(struct snapshot *s, const struct choice *c)
 }
 
 static void
-forget(struct snapshot *s)
+forget(struct snapshot *s, const struct choice *c)
 {
 
 	free(s->sorted);
-	free(s->copied);
+	if (c->after == NULL)
+		free(s->row);		/* else they are kept */
 }
 
 /*--------------------------------------------------------------------
@@ -419,10 +416,10 @@ state_json(struct cli *cli, const struct snapshot *s)
 	VCLI_Out(cli, "],\n");
 }
 
-/* began: the CPU time of this thread when the command began */
+/* began: METER_Thread() when the command began */
 static void
 list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
-    const struct choice *c, double began)
+    const struct choice *c, int64_t began)
 {
 	struct spd_json j;
 	unsigned u;
@@ -442,9 +439,10 @@ list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
 		spd_json_text(&j, u > 0 ? ",\n" : "\n");
 		spd_row_json(&j, s->sorted[u], c->keys, c->table);
 	}
+	spd_json_text(&j, "\n],\n\"cost_s\": ");
+	spd_json_decimal(&j, (METER_Thread() - began) / spd_set.cores, 9);
+	spd_json_text(&j, "}");
 	spd_json_flush(&j);
-	VCLI_Out(cli, "\n],\n\"cost_s\": %.9f}",
-	    (spd_cli_cpu_s() - began) / spd_set.cores);
 	VCLI_JSON_end(cli);
 }
 
@@ -455,7 +453,7 @@ list_json(struct cli *cli, const char * const *av, const struct snapshot *s,
 static void
 list(struct cli *cli, const char * const *av, int json)
 {
-	double began = spd_cli_cpu_s();
+	int64_t began = METER_Thread();
 	struct snapshot s;
 	struct choice c;
 
@@ -466,7 +464,7 @@ list(struct cli *cli, const char * const *av, int json)
 		list_json(cli, av, &s, &c, began);
 	else
 		list_text(cli, &s, c.last);
-	forget(&s);
+	forget(&s, &c);
 }
 
 static void v_matchproto_(cli_func_t)

@@ -182,12 +182,14 @@ text_last(struct cli *cli, const field_LAST *l)
  * Print each kind of field as JSON, after another one.  key: NULL: in a table.
  */
 
-#define json_NUMBER(j, key, v)	json_number(j, key, v)
-#define json_REAL(j, key, v)	json_real(j, key, v)
-#define json_PART(j, key, v)	json_decimal(j, key, llround((v) * 1e6), 6)
-#define json_TIME(j, key, ns)	json_decimal(j, key, ns, 9)
-#define json_COST(j, key, ns)	json_decimal(j, key, ns, 9)
-#define json_FLAG(j, key, v)	json_text(j, key, (v) ? "true" : "false")
+#define json_NUMBER(j, key, v)	(json_key(j, key), spd_json_number(j, v))
+#define json_REAL(j, key, v)	(json_key(j, key), spd_json_real(j, v))
+#define json_PART(j, key, v)	(json_key(j, key),			\
+				spd_json_decimal(j, llround((v) * 1e6), 6))
+#define json_TIME(j, key, ns)	(json_key(j, key), spd_json_decimal(j, ns, 9))
+#define json_COST(j, key, ns)	json_TIME(j, key, ns)
+#define json_FLAG(j, key, v)	(json_key(j, key),			\
+				spd_json_text(j, (v) ? "true" : "false"))
 #define json_NAME(j, key, v)	json_WORD(j, key, (v).text)
 #define json_WAITS(j, key, v)	json_waits(j, key, &(v))
 #define json_LAST(j, key, v)	json_last(j, key, &(v))
@@ -204,45 +206,13 @@ json_key(struct spd_json *j, const char *key)
 	spd_json_text(j, "\": ");
 }
 
-static void
-json_text(struct spd_json *j, const char *key, const char *v)
-{
-
-	json_key(j, key);
-	spd_json_text(j, v);
-}
-
 /* The tenant does not have this field. */
 static void
 json_none(struct spd_json *j, const char *key)
 {
 
 	if (key == NULL)
-		json_text(j, key, "null");
-}
-
-static void
-json_number(struct spd_json *j, const char *key, uint64_t v)
-{
-
-	json_key(j, key);
-	spd_json_number(j, v);
-}
-
-static void
-json_decimal(struct spd_json *j, const char *key, int64_t v, unsigned places)
-{
-
-	json_key(j, key);
-	spd_json_decimal(j, v, places);
-}
-
-static void
-json_real(struct spd_json *j, const char *key, double v)
-{
-
-	json_key(j, key);
-	spd_json_real(j, v);
+		spd_json_text(j, ", null");
 }
 
 static void
@@ -262,7 +232,7 @@ json_PROOF(struct spd_json *j, const char *key, int s)
 {
 
 	if (s >= 0)
-		json_number(j, key, (unsigned)s);
+		json_NUMBER(j, key, (unsigned)s);
 	else
 		json_none(j, key);
 }
@@ -272,7 +242,7 @@ json_MEMBERS(struct spd_json *j, const char *key, unsigned n)
 {
 
 	if (n > 0)
-		json_number(j, key, n);
+		json_NUMBER(j, key, n);
 	else
 		json_none(j, key);
 }
@@ -282,7 +252,8 @@ json_waits(struct spd_json *j, const char *key, const field_WAITS *w)
 {
 	unsigned u;
 
-	json_text(j, key, "[");
+	json_key(j, key);
+	spd_json_text(j, "[");
 	for (u = 0; u < WAITS; u++) {
 		if (u > 0)
 			spd_json_text(j, ", ");
@@ -296,11 +267,12 @@ json_last(struct spd_json *j, const char *key, const field_LAST *l)
 {
 	unsigned u;
 
-	json_text(j, key, "[");
+	json_key(j, key);
+	spd_json_text(j, "[");
 	for (u = 0; u < SPD_LAST; u++) {
 		spd_json_text(j, u > 0 ? ", {\"s\": " : "{\"s\": ");
 		spd_json_number(j, seconds[u]);
-#define LAST_FIELD(name, value)	json_real(j, #name, l->of[u].name);
+#define LAST_FIELD(name, value)	json_REAL(j, #name, l->of[u].name);
 #include "last_fields.h"
 		spd_json_text(j, "}");
 	}
