@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .markdown import Record, Records, Row, not_yet, table
+from .markdown import Record, Records, Row, machine_text, not_yet, table
 
 EXPORTER, WATCHING = "bench/record-exporter", "bench/record-watching"
 
@@ -24,9 +24,8 @@ def measured(figures: Records, record: Record) -> str:
     """Return a sentence: how a record was measured."""
     machine = record["machine"]
     return (f"`{record['command']}`, {record['date']}, commit "
-            f"{figures.commit(record)}, {machine['cores']} cores of "
-            f"{machine['cpu']}{' (virtual)' if machine['virtual'] else ''}, "
-            f"Linux {machine['kernel']}, load average {machine['load']}.")
+            f"{figures.commit(record)}, {machine_text(machine)}, "
+            f"load average {machine['load']}.")
 
 
 def watching(figures: Records) -> str:

@@ -100,6 +100,13 @@ def doubt(record: Record, part: str = "") -> str:
     return "" if valid(record, part) else ", not valid"
 
 
+def machine_text(machine: Record) -> str:
+    """Return which machine it was."""
+    return (f"{machine['cores']} cores of {machine['cpu']}"
+            + (" (virtual)" if machine.get("virtual") else "")
+            + f", Linux {machine['kernel']}")
+
+
 def about(figures: Records, record: Record) -> str:
     """Return how a record was made."""
     machine, plan = record["machine"], record["plan"]
@@ -110,10 +117,7 @@ def about(figures: Records, record: Record) -> str:
         f"{plan['turns']} turn{'s' * (plan['turns'] != 1)} of "
         f"{plan['seconds']:g} s",
         f"seed {record['seed']}",
-        f"{machine['cores']} cores of {machine['cpu']}"
-        + (" (virtual)" if machine.get("virtual") else ""),
-        f"Linux {machine['kernel']}",
-        f"link of {links}" if links else "no shaped link"]
+        machine_text(machine), f"link of {links}" if links else "no shaped link"]
     if machine.get("governor"):
         facts.append(f"governor {machine['governor']}")
     return ", ".join(facts) + "."
