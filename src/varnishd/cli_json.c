@@ -1,11 +1,11 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * JSON values for the CLI, without printf().
+ * JSON values for the CLI.
  *
- * sandpaper.list may print some hundred thousand numbers, and printf() takes much
- * longer for each.  The text is collected in a buffer.  When that is full, the
- * CLI gets it.
+ * sandpaper.list may print some hundred thousand numbers, and printf() is slow.
+ * So most of them are formatted here.  The text is collected in a buffer.  When
+ * that is full, the CLI gets it.
  */
 
 #include "config.h"
@@ -34,7 +34,8 @@ spd_json_begin(struct spd_json *j, struct cli *cli)
 	j->n = 0;
 }
 
-/* Give the CLI what is in the buffer.  Must be called at the end. */
+/* Give the CLI what is in the buffer.  If the answer has no more room, drop it and
+ * mark the answer as cut.  Call this after the last value. */
 void
 spd_json_flush(struct spd_json *j)
 {
@@ -42,7 +43,7 @@ spd_json_flush(struct spd_json *j)
 	if ((size_t)VSB_len(j->cli->sb) < *j->cli->limit)
 		(void)VSB_bcat(j->cli->sb, j->text, (ssize_t)j->n);
 	else
-		VCLI_Out(j->cli, "%s", "");	/* marks that it is cut */
+		VCLI_Out(j->cli, "%s", "");	/* marks it */
 	j->n = 0;
 }
 

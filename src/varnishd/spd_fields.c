@@ -168,7 +168,8 @@ spd_fields_all(unsigned parts, struct spd_fields **rows)
 
 /*--------------------------------------------------------------------
  * A page of tenants, in the order of names.  Only the CLI asks for pages, so one
- * thread does.  Names and rows are kept, since the next page needs them soon.
+ * thread does.  The sorted names are kept for a while, for the next page.  The
+ * memory of the rows is used again, if it is not very large.
  */
 
 #define NAMES_KEPT	INT64_C(10000000000)	/* ns */
@@ -262,10 +263,10 @@ matching(const char **name, unsigned *n, const char *glob)
 
 /*
  * Copy the fields of the tenants whose names come after `after`, and match glob
- * (or NULL): at most `most` of them, in the order of names.  If the names that
- * are kept have `after`, a tenant that is newer than they are is missing.  Returns
- * how many rows there are: fewer than `most` only if no name is left.  They are
- * valid until the next call.
+ * (or NULL): at most `most` of them, in the order of names.  If `after` is among
+ * the kept names, these are used: a tenant that came since they were copied is
+ * missing.  Returns how many rows there are: fewer than `most` only if no name is
+ * left.  The rows are valid until the next call.
  */
 unsigned
 spd_fields_after(unsigned parts, const char *after, const char *glob,
