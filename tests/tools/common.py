@@ -21,7 +21,8 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 TOOLS = TOP / "tools"
 ROOT = os.environ.get("VARNISH_ROOT", "")
-TIMEOUT = 60  # seconds
+TIMEOUT = 240  # seconds, after which a test hangs, on a busy machine, too
+SOON = 20  # seconds: less than any default timeout of varnishd that matters
 
 needs_varnish = pytest.mark.skipif(not ROOT, reason="VARNISH_ROOT is not set")
 

@@ -157,7 +157,7 @@ class Arrivals(unittest.TestCase):
 
     def test_even_times(self) -> None:
         seen = Server(lambda _: ANSWER).loaded(
-            "mode=open,conns=50,even=1,steps=0:500/0.5:1000", 1.0)
+            "mode=open,conns=50,even=1,steps=0:500/0.5:1000/1:0", 1.5)
         self.assertLessEqual({*seen["due_slices"][:5]}, {49, 50, 51})
         self.assertLessEqual({*seen["due_slices"][5:10]}, {99, 100, 101})
 

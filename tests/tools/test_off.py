@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import client as http
-from common import TIMEOUT, until
+from common import SOON, until
 
 from varnishd import Varnishd, await_frame
 
@@ -39,6 +39,6 @@ def test_a_released_stream_without_a_thread_is_answered(
         other.close()
     varnishd.await_counter("MAIN.sc_rem_close", THREADS - TASKS - 1)
     keeper.unlink()
-    sessions[0].settimeout(TIMEOUT / 3)
+    sessions[0].settimeout(SOON)
     await_frame(sessions[0], http.HEADERS)
     varnishd.assert_alive()

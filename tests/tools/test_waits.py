@@ -14,7 +14,7 @@ from typing import Any
 
 import client as http
 import pytest
-from common import TIMEOUT, TOP, port_of, until
+from common import SOON, TIMEOUT, TOP, port_of, until
 
 from varnishd import Varnishd, allow_descriptors, answered, respond, status
 
@@ -73,7 +73,7 @@ def test_what_came_true_meanwhile_is_seen(
     answering = threading.Thread(target=answer, daemon=True)
     answering.start()
     client = varnishd.connect()
-    client.settimeout(TIMEOUT / 3)
+    client.settimeout(SOON)
     client.sendall(http.get("a.example", "/", "Connection: close"))
     answering.join(TIMEOUT)
     varnishd.await_counter("SANDPAPER.fetches", 1)  # has ended

@@ -107,7 +107,7 @@ class Varnishd(contextlib.ExitStack):
         """Does varnishadm find it?  If not, ask again."""
         if self.process.poll() is not None:
             pytest.fail(f"varnishd has ended: {self.said_until_now()}")
-        return self.program("varnishadm", "-t", str(TIMEOUT // 10), "ping",
+        return self.program("varnishadm", "-t", "5", "ping",
                             status=None).returncode == 0
 
     def said_until_now(self) -> str:
