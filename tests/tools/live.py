@@ -91,7 +91,8 @@ class Live(unittest.TestCase):
     def first(self) -> None:
         """Let varnishd and its load go before others that want their cores.
 
-        Only on a busy core does it learn what other threads use.
+        Only on a busy core does it learn what other threads use, and only a
+        fast server fills a link.
         """
         self.nice = -15
         self.prefer(self.worker)

@@ -19,7 +19,7 @@ from sandpaper_bench.soak import HOLD_SECONDS, holds
 
 from varnishd import work
 
-WINDOWS = 4  # at most, until one is undisturbed
+WINDOWS = 12  # at most, until one is undisturbed
 SECONDS = 3.0  # of a window
 LEARNING = 2.0  # seconds, before it
 PACE = 0.05  # seconds between two looks
@@ -120,6 +120,7 @@ class Link(Judge):
         """Return a window in which the link was full."""
         self.shape(RATE, QUEUE)
         self.serve(VCL)
+        self.first()
         for _ in range(WINDOWS):
             seen = self.window(*groups)
             if self.full(seen, least):
@@ -176,6 +177,7 @@ class Shares(Judge):
         """Return what part of the requests one of two had."""
         both = (name, "other")
         self.serve(VCL)
+        self.first()
         for _ in range(WINDOWS):
             seen = self.window(*(Group(n, f"{n}.example", "/work", conns=30)
                                  for n in both))
