@@ -7,8 +7,9 @@ to agree exactly: whatever arrived was completed or cancelled, and nothing
 waits or runs.  Descriptors are those of before, no worker process is gone, and
 each complete request of the victim's was answered once.  Sandpaper's lock was
 never held for long.  There is a rest after
-either half, and memory is at the end what it was in the first: under load it
-comes and goes by more than a leak.  There is no control: nothing is compared.
+either half, and there are as many threads at the end as in the first, and as
+much memory without their stacks: under load both come and go by more than a
+leak.  There is no control: nothing is compared.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ HALVES = 2
 CONNECTIONS = 10  # of an abuse, at most
 SLOWER = 10  # times, what comes at a rate
 MEMORY = 4 * 2**20  # bytes, by which what is held at rest may grow
+THREADS = 10  # that there may be more at rest
 REST_SECONDS = 50.0  # until threads have ended and caches are empty
 # With a cache for each thread and arenas for each core, memory at rest was 66,
 # 91, 101 and 107 MB after four rounds of load; without them 48, 48, 48 and 47.
@@ -110,9 +112,10 @@ class Half:
     settled_s: float
     counters: dict[str, int]  # from the start on
     descriptors: tuple[int, int]  # what is usual, what there are
-    rest_bytes: int
+    rest_bytes: int  # without stacks
+    rest_threads: int
     most_bytes: int
-    threads: int
+    threads: int  # at most
     died: bool
     undone: int
     holds: Holds
@@ -132,6 +135,8 @@ def failed(halves: Sequence[Half]) -> list[str]:
         "counters": any(unaccounted(h.counters) for h in halves),
         "settled": any(h.settled_s > SETTLED for h in halves),
         "memory": grown_bytes(halves) > MEMORY,
+        "threads": (halves[-1].rest_threads - halves[0].rest_threads
+                    > THREADS),
         "descriptors": any(h.descriptors[1] - h.descriptors[0] > DESCRIPTORS
                            for h in halves),
         "lock": any(h.holds.cpu_s > HOLD_SECONDS for h in halves),
@@ -199,7 +204,7 @@ def dead(
     """Return a half in which a worker process died: no more is known."""
     progress(f"  a worker process died{varnish.obituary()}")
     return Half(victim, 0.0, dict.fromkeys(COUNTED, 0), (before, before), 0,
-                faults.rss_bytes, faults.threads, True, len(faults.errors),
+                0, faults.rss_bytes, faults.threads, True, len(faults.errors),
                 Holds(0, 0.0, "", 0.0, 0.0))
 
 
@@ -212,7 +217,7 @@ def calm(
     time.sleep(REST_SECONDS)
     if varnish.restarted():
         return dead(varnish, faults, victim, before)
-    rest = varnish.rss_bytes()
+    rest, threads = varnish.heap_bytes(), varnish.threads()
     counters = counted(varnish)
     usual = before + 2 * counters["SANDPAPER.lent"]
     deadline = time.monotonic() + PATIENCE
@@ -228,7 +233,7 @@ def calm(
                  f"without an answer, {victim.extra} answers too many")
     return Half(
         victim, took, counters, (usual, after), rest,
-        faults.rss_bytes, faults.threads, died,
+        threads, faults.rss_bytes, faults.threads, died,
         len(faults.errors), held)
 
 
@@ -256,6 +261,7 @@ def result(
         "held_longest_us": round(end.holds.longest_s * 1e6, 1),
         "held_by": end.holds.by,
         "held_wall_us": round(end.holds.wall_s * 1e6, 1),
+        "threads_rest": end.rest_threads,
         "threads_most": max(h.threads for h in halves),
         "died": int(any(h.died for h in halves)),
         "undone": sum(h.undone for h in halves),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Sequence
@@ -184,6 +185,14 @@ class Varnish:
                 return int(line.split()[1]) * 1024
         raise TestbedError(f"/proc/{self.child}/status has no RssAnon")
 
+    def heap_bytes(self) -> int:
+        """The same without the stacks of threads.
+
+        A stack holds what its thread's deepest request took: all of them grow
+        until each thread has served that one.
+        """
+        return without_stacks(self._read(Path(f"/proc/{self.child}/smaps")))
+
     def threads(self) -> int:
         """Return how many threads the worker process has."""
         status = self._read(Path(f"/proc/{self.child}/status"))
@@ -247,6 +256,26 @@ class Varnish:
 
     def _read(self, path: Path) -> str:
         return self._bed.read(self.proxy.role, path)
+
+
+MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)")
+
+
+def without_stacks(smaps: str) -> int:
+    """Return the anonymous memory, in bytes, of what smaps says.
+
+    Without mappings that begin at the end of a guard, which nobody may read
+    or write: pthread_create() puts one before each stack.
+    """
+    found, end, guard, stack = 0, "", False, False
+    for line in smaps.splitlines():
+        if m := MAPPING.fullmatch(line):
+            begin, after, may, file = m.groups()
+            stack = guard and begin == end and not file
+            end, guard = after, may.startswith("---")
+        elif line.startswith("Anonymous:") and not stack:
+            found += int(line.split()[1]) * 1024
+    return found
 
 
 def listed(varnish: Varnish) -> dict[str, dict[str, Any]]:

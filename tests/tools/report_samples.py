@@ -287,7 +287,7 @@ def tenants(rig: Rig) -> dict[str, list[Report]]:
 def machines(rig: Rig) -> dict[str, list[Report]]:
     """Return the results of experiments with more than that."""
     half = Half(seen(900), 0.1, dict.fromkeys(COUNTED, 0), (30, 31), 1 << 26,
-                1 << 29, 300, died=False, undone=0,
+                218, 1 << 29, 300, died=False, undone=0,
                 holds=Holds(9, 4e-4, "spd_dispatch", 4e-5, 2e-4))
     return {
         "utilization": [

@@ -50,7 +50,7 @@ from sandpaper_bench.soak import failed as soak_failed
 from sandpaper_bench.soak import result as soak_result
 from sandpaper_bench.testbed import Proxy, TestbedError
 from sandpaper_bench.variants import make_variants
-from sandpaper_bench.varnish import Variant
+from sandpaper_bench.varnish import Variant, without_stacks
 from sandpaper_bench.work import with_work
 
 ROOT = os.environ.get("VARNISH_ROOT", "")
@@ -65,6 +65,24 @@ def counters(**values: int) -> dict[str, int]:
     names = ("enqueued", "released", "completed", "cancelled", "refused",
              "shed", "waiting", "running", "lent")
     return {f"SANDPAPER.{n}": values.get(n, 0) for n in names}
+
+
+SMAPS = """\
+1000-9000 rw-p 00000000 00:00 0
+Rss:        7 kB
+Anonymous:  5 kB
+9000-a000 ---p 00000000 00:00 0
+Anonymous:  0 kB
+a000-f000 rw-p 00000000 00:00 0
+Anonymous: 99 kB
+VmFlags: rd wr mr mw me ac sd
+f000-ff00 rw-p 00000000 00:00 0
+Anonymous:  9 kB
+7f00a000-7f00b000 ---p 00000000 00:10 12  /lib/a.so
+Anonymous:  0 kB
+7f00b000-7f00c000 rw-p 00001000 00:10 12  /lib/a.so
+Anonymous: 20 kB
+"""
 
 
 class Table(unittest.TestCase):
@@ -310,7 +328,7 @@ class Criteria(unittest.TestCase):
         victim = GroupResult("k0", 100, 10.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0,
                              0.0, 0, 0, [])
         good = Half(victim, 0.1, counters(), (30, 35), 100 * 2**20,
-                    700 * 2**20, 99, died=False, undone=0,
+                    218, 700 * 2**20, 99, died=False, undone=0,
                     holds=Holds(9, 2e-4, "spd_dispatch", 1e-4, 2e-4))
         self.assertEqual(soak_failed([good, good]), [])
         for name, change in (
@@ -319,11 +337,12 @@ class Criteria(unittest.TestCase):
                 ("counters", {"counters": counters(enqueued=1)}),
                 ("settled", {"settled_s": 2.0}),
                 ("memory", {"rest_bytes": 105 * 2**20}),
+                ("threads", {"rest_threads": 229}),
                 ("lock", {"holds": replace(good.holds, cpu_s=1.1e-4)}),
                 ("descriptors", {"descriptors": (30, 90)})):
             bad = replace(good, **change)
             self.assertEqual(soak_failed([good, bad]), [name])
-            if name != "memory":
+            if name not in ("memory", "threads"):
                 self.assertEqual(soak_failed([bad, good]), [name])
 
     def test_a_soak_in_which_a_process_dies_fails(self) -> None:
@@ -346,7 +365,8 @@ class Criteria(unittest.TestCase):
     def test_a_rest(self) -> None:
         varnish = MagicMock()
         varnish.descriptors.return_value = 32
-        varnish.rss_bytes.return_value = 50 * 2**20
+        varnish.heap_bytes.return_value = 50 * 2**20
+        varnish.threads.return_value = 218
         varnish.restarted.return_value = varnish.panicked.return_value = False
         # A fetch that goes on ends while the counters are read
         varnish.gauges.side_effect = [
@@ -363,10 +383,14 @@ class Criteria(unittest.TestCase):
         self.assertEqual(half.descriptors, (32, 32))
         self.assertEqual(
             half.holds, Holds(12, 3.06e-5, "SPD_Gate", 2.51e-5, 7e-5))
-        self.assertEqual(half.rest_bytes, 50 * 2**20)
+        self.assertEqual((half.rest_bytes, half.rest_threads),
+                         (50 * 2**20, 218))
         self.assertEqual(half.most_bytes, 700 * 2**20)
         self.assertEqual((half.threads, half.died, half.undone),
                          (9, False, 1))
+
+    def test_memory_without_stacks(self) -> None:
+        self.assertEqual(without_stacks(SMAPS), (5 + 9 + 20) * 1024)
 
     def test_a_process_that_dies_in_a_rest(self) -> None:
         varnish = MagicMock()
