@@ -413,6 +413,7 @@ void spd_task_run(struct req *);		/* a granted request */
 struct pool_task *spd_stranded(void);		/* locked */
 int spd_summoned(void);				/* locked */
 void spd_summon_done(void);			/* locked */
+void spd_summon_new_pools(void);
 
 /* spd_leader.c */
 int spd_unwatched(void);			/* locked */

@@ -104,6 +104,7 @@ spd_keeper(struct worker *wrk, void *priv)
 		if (spd_set.live) {
 			spd_expire(wrk, spd_set.mode == SPD_OFF ?
 			    INT64_MAX : now);
+			spd_summon_new_pools();
 			if (spd_leaderless())
 				spd_summon();
 			spd_wake_leader();

@@ -9,7 +9,8 @@
  *  - a granted request waits in `stranded`, with its slot.  The next free
  *    worker of any pool runs it;
  *  - a call for a worker waits in the queues of all pools.  These queues also
- *    make the herders start threads.
+ *    make the herders start threads.  A pool that begins later has no call: the
+ *    keeper calls again.
  *
  * The lock guards `stranded`, `called` and `summoned`.
  */
@@ -29,6 +30,7 @@ struct spd_pool {
 static struct spd_pool pools[SPD_POOLS];
 static _Atomic unsigned npools;
 static _Atomic unsigned turn;		/* pool to ask first */
+static _Atomic int pool_begun;		/* it may have no call yet */
 SPD_STATIC int summoned;		/* a worker was called and has not come
 					 * yet; locked */
 static VTAILQ_HEAD(, pool_task) stranded = VTAILQ_HEAD_INITIALIZER(stranded);
@@ -50,6 +52,7 @@ SPD_Pool(struct pool *pp, int begins)
 	if (begins && u < SPD_POOLS) {
 		pools[u].pool = pp;
 		npools = vmax(n, u + 1);
+		pool_begun = 1;
 	} else if (!begins && u < n)
 		pools[u].pool = NULL;
 }
@@ -96,6 +99,21 @@ spd_summon_done(void)
 
 	SPD_LOCKED();
 	summoned = 0;
+}
+
+/*
+ * If a pool has begun since the last time, forget the call, so that the next one
+ * reaches that pool.  Caller does not hold the lock.
+ */
+void
+spd_summon_new_pools(void)
+{
+
+	if (!atomic_exchange(&pool_begun, 0))
+		return;
+	spd_lock();
+	spd_summon_done();
+	spd_unlock();
 }
 
 /*
