@@ -204,9 +204,13 @@ def test_what_is_settled_is_divided_by_the_cores(
 def test_a_fetch_is_charged_to_its_tenant(varnishd: Varnishd,
                                           charges: Charges) -> None:
     charges.start("workspace_backend=1m", "sandpaper_sample=1")
-    assert varnishd.get("b.example", "/work") == 200
-    varnishd.await_counter("SANDPAPER.completed", 1)
-    work = charges.cpu("b.example")  # a fetch does the same
+    works = []  # a fetch does the same
+    for number in range(1, 4):
+        cost = -charges.cpu("b.example") if works else 0.0
+        assert varnishd.get("b.example", "/work") == 200
+        varnishd.await_counter("SANDPAPER.completed", number)
+        works.append(cost + charges.cpu("b.example"))
+    work = min(works)
     before = 0.0
     for fetches, background in ((1, False), (2, True)):
         client = varnishd.ask("a.example", "/fetch")
@@ -220,7 +224,7 @@ def test_a_fetch_is_charged_to_its_tenant(varnishd: Varnishd,
         charged = charges.cpu("a.example") - before
         assert charged > work / 2, f"fetch {fetches}"
         before += charged
-    assert charges.cpu("b.example") < 1.5 * work
+    assert charges.cpu("b.example") < sum(works) + work / 2
 
 
 def test_the_log_has_the_wait_and_the_charge(varnishd: Varnishd,
@@ -248,7 +252,8 @@ def test_what_was_measured_before_a_waiting_list_counts(
     charges.end(first, peer)
     assert status(second) == 200
     # Either may be done first
-    assert sorted(r.cpu for r in charges.records()) == [0.001, 0.002]
+    assert sorted(r.cpu for r in charges.records()) == pytest.approx(
+        [0.001, 0.002], abs=1e-4)
 
 
 def test_the_leading_resource_is_dominant(varnishd: Varnishd,
@@ -264,7 +269,8 @@ def test_the_leading_resource_is_dominant(varnishd: Varnishd,
     # Five times as much CPU time: the next request needs that, too, though
     # the last one and so the estimate of bytes say more
     assert said["dominant"] == "cpu"
-    assert said["estimate_cpu_s"] == 1e-3 / CORES
+    # With what its second found outside of workers, if one has ended
+    assert 1e-3 <= said["estimate_cpu_s"] * CORES <= 1.1e-3
     assert net * 0.9 > said["estimate_cpu_s"]
     assert said["estimate_net_s"] == said["estimate_cpu_s"]
 

@@ -41,11 +41,12 @@ def test_forward_while_a_request_waits(varnishd: Varnishd) -> None:
 
 
 def test_backward_while_a_request_waits(varnishd: Varnishd) -> None:
-    start(varnishd, "sandpaper_queue_timeout=1")
+    start(varnishd, f"sandpaper_queue_timeout={TIMEOUT}")
     varnishd.cli("debug.sandpaper.freeze")
     client = varnishd.ask("a.example")
     varnishd.cli("debug.sandpaper.wait 1")
     varnishd.step_clock(-STEP)
+    varnishd.cli("param.set sandpaper_queue_timeout 1")
     assert status(client) == 503
     assert varnishd.counter("SANDPAPER.refused_late") == 1
     varnishd.assert_alive()
@@ -66,7 +67,7 @@ def test_forward_while_a_connection_lingers(varnishd: Varnishd) -> None:
 
 
 def test_backward_while_a_connection_lingers(varnishd: Varnishd) -> None:
-    start(varnishd, "timeout_linger=1")
+    start(varnishd, "timeout_linger=4")
     client = varnishd.connect()
     assert varnishd.get("a.example", client=client) == 200
     varnishd.await_counter("SANDPAPER.lingering", 1)
@@ -77,7 +78,7 @@ def test_backward_while_a_connection_lingers(varnishd: Varnishd) -> None:
 
 
 def test_backward_while_half_requests_wait(varnishd: Varnishd) -> None:
-    start(varnishd, "sandpaper_cores=1", "timeout_idle=1")
+    start(varnishd, "sandpaper_cores=1", "timeout_idle=4")
     for _ in range(2):  # as many as may be parsed at a time
         client = varnishd.connect()
         client.sendall(http.get("a.example") + b"GET / HTTP/1.1\r\n")

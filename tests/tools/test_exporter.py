@@ -216,8 +216,9 @@ def test_a_killed_worker_process_loses_a_second(tenants: Tenants) -> None:
         until(lambda: tenants.used().get("shop", 0) > 0)
         clients.go_on(500)
         looked = float((tenants.usage / "looked").read_text())
+        worker = tenants.varnishd.worker()
+        os.kill(worker, signal.SIGKILL)
         killed = time.time()
-        os.kill(tenants.varnishd.worker(), signal.SIGKILL)
         until(lambda: tenants.unknown() > before)
         clients.go_on(500)
     unknown = tenants.unknown() - before
@@ -270,11 +271,16 @@ def test_full_disk(tenants: Tenants) -> None:
     tenants.start("shop shop.example")
     with full_disk(tenants.usage) as fills:
         exporter = tenants.exporter(usage=True)
-        with fills.open("wb", buffering=0) as f, pytest.raises(OSError):
-            while True:
-                f.write(bytes(4096))
+
+        def stops() -> bool:
+            """Does accounting stop?  It may have freed what was full."""
+            with fills.open("ab", buffering=0) as f, suppress(OSError):
+                while True:
+                    f.write(bytes(4096))
+            return exporter.values()["sandpaper_usage_up"] == 0
+
         tenants.ask("shop.example", 5)
-        until(lambda: exporter.values()["sandpaper_usage_up"] == 0)
+        until(stops)
         tenants.ask("shop.example", 6)
         exporter.await_value(REQUESTS % "shop", 11)
         assert "shop" not in tenants.used()
@@ -333,12 +339,13 @@ def test_what_it_costs_can_be_measured(folder: Path) -> None:
 def test_what_is_served_meanwhile_can_be_measured(folder: Path) -> None:
     """As doc/metrics.md has it."""
     ran(sys.executable, TOP / "bench" / "record-watching", "--root", ROOT,
-        "--tenants", "10", "--seconds", "1", "--turns", "1", "--json", folder)
+        "--tenants", "10", "--seconds", "1", "--turns", "1", "--json", folder,
+        timeout=2 * TIMEOUT)
     record = json.loads((folder / "watching.json").read_text())
     row, = record["results"]
     assert row["tenants"] == 10
     assert 0.1 < row["watched_rps"] < 10
-    assert 0 < row["cli_part"] < 1
+    assert 0 <= row["cli_part"] < 1
     text = Figures({"watching": record}, lambda _: False).render("watching")
     assert f"| 10 | {row['watched_rps']:.3f} |" in text
 

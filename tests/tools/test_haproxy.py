@@ -27,6 +27,7 @@ global
 defaults
     mode tcp
     timeout connect 5s
+    timeout check 60s
     timeout client 90s
     timeout server 90s
 
@@ -140,7 +141,7 @@ def test_health_checks_pass_the_queue(haproxy: Haproxy) -> None:
     varnishd.cli("debug.sandpaper.wait 1")
     varnishd.await_counter(
         "SANDPAPER.exempt", varnishd.counter("SANDPAPER.exempt") + CHECKS)
-    assert haproxy.state() == "UP"
+    until(lambda: haproxy.state() == "UP", "haproxy has lost it")
     varnishd.cli("debug.sandpaper.thaw")
     answered([client])
 

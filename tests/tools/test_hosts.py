@@ -263,7 +263,7 @@ class Machines(unittest.TestCase):
         done = subprocess.run(
             self.command(self.inventory(), "--seconds", "1.2", "--rate",
                          "10e9", "--json", str(out)),
-            capture_output=True, text=True, timeout=TIMEOUT, check=False)
+            capture_output=True, text=True, timeout=5 * TIMEOUT, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         found = json.loads((out / "pairs.json").read_text())
         machine = found["machine"]

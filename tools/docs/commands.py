@@ -347,8 +347,7 @@ class Runner:
                 stderr=subprocess.STDOUT, start_new_session=True)
             self.children.append(child)
         try:
-            status: int | None = child.wait(INSTALL_SECONDS if group.fresh
-                                                  else self.seconds)
+            status: int | None = child.wait(self.limit(group))
         except subprocess.TimeoutExpired:
             status = None
         with self.lock:
@@ -369,6 +368,10 @@ class Runner:
             for child in self.children:
                 if child.poll() is None:
                     os.killpg(child.pid, signal.SIGKILL)
+
+    def limit(self, group: Group) -> float:
+        """How long it may take, in seconds."""
+        return INSTALL_SECONDS if group.fresh else self.seconds
 
     def judge(self, group: Group, work: Path, status: int | None,
               took: float) -> list[Wrong]:
@@ -391,7 +394,7 @@ class Runner:
                 if line < int(at) <= line + last.text.count("\n"):
                     line = int(at)
         if status is None:
-            what = f"no end after {took:.0f} s"
+            what = f"no end after {self.limit(group):.0f} s"
         elif status == 0:
             what = f"ended before its last block, after {took:.0f} s"
         else:
