@@ -135,8 +135,9 @@ class Browser:
             {"name": "prefers-color-scheme", "value": name}])
 
     def open(self, url: str) -> None:
-        """Go to a page."""
+        """Go to a page, and wait until it is there."""
         self.call("Page.navigate", url=url)
+        self.until("document.readyState === 'complete'")
 
     def run(self, script: str) -> Any:  # noqa: ANN401
         """Return the value of an expression in the page."""

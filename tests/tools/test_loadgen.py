@@ -11,6 +11,7 @@ import select
 import socket
 import subprocess
 import sys
+import time
 import unittest
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,6 +119,7 @@ class Loadgen(unittest.TestCase):
         """Yield the connections of phases a and b; a's has its request."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             server.settimeout(TIMEOUT)
+            self.began = time.monotonic()
             load = subprocess.Popen(
                 [str(self.program), "-w", "0", "-t", str(TIMEOUT), "-p", "2",
                  "-l", "0.2", "-q", "0.1",
@@ -125,21 +127,27 @@ class Loadgen(unittest.TestCase):
                  "host=a,phase=0", "host=b,phase=1"],
                 stdout=subprocess.DEVNULL)
             try:
-                peers = [server.accept()[0] for _ in "ab"]
-                asks = select.select(peers, [], [], TIMEOUT)[0]
-                self.assertEqual(len(asks), 1)
-                self.assertIn(b"Host: a\r\n", asks[0].recv(4096))
-                yield sorted(peers, key=lambda peer: peer not in asks)
+                said = {server.accept()[0]: b"" for _ in "ab"}
+                while not any(said.values()):
+                    for peer in select.select([*said], [], [], TIMEOUT)[0]:
+                        said[peer] = peer.recv(4096, socket.MSG_PEEK)
+                yield sorted(said, key=lambda p: b"Host: a\r\n" not in said[p])
             finally:
                 load.kill()
                 load.wait()
 
     def test_a_phase_begins_when_the_last_one_is_answered(self) -> None:
-        with self.two_phases() as (a, b):
-            # The first phase ends after 0.2 s, and a gap 0.2 s later.
-            self.assertEqual(select.select([b], [], [], 0.3)[0], [])
-            a.sendall(ANSWER)
-            self.assertEqual(select.select([b], [], [], TIMEOUT)[0], [b])
+        for _ in range(20):
+            with self.two_phases() as (a, b):
+                # The first phase ends after 0.2 s, and a gap 0.2 s later.
+                early = select.select([b], [], [], 0.3)[0]
+                if time.monotonic() - self.began > 0.39:
+                    continue  # the gap may have ended
+                self.assertEqual(early, [])
+                a.sendall(ANSWER)
+                self.assertEqual(select.select([b], [], [], TIMEOUT)[0], [b])
+                return
+        self.fail("each of twenty tries took too long")
 
     def test_a_gap_between_phases_ends_without_an_answer(self) -> None:
         with self.two_phases() as (_, b):
@@ -204,8 +212,8 @@ class Loadgen(unittest.TestCase):
     def test_what_is_still_owed_at_the_end_is_waited_for(self) -> None:
         for wait, unanswered in (("0", 1), (str(TIMEOUT), 0)):
             done = self.run_loadgen(
-                "-w", "0", "-t", "0.2", "-d", wait,
-                f"127.0.0.1:{self.port}", "host=a,path=/drip/100/200")
+                "-w", "0", "-t", "1", "-d", wait,
+                f"127.0.0.1:{self.port}", "host=a,path=/drip/1000/200")
             seen = json.loads(done.stdout.splitlines()[2])["groups"][0]
             self.assertEqual(seen["unanswered"], unanswered)
             self.assertEqual((seen["waiting"], seen["errors"]), (1, 0))
@@ -230,8 +238,8 @@ class Loadgen(unittest.TestCase):
 
     def test_pipelined_requests_are_answered_each(self) -> None:
         done = self.run_loadgen(
-            "-w", "0", "-t", "0.2", "-d", str(TIMEOUT),
-            f"127.0.0.1:{self.port}", "host=a,path=/bytes/100,mode=pipe")
+            "-w", "0", "-t", "1", "-d", str(TIMEOUT), f"127.0.0.1:{self.port}",
+            "host=a,path=/bytes/100,mode=pipe,limit=5000")
         seen = json.loads(done.stdout.splitlines()[2])["groups"][0]
         self.assertGreater(seen["sent_in_all"], 100)
         self.assertEqual(seen["answered_in_all"], seen["sent_in_all"])
@@ -282,11 +290,12 @@ class Loadgen(unittest.TestCase):
             "host=a,path=/bytes/9,on=0.2,off=0.2",
             "host=b,path=/bytes/9,on=0.2,off=0.2,shift=0.2")
         found = json.loads(done.stdout.splitlines()[2])["groups"]
-        # Slices of 0.1 s.  A busy machine may take one whole time away.
+        # Slices of 0.1 s.  A busy machine may take one whole time away.  In a
+        # rest the last answer may come, and one to who asked meanwhile.
         for g, loads, rests in zip(found, (0, 2), (3, 1), strict=True):
             times = [sum(g["slices"][i:i + 2]) for i in range(loads, 12, 4)]
             self.assertGreater(sum(t > 0 for t in times), 1, g)
-            self.assertEqual(sum(g["slices"][rests:12:4]), 0, g)
+            self.assertLessEqual(sum(g["slices"][rests:12:4]), 2 * 3, g)
 
     def test_each_so_many_requests_are_dear(self) -> None:
         _, asked = self.answers("conns=1,path=/a,every=2", *[ANSWER] * 4)

@@ -82,7 +82,7 @@ def test_a_connection_that_is_closed_meanwhile() -> None:
         threading.Thread(target=close_each, args=(server,),
                          daemon=True).start()
         seen = seen_by(f"127.0.0.1:{server.getsockname()[1]}",
-                       "think=0.1,limit=3", str(TIMEOUT))
+                       "think=1,limit=3", str(TIMEOUT))
         server.shutdown(socket.SHUT_RDWR)
     assert (seen["answered_in_all"], seen["errors"]) == (3, 0)
 

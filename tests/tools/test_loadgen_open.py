@@ -146,12 +146,13 @@ class Arrivals(unittest.TestCase):
 
     def test_the_rate_changes_in_steps(self) -> None:
         seen = Server(lambda _: ANSWER).loaded(
-            "mode=open,conns=50,steps=0:200/0.5:2000/1:0/1.5:200", 2.0)
+            "mode=open,conns=50,steps=0:200/0.5:2000/1:0/1.5:200/2:0", 4.0)
         due = seen["due_slices"]
         self.assertIn(sum(due[:5]), range(50, 160))
         self.assertIn(sum(due[5:10]), range(800, 1200))
         self.assertEqual(sum(due[10:15]), 0)
-        self.assertIn(sum(due[15:]), range(50, 160))
+        self.assertIn(sum(due[15:20]), range(50, 160))
+        self.assertEqual(sum(due[20:]), 0)
         self.assertEqual(sum(due), seen["due"])
         self.assertEqual(seen["answered_in_all"], seen["due"])
 

@@ -20,9 +20,11 @@ def proven(varnishd: Varnishd, *before: int) -> int:
     assert varnishd.get("first.example", client=client) == 200
     for seconds in before:
         varnishd.cli(f"debug.sandpaper.age {seconds}")
-    for _ in range(PROOF):
+    for seconds in range(PROOF):
         for n in range(MANY):
             assert varnishd.get(f"{n}.example", client=client) == 200
+        varnishd.await_counter("SANDPAPER.completed",
+                               1 + (1 + seconds) * MANY)
         varnishd.cli("debug.sandpaper.age 1")
     # Each look proves one
     for _ in range(MANY):

@@ -14,7 +14,7 @@ from pathlib import Path
 from report_samples import samples, save
 from sandpaper_bench.report import write
 
-TIMEOUT = 120  # seconds, for what takes five
+TIMEOUT = 500  # seconds, for what takes five
 BROWSER = shutil.which("chromium")
 
 

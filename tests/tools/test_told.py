@@ -75,7 +75,7 @@ def test_a_request_starts_with_its_first_byte(varnishd: Varnishd) -> None:
     varnishd.start()
     client = varnishd.connect()
     client.sendall(b"GET / HTTP/1.1\r\n")
-    varnishd.await_counter("SANDPAPER.lingering", 1)
+    varnishd.await_counter("SANDPAPER.parts", 1)
     seen = time.time()
     client.sendall(b"Host: a.example\r\n\r\n")
     assert status(client) == 200
