@@ -38,7 +38,7 @@ from sandpaper_bench.parts import Beside, PartsTurn, parts_result
 from sandpaper_bench.publishers import PUBLISHERS, Publishers
 from sandpaper_bench.rig import Plan, Rig, dump
 from sandpaper_bench.scale import NAME, scale_result
-from sandpaper_bench.soak import COUNTED, HALVES, Half, Holds
+from sandpaper_bench.soak import COUNTED, PHASES, Phase, Holds
 from sandpaper_bench.soak import result as soak_result
 from sandpaper_bench.testbed import Testbed
 from sandpaper_bench.timeline import Line, result
@@ -286,7 +286,7 @@ def tenants(rig: Rig) -> dict[str, list[Report]]:
 
 def machines(rig: Rig) -> dict[str, list[Report]]:
     """Return the results of experiments with more than that."""
-    half = Half(seen(900), 0.1, dict.fromkeys(COUNTED, 0), (30, 31), 1 << 26,
+    phase = Phase(seen(900), 0.1, dict.fromkeys(COUNTED, 0), (30, 31), 1 << 26,
                 218, 1 << 29, 300, died=False, undone=0,
                 holds=Holds(9, 4e-4, "spd_dispatch", 4e-5, 2e-4))
     return {
@@ -323,7 +323,7 @@ def machines(rig: Rig) -> dict[str, list[Report]]:
                                [abuse_turn(rps, n) for n in TURNS])
                   for v, rps in zip(VARIANTS, (300, 960), strict=True)]
            for name in ABUSES},
-        "soak": [soak_result("sandpaper", 3600, [half] * HALVES)],
+        "soak": [soak_result("sandpaper", 3600, [phase] * PHASES)],
         "of-tomorrow": [{"customer": "C1", "cpu_us": 39.9, "list": [1]}],
     }
 
