@@ -38,7 +38,7 @@ from sandpaper_bench.parts import Beside, PartsTurn, parts_result
 from sandpaper_bench.publishers import PUBLISHERS, Publishers
 from sandpaper_bench.rig import Plan, Rig, dump
 from sandpaper_bench.scale import NAME, scale_result
-from sandpaper_bench.soak import COUNTED, PHASES, Phase, Holds
+from sandpaper_bench.soak import COUNTED, PHASES, Holds, Phase
 from sandpaper_bench.soak import result as soak_result
 from sandpaper_bench.testbed import Testbed
 from sandpaper_bench.timeline import Line, result
