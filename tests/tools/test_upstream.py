@@ -29,6 +29,29 @@ def test_reruns() -> None:
     assert not upstream.same([s, s, s], [p, p, p])
     assert not upstream.same([], [p, p, p])
     assert not upstream.same([f, f, f], [s, s, s])
+    # One of nine is chance, and two are not
+    assert upstream.same([p] * 8 + [f], [p] * 9)
+    assert not upstream.same([p] * 7 + [f, f], [p] * 9)
+
+
+class Suite:
+    """A suite whose test fails in runs with these numbers."""
+
+    def __init__(self, *fails: int) -> None:
+        self.fails = fails
+
+    def alone(self, _test: str, _name: str, numbers: range) -> list[str]:
+        return ["failed" if n in self.fails else "passed" for n in numbers]
+
+
+@pytest.mark.parametrize(("fails", "runs", "same"), [
+    ((), 3, True), ((1,), 9, True), ((1, 4), 9, False), ((0, 1, 2), 9, False),
+    ((3,), 3, True)])
+def test_who_fails_once_runs_again(fails: tuple[int, ...], runs: int, *,
+                                   same: bool) -> None:
+    alone, theirs = upstream.rerun(Suite(*fails), Suite(), "a", "on")
+    assert (len(alone), len(theirs)) == (runs, runs)
+    assert upstream.same(alone, theirs) is same
 
 
 def test_list_wants_a_reason(folder: Path) -> None:
