@@ -402,7 +402,7 @@ class Criteria(unittest.TestCase):
         varnish.restarted.return_value = True
         varnish.gauges.return_value = {}
         varnish.cli.return_value = SAID
-        varnish.rss_bytes.side_effect = TestbedError("it has no /proc")
+        varnish.heap_bytes.side_effect = TestbedError("it has no /proc")
         faults = MagicMock(rss_bytes=700 * 2**20, threads=9, errors=[])
         with patch("sandpaper_bench.soak.time.sleep"):
             phase = calm(varnish, faults, MagicMock(lost=0), 30)

@@ -134,6 +134,7 @@ class Rehearsal(SampleRig):
         varnish.proxy.listen = f"proxy{int(second)}:80"
         varnish.gauges = lambda names: dict.fromkeys(names, 0)
         varnish.threads.return_value = varnish.rss_bytes.return_value = 1
+        varnish.heap_bytes.return_value = 1
         varnish.descriptors.return_value = 30
         varnish.panicked.return_value = False
         varnish.restarted.return_value = False
