@@ -52,4 +52,4 @@ def test_who_tests_does_not_pay(
              if "b.example " in r][-2:]
     tester = sum(float(r.split()[-5]) for r in tests)
     assert maker > 0
-    assert 0 <= tester < maker
+    assert 0 <= tester < maker / 2
