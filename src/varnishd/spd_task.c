@@ -102,21 +102,6 @@ spd_summon_done(void)
 }
 
 /*
- * If a pool has begun since the last time, forget the call, so that the next one
- * reaches that pool.  Caller does not hold the lock.
- */
-void
-spd_summon_new_pools(void)
-{
-
-	if (!atomic_exchange(&pool_begun, 0))
-		return;
-	spd_lock();
-	spd_summon_done();
-	spd_unlock();
-}
-
-/*
  * End the call and look for work.  priv is the pool that had the call in its
  * queue.  NULL: an idle thread got the call.
  */
@@ -182,6 +167,22 @@ spd_summon(void)
 	spd_unlock();
 	if (summon && spd_task_to_idle(NULL, &task))
 		spd_call_all();
+}
+
+/*
+ * If a pool has begun since the last time, call again: what waits for a call or is
+ * stranded may wait for threads of other pools.  Caller does not hold the lock.
+ */
+void
+spd_summon_new_pools(void)
+{
+
+	if (!atomic_exchange(&pool_begun, 0))
+		return;
+	spd_lock();
+	spd_summon_done();
+	spd_unlock();
+	spd_summon();
 }
 
 /*--------------------------------------------------------------------
