@@ -1,7 +1,7 @@
 /*-
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Preloaded into varnishd: the wall clock is off by as many ns as the file
+ * Preloaded into a program: the wall clock is off by as many ns as the file
  * $CLOCK_STEP says, an int64_t.  A wait until a time of that clock is cut
  * into short ones, so that it ends by the new time.
  */
@@ -12,6 +12,7 @@
 #include <sys/time.h>
 
 #define CUT_NS		(10 * S_NS / 1000)
+#define EPOCH_S		1000000000	/* in 2001: no computer is up for so long */
 
 static volatile const int64_t *step;
 static int (*real_gettime)(clockid_t, struct timespec *);
@@ -84,6 +85,8 @@ pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mtx,
 	int64_t end, cut = real_now() + CUT_NS;
 	int r;
 
+	if (until->tv_sec < EPOCH_S)	/* by the time since the boot */
+		return (real_timedwait()(cond, mtx, until));
 	end = until->tv_sec * S_NS + until->tv_nsec - *step;
 	if (end > cut)
 		end = cut;

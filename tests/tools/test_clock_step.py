@@ -7,18 +7,41 @@ either over at once or too late for the test.
 
 from __future__ import annotations
 
+import os
+import sys
+
 import client as http
-from common import TIMEOUT
+from common import TIMEOUT, ran
 
 from varnishd import Varnishd, status
 
 STEP = 2 * TIMEOUT  # seconds
+YEARS = 10 * 365 * 24 * 3600  # seconds: ten of them
+THREADS = """
+import threading, time
+def spin(end=time.monotonic() + 0.5):
+    while time.monotonic() < end:
+        pass
+threads = [threading.Thread(target=spin) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
 
 
 def start(varnishd: Varnishd, *params: str) -> None:
     """Start varnishd, with a wall clock that is right."""
     varnishd.step_clock(0)
     varnishd.start(f"clock_step={2 * STEP}", *params, preload="clock_step")
+
+
+def test_waits_by_another_clock_are_left_alone(varnishd: Varnishd) -> None:
+    """Python's threads wait for each other by the time since the boot."""
+    varnishd.step_clock(YEARS)
+    ran(sys.executable, "-c", THREADS, env=os.environ | {
+        "LD_PRELOAD": str(varnishd.shim("clock_step")),
+        "CLOCK_STEP": str(varnishd.step)})
 
 
 def test_forward_while_a_request_waits(varnishd: Varnishd) -> None:
