@@ -21,8 +21,8 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 TOOLS = TOP / "tools"
 ROOT = os.environ.get("VARNISH_ROOT", "")
-TIMEOUT = 240  # seconds, after which a test hangs, on a busy machine, too
-SOON = 20  # seconds: less than any default timeout of varnishd that matters
+TIMEOUT = 240  # seconds: what takes longer hangs, also on a busy machine
+SOON = 20  # seconds: a timeout of varnishd, of a minute, must not be the answer
 
 needs_varnish = pytest.mark.skipif(not ROOT, reason="VARNISH_ROOT is not set")
 

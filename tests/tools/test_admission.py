@@ -150,7 +150,7 @@ def test_small_objects_stay_and_huge_ones_do_not(
     state = tuned(varnishd, 3)
     assert state["c"] < HUGE
     assert state["measured"] > state["measured_all"]
-    replay.run(5_000, 5)  # who was too large before it was tuned goes
+    replay.run(5_000, 5)  # evicts what is too large now and came before
     # 4 % are for huge objects
     assert replay.run(5_000, 2) > .92
     until(lambda: asked(varnishd, "shop") == 70_000)

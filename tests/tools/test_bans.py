@@ -47,7 +47,7 @@ def test_who_tests_does_not_pay(
     assert varnishd.counter("MAIN.bans_tests_tested") >= BANS
     varnishd.assert_alive()
     maker = varnishd.tenant("a.example")["cpu_s"] - made
-    # As the log has it, without parsing: a sample stands for 1000 of these
+    # The log has no CPU time of parsing, of which a sample counts 1000 times
     tests = [r for r in varnishd.served(1 + BANS // AT_ONCE + 300 + 2)
              if "b.example " in r][-2:]
     tester = sum(float(r.split()[-5]) for r in tests)

@@ -53,7 +53,8 @@ class Burner:
                 f"sandpaper_workers_per_core={slots}", vcl=VCL,
                 preload="burn", BURN_MS=int(BURNT * 1e3), BURN_NOW=v.now,
                 BURN_GO=v.go)
-        # It must not wait for a reader: who sleeps loses its slot
+        # The pipe has a reader already: a worker that waited for one would sleep,
+        # and lose its slot
         now = os.open(v.now, os.O_RDONLY | os.O_NONBLOCK)
         self.client = v.ask("a.example", url)
         select.select([now], [], [], TIMEOUT)

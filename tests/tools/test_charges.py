@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import time
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import client as http
@@ -204,13 +205,12 @@ def test_what_is_settled_is_divided_by_the_cores(
 def test_a_fetch_is_charged_to_its_tenant(varnishd: Varnishd,
                                           charges: Charges) -> None:
     charges.start("workspace_backend=1m", "sandpaper_sample=1")
-    works = []  # a fetch does the same
-    for number in range(1, 4):
-        cost = -charges.cpu("b.example") if works else 0.0
+    sums = [0.0]  # a fetch does the same work
+    while len(sums) < 4:
         assert varnishd.get("b.example", "/work") == 200
-        varnishd.await_counter("SANDPAPER.completed", number)
-        works.append(cost + charges.cpu("b.example"))
-    work = min(works)
+        varnishd.await_counter("SANDPAPER.completed", len(sums))
+        sums.append(charges.cpu("b.example"))
+    work = min(b - a for a, b in pairwise(sums))
     before = 0.0
     for fetches, background in ((1, False), (2, True)):
         client = varnishd.ask("a.example", "/fetch")
@@ -224,7 +224,7 @@ def test_a_fetch_is_charged_to_its_tenant(varnishd: Varnishd,
         charged = charges.cpu("a.example") - before
         assert charged > work / 2, f"fetch {fetches}"
         before += charged
-    assert charges.cpu("b.example") < sum(works) + work / 2
+    assert charges.cpu("b.example") < sums[-1] + work / 2
 
 
 def test_the_log_has_the_wait_and_the_charge(varnishd: Varnishd,
@@ -269,7 +269,7 @@ def test_the_leading_resource_is_dominant(varnishd: Varnishd,
     # Five times as much CPU time: the next request needs that, too, though
     # the last one and so the estimate of bytes say more
     assert said["dominant"] == "cpu"
-    # With what its second found outside of workers, if one has ended
+    # And the CPU time outside of workers, if the keeper has measured it
     assert 1e-3 <= said["estimate_cpu_s"] * CORES <= 1.1e-3
     assert net * 0.9 > said["estimate_cpu_s"]
     assert said["estimate_net_s"] == said["estimate_cpu_s"]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A fetch target keeps answers in time when an origin cannot serve all.
 
-The origin serves two requests at a time, each for 100 ms.  Clients ask for twice
-as many objects as it can serve, none of which is in the cache.  An origin that
-answers with 503 at once is not fast.
+The origin serves two requests at a time, each for 100 ms.  Clients ask for
+twice as many objects as it can serve, none of which is in the cache.  An origin
+that answers with 503 at once is not fast.
 """
 
 from __future__ import annotations
@@ -144,11 +144,11 @@ def test_with_a_target_they_are_in_time(varnishd: Varnishd) -> None:
         varnishd, f'sandpaper.fetch_target("shop", {TARGET_S}s);'))
     served = sorted(a.took_s for a in answers if a.status == 200)
     refused = [a.took_s for a in answers if a.status == 503]
-    print(f"good: {good(answers):.2f}; busy: {busy_s:.1f} s; served: p50 {median(served):.3f} s, "
-          f"p99 {served[len(served) * 99 // 100]:.3f} s; refused: "
+    print(f"good: {good(answers):.2f}; busy: {busy_s:.1f} s; served: p50 "
+          f"{median(served):.3f} s, p99 {served[len(served) * 99 // 100]:.3f} s; refused: "
           f"{len(refused)}, p50 {median(refused):.3f} s")
     assert len(served) + len(refused) == len(answers)
-    # A slow machine serves fewer of them, but it is as busy
+    # On a slow machine the origin serves fewer, but is as busy
     assert good(answers) > 0.8
     assert busy_s > 0.8 * SERVERS * SECONDS
     assert median(refused) < 0.1

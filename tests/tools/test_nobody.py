@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from varnishd import HELLO, Varnishd, allow_descriptors, answered
 
 FLOOD = 3000  # connections: accepting and parsing them takes 0.1 s and more
-PART = 100  # of them, answered before others come
+BATCH = 100  # of them, answered before others come
 PARTS = 2000  # see spd_part.c
 OTHERS = 200  # descriptors
 DRIPS = 20  # bytes of each
@@ -88,8 +88,8 @@ def test_not_while_only_a_limit_holds_back(varnishd: Varnishd) -> None:
     assert varnishd.get("a.example") == 200
     varnishd.ask("a.example")  # may go in 2000 s
     varnishd.await_counter("SANDPAPER.waiting", 1)
-    for _ in range(FLOOD // PART):
-        answered(flood(varnishd, PART, HALF + REST.replace(b"a.", b"b.")))
+    for _ in range(FLOOD // BATCH):
+        answered(flood(varnishd, BATCH, HALF + REST.replace(b"a.", b"b.")))
     assert varnishd.counter("SANDPAPER.accept_naps") == 0
     assert varnishd.counter("SANDPAPER.waiting") == 1
 
