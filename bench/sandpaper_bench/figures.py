@@ -228,6 +228,7 @@ def abuse(figures: Figures, of: str = "", *command: str) -> str:
                 "map": ", with a map" if ABUSES[name].mapped else "",
                 "text": cell("{kept:.2f}{kept_ci:to}", r),
                 "control": control_of(record, OURS),
+                "stock_control": control_of(record, STOCK),
                 "commit": figures.commit(record)}
                 for r in record["results"] if r["variant"] == OURS]
         # Those that invent Hosts have a table of their own
@@ -244,6 +245,7 @@ def abuse(figures: Figures, of: str = "", *command: str) -> str:
         ("stock: kept", "{stock_kept:.2f}{stock_kept_ci:to}"),
         ("stock: p99, ms",
          "{stock_p99_s_alone:time}, {stock_p99_s_beside:time}"),
+        ("stock: control", "{stock_control}"),
         ("stock: goals missed", "{stock_failed:or none}"),
         ("commit", "{commit}"),
     ], rows, records)
@@ -349,9 +351,10 @@ def headline(figures: Figures) -> str:
         row = {"what": what, "command": f"{BENCH} {name}{options}",
                "stock": "1" if "setting" in same else NOT_YET,
                "ours": NOT_YET, "commit": ""}
-        if stock:  # only a control of all results is of stock's, too
+        if stock:  # its control is its own, or that of all results
+            own = STOCK if STOCK in record["control"] else ""
             row["stock"] = cell(template, stock) + (
-                "" if part else doubt(record))
+                doubt(record, own) if own or not part else "")
         if ours:
             row |= {"ours": cell(template, ours) + doubt(record, part),
                     "commit": figures.commit(record)}

@@ -72,6 +72,18 @@ class Tables(unittest.TestCase):
                       "passed |", self.rendered("tests"))
         self.assertIn("| k0, no-op | 100 |", self.rendered("overhead"))
 
+    def test_each_figure_of_the_readme_has_its_own_doubt(self) -> None:
+        for bad in ("stock", "sandpaper"):
+            found = records()["blackhole"]
+            found["control"][bad] |= {"covers_one": False}
+            line = next(row for row in self.rendered(
+                "headline", blackhole=found).splitlines()
+                if "origin never answers" in row)
+            _, _, stock, ours, *_ = line.split("|")
+            with self.subTest(bad):
+                self.assertEqual("not valid" in stock, bad == "stock", line)
+                self.assertEqual("not valid" in ours, bad != "stock", line)
+
     def test_goals_that_are_missed(self) -> None:
         self.assertIn("| met |", self.rendered("scale"))
         for name, value in (("pairs", "ratio"),
