@@ -9,8 +9,8 @@ each complete request of the victim's was answered once.  Sandpaper's lock was
 never held for long.  There is a rest after each of three phases.  Under load
 threads and memory come and go by more than a leak.  So the rests are compared:
 there may be no more threads, and memory without their stacks may not grow from
-each rest to the next.  What grows once is no leak: after the same load it is 36
-to 42 MB, by how the allocator's pages were filled.  There is no control.
+each rest to the next.  A leak grows each time, and what grows once is none.
+There is no control.
 """
 
 from __future__ import annotations
@@ -38,12 +38,11 @@ PHASES = 3
 CONNECTIONS = 10  # of an abuse, at most
 SLOWER = 10  # times, what comes at a rate
 MEMORY = 2 * 2**20  # bytes, by which it may grow from each rest to the next
-THREADS = 10  # that there may be more at rest
+THREADS = 10  # by which their number at rest may grow
 REST_SECONDS = 50.0  # until threads have ended and caches are empty
 # With a cache for each thread and arenas for each core, memory at rest was 66,
 # 91, 101 and 107 MB after four rounds of load; without them 48, 48, 48 and 47.
-# What is freed is given back at once: else 2 MB of it were still there in one of
-# five rests, since the allocator looks only when somebody allocates.
+# What is freed is given back at once, since it is not held any more.
 ENVIRONMENT = ("MALLOC_CONF=tcache:false,narenas:1,"
                "dirty_decay_ms:0,muzzy_decay_ms:0",)
 PATIENCE = 120.0  # seconds: counters agree only when nothing runs
@@ -120,14 +119,14 @@ class Phase:
     rest_bytes: int  # without stacks
     rest_threads: int
     most_bytes: int
-    threads: int  # at most
+    most_threads: int
     died: bool
     undone: int
     holds: Holds
 
 
 def grown_bytes(phases: Sequence[Phase]) -> int:
-    """Return by how much memory has grown from each rest to the next."""
+    """Return the smallest growth of memory from a rest to the next."""
     return min((b.rest_bytes - a.rest_bytes for a, b in pairwise(phases)),
                default=0)
 
@@ -183,8 +182,8 @@ class SoakTurn:
                     seen = rig.load.disturbed(
                         varnish, [victim, *mixed(abuses)],
                         rig.plan.seconds / PHASES, DRAIN_SECONDS)
-                phase = dead if varnish.restarted() else calm
-                phases.append(phase(varnish, faults, seen[victim.name],
+                look = dead if varnish.restarted() else calm
+                phases.append(look(varnish, faults, seen[victim.name],
                                    before))
                 if phases[-1].died:
                     break
@@ -209,9 +208,10 @@ def dead(
 ) -> Phase:
     """Return a phase in which a worker process died: no more is known."""
     progress(f"  a worker process died{varnish.obituary()}")
-    return Phase(victim, 0.0, dict.fromkeys(COUNTED, 0), (before, before), 0,
-                0, faults.rss_bytes, faults.threads, True, len(faults.errors),
-                Holds(0, 0.0, "", 0.0, 0.0))
+    return Phase(
+        victim, 0.0, dict.fromkeys(COUNTED, 0), (before, before), 0, 0,
+        faults.rss_bytes, faults.threads, True, len(faults.errors),
+        Holds(0, 0.0, "", 0.0, 0.0))
 
 
 def calm(
@@ -238,9 +238,8 @@ def calm(
                  f"{victim.first_error or 'none'}), {victim.unanswered} "
                  f"without an answer, {victim.extra} answers too many")
     return Phase(
-        victim, took, counters, (usual, after), rest,
-        threads, faults.rss_bytes, faults.threads, died,
-        len(faults.errors), held)
+        victim, took, counters, (usual, after), rest, threads,
+        faults.rss_bytes, faults.threads, died, len(faults.errors), held)
 
 
 def result(
@@ -268,7 +267,7 @@ def result(
         "held_by": end.holds.by,
         "held_wall_us": round(end.holds.wall_s * 1e6, 1),
         "threads_rest": end.rest_threads,
-        "threads_most": max(p.threads for p in phases),
+        "threads_most": max(p.most_threads for p in phases),
         "died": int(any(p.died for p in phases)),
         "undone": sum(p.undone for p in phases),
         "failed": ", ".join(failed(phases)),

@@ -391,7 +391,7 @@ class Criteria(unittest.TestCase):
         self.assertEqual((phase.rest_bytes, phase.rest_threads),
                          (50 * 2**20, 218))
         self.assertEqual(phase.most_bytes, 700 * 2**20)
-        self.assertEqual((phase.threads, phase.died, phase.undone),
+        self.assertEqual((phase.most_threads, phase.died, phase.undone),
                          (9, False, 1))
 
     def test_memory_without_stacks(self) -> None:
