@@ -30,7 +30,7 @@ struct spd_pool {
 static struct spd_pool pools[SPD_POOLS];
 static _Atomic unsigned npools;
 static _Atomic unsigned turn;		/* pool to ask first */
-static _Atomic int pool_begun;		/* it may have no call yet */
+static _Atomic int pool_begun;		/* since the keeper looked */
 SPD_STATIC int summoned;		/* a worker was called and has not come
 					 * yet; locked */
 static VTAILQ_HEAD(, pool_task) stranded = VTAILQ_HEAD_INITIALIZER(stranded);
@@ -170,8 +170,9 @@ spd_summon(void)
 }
 
 /*
- * If a pool has begun since the last time, call again: what waits for a call or is
- * stranded may wait for threads of other pools.  Caller does not hold the lock.
+ * If a pool has begun since the last time, call again.  The threads of all other
+ * pools may be taken for long, and the new pool has not been asked.  Caller does
+ * not hold the lock.
  */
 void
 spd_summon_new_pools(void)
