@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A varnishd with many tenants, and an exporter that also keeps bills.
 
-bench/record-exporter and bench/record-watching use it.
+bench/record-exporter, record-watching and record-reload use it.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import gzip
 import http.client
@@ -15,10 +16,13 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from sandpaper_ask import Varnishadm
 
+from . import machine, pedigree, record
 from .testbed import free_port
 
 TOP = Path(__file__).resolve().parents[2]
@@ -77,6 +81,37 @@ def series(text: str) -> dict[str, float]:
         if line and not line.startswith("#"))}
 
 
+def parser(doc: str | None, name: str, sizes: Sequence[int]
+           ) -> argparse.ArgumentParser:
+    """Return what reads the options that all have."""
+    p = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--root", type=Path, default=TOP / "build/7.7/root",
+                   help="where varnishd is installed (%(default)s)")
+    p.add_argument("--tenants", type=int, nargs="+", default=sizes,
+                   metavar="N", help="numbers of tenants (%(default)s)")
+    p.add_argument("--json", type=Path, metavar="FOLDER",
+                   help=f"write FOLDER/{name}.json, and no record")
+    return p
+
+
+def save(name: str, options: argparse.Namespace, parameters: dict[str, Any],
+         measured: Callable[[int], dict[str, Any]]) -> int:
+    """Measure with each number of tenants, and record it."""
+    results = []
+    for tenants in options.tenants:
+        results.append(measured(tenants))
+        print(results[-1], flush=True)
+    found = {
+        "experiment": name, "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        **pedigree.code(), "command": f"bench/record-{name}",
+        "machine": machine.short(), "parameters": parameters,
+        "results": results}
+    print("written to", record.write(found, folder=options.json)
+          if options.json else record.write(found))
+    return 0
+
+
 class Running:
     """A varnishd with tenants, and its exporter.
 
@@ -92,13 +127,19 @@ class Running:
         self.usage = folder / "usage"
         self.adm = Varnishadm(f"{root}/bin/varnishadm", ("-n", f"{folder}/n"))
 
+    def write(self, weight: int = 1) -> Path:
+        """Write the file of tenants."""
+        file = self.folder / "tenants"
+        file.write_text("".join(
+            f"customer-{n} customer-{n}.example weight={weight}\n"
+            for n in range(self.tenants)))
+        return file
+
     @contextlib.contextmanager
     def varnishd(self) -> Iterator[int]:
         """Run it; its PID."""
-        file, vcl = self.folder / "tenants", self.folder / "vcl"
-        file.write_text("".join(f"customer-{n} customer-{n}.example\n"
-                                for n in range(self.tenants)))
-        vcl.write_text(VCL % file)
+        vcl = self.folder / "vcl"
+        vcl.write_text(VCL % self.write())
         with running(*self.pin, f"{self.root}/sbin/varnishd", "-F", "-j",
                      "none", "-n", f"{self.folder}/n", "-a",
                      f"127.0.0.1:{self.port}", "-p", "syslog_cli_traffic=off",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Figures in Markdown: what it costs to watch varnishd.
+"""Figures in Markdown: what it costs to watch varnishd, and to reload.
 
-bench/record-exporter and bench/record-watching measure them.
+bench/record-exporter, record-watching and record-reload measure them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from .markdown import Record, Records, Row, machine_text, not_yet, table
 
-EXPORTER, WATCHING = "bench/record-exporter", "bench/record-watching"
+EXPORTER, WATCHING, RELOAD = (
+    f"bench/record-{name}" for name in ("exporter", "watching", "reload"))
 
 
 def rows(record: Record) -> Sequence[Row]:
@@ -57,6 +58,25 @@ def watching(figures: Records) -> str:
         "CLI, of `varnishd` and its manager. `varnishd` had one core; the "
         f"load, {parameters['connections']} connections that ask for a response of "
         "VCL, and all that watched had another one."])
+
+
+def reload(figures: Records) -> str:
+    """Return how long sandpaper.reload takes, and answers meanwhile."""
+    record = figures.records.get("reload")
+    if record is None:
+        return not_yet(RELOAD)
+    return "\n\n".join([
+        table([
+            ("lines in the file", "{tenants:,}"),
+            ("a reload, median and longest, ms",
+             "{reload_s:time}, {reload_s_max:time}"),
+            ("longest answer during it, median and longest, ms",
+             "{longest_s:time}, {longest_s_max:time}"),
+            ("the same in the second before, ms",
+             "{before_s:time}, {before_s_max:time}")], record["results"]),
+        f"{measured(figures, record)} "
+        f"{record['results'][0]['reloads']} reloads. One client asks on one "
+        "connection, one request after the other."])
 
 
 def exporter(figures: Records) -> str:

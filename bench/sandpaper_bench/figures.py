@@ -406,7 +406,7 @@ TABLES: dict[str, Callable[..., str]] = {
     "fetch-goals": overloadfigures.fetch_goals,
     "haboob": haboobfigures.haboob, "compress": compressfigures.compress,
     "load-check": overloadfigures.check, "exporter": exporterfigures.exporter,
-    "watching": exporterfigures.watching,
+    "watching": exporterfigures.watching, "reload": exporterfigures.reload,
     "tiers": partial(
         overloadfigures.judged, what="tiers", head="goal"),
     "tiers-cases": overloadfigures.tiers_cases,

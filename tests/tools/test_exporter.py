@@ -350,6 +350,19 @@ def test_what_is_served_meanwhile_can_be_measured(folder: Path) -> None:
     assert f"| 10 | {row['watched_rps']:.3f} |" in text
 
 
+def test_a_reload_can_be_measured(folder: Path) -> None:
+    """As doc/configure.md has it."""
+    ran(sys.executable, TOP / "bench" / "record-reload", "--root", ROOT,
+        "--tenants", "100", "--reloads", "2", "--json", folder)
+    record = json.loads((folder / "reload.json").read_text())
+    row, = record["results"]
+    assert (row["tenants"], row["reloads"]) == (100, 2)
+    for key in ("reload_s", "longest_s", "before_s"):
+        assert 0 < row[key] <= row[f"{key}_max"]
+    text = Figures({"reload": record}, lambda _: False).render("reload")
+    assert f"| 100 | {1000 * row['reload_s']:.1f}, " in text
+
+
 # HTTP, and what cannot work
 
 def test_clients_change_nothing(tenants: Tenants) -> None:
