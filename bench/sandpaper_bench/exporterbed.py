@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A varnishd with many tenants, and an exporter that also keeps bills.
 
-bench/record-exporter, record-watching and record-reload use it.
+bench/record-exporter, record-watching and record-reload-time use it.
 """
 
 from __future__ import annotations

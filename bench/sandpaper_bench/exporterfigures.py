@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Figures in Markdown: what it costs to watch varnishd, and to reload.
 
-bench/record-exporter, record-watching and record-reload measure them.
+bench/record-exporter, record-watching and record-reload-time measure them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from .markdown import Record, Records, Row, machine_text, not_yet, table
 
 EXPORTER, WATCHING, RELOAD = (
-    f"bench/record-{name}" for name in ("exporter", "watching", "reload"))
+    f"bench/record-{name}" for name in ("exporter", "watching", "reload-time"))
 
 
 def rows(record: Record) -> Sequence[Row]:
@@ -60,9 +60,9 @@ def watching(figures: Records) -> str:
         "VCL, and all that watched had another one."])
 
 
-def reload(figures: Records) -> str:
+def reload_time(figures: Records) -> str:
     """Return how long sandpaper.reload takes, and answers meanwhile."""
-    record = figures.records.get("reload")
+    record = figures.records.get("reload-time")
     if record is None:
         return not_yet(RELOAD)
     return "\n\n".join([

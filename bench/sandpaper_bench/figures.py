@@ -406,7 +406,8 @@ TABLES: dict[str, Callable[..., str]] = {
     "fetch-goals": overloadfigures.fetch_goals,
     "haboob": haboobfigures.haboob, "compress": compressfigures.compress,
     "load-check": overloadfigures.check, "exporter": exporterfigures.exporter,
-    "watching": exporterfigures.watching, "reload": exporterfigures.reload,
+    "watching": exporterfigures.watching,
+    "reload-time": exporterfigures.reload_time,
     "tiers": partial(
         overloadfigures.judged, what="tiers", head="goal"),
     "tiers-cases": overloadfigures.tiers_cases,

@@ -14,6 +14,7 @@ from typing import Any
 from docs import figures
 from report_samples import samples
 from sandpaper_bench import record
+from sandpaper_bench.experiments import EXPERIMENTS
 from sandpaper_bench.figures import SINGLE, TABLES, Figures
 from sandpaper_bench.markdown import IS_OLD, NOT_YET, OLD
 from sandpaper_bench.pedigree import MOVES, History
@@ -34,6 +35,15 @@ def records(invalid: str = "") -> dict[str, Any]:
         "dirty": False,
         "date": "2026-01-02", "result": "2 passed"}]
     return found
+
+
+class Names(unittest.TestCase):
+    """A record has the name of what measured it."""
+
+    def test_no_program_overwrites_the_record_of_an_experiment(self) -> None:
+        programs = {path.name.removeprefix("record-")
+                    for path in (TOP / "bench").glob("record-*")}
+        self.assertEqual(programs & set(EXPERIMENTS), set())
 
 
 class Tables(unittest.TestCase):

@@ -352,14 +352,15 @@ def test_what_is_served_meanwhile_can_be_measured(folder: Path) -> None:
 
 def test_a_reload_can_be_measured(folder: Path) -> None:
     """As doc/configure.md has it."""
-    ran(sys.executable, TOP / "bench" / "record-reload", "--root", ROOT,
+    ran(sys.executable, TOP / "bench" / "record-reload-time", "--root", ROOT,
         "--tenants", "100", "--reloads", "2", "--json", folder)
-    record = json.loads((folder / "reload.json").read_text())
+    record = json.loads((folder / "reload-time.json").read_text())
     row, = record["results"]
     assert (row["tenants"], row["reloads"]) == (100, 2)
     for key in ("reload_s", "longest_s", "before_s"):
         assert 0 < row[key] <= row[f"{key}_max"]
-    text = Figures({"reload": record}, lambda _: False).render("reload")
+    text = Figures({"reload-time": record}, lambda _: False).render(
+        "reload-time")
     assert f"| 100 | {1000 * row['reload_s']:.1f}, " in text
 
 
