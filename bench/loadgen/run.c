@@ -53,14 +53,14 @@ phases_owe(void)
 	return (0);
 }
 
-/* End a phase or a gap, and wake the next phase's groups.  Returns when to look
- * again. */
+/* End a phase or a gap, and wake the next phase's groups.  The last phase ends
+ * with the window.  Returns when to look again. */
 static uint64_t
 phases(uint64_t now)
 {
 	struct group *g;
 
-	if (now < win.phase_end)
+	if (now < win.phase_end || win.phase_end == win.end)
 		return (win.phase_end);
 	win.in_gap = 1;
 	if (phases_owe() && now < win.phase_end + win.phase_len)
@@ -101,13 +101,14 @@ open_window(void)
 void
 run(uint64_t interval, int busy)
 {
-	uint64_t now, next, look = 0, tick = 0;
+	uint64_t now = now_ns(), next, look = 0, tick = 0;
 	int open = 0;
 
-	for (now = now_ns(); now < win.end && !groups_spent();
-	    now = now_ns()) {
+	while (!groups_spent()) {
 		if (win.nphases > 1 && now >= look)
 			look = phases(now);
+		if (!win.in_gap && now >= win.end)
+			break;
 		if (!open && !win.in_gap && now >= win.begin) {
 			open = 1;
 			open_window();
@@ -121,6 +122,7 @@ run(uint64_t interval, int busy)
 		if (win.nphases > 1)
 			next = earlier(next, look);
 		serve(now, next, busy);
+		now = now_ns();
 	}
 	if (!open)	/* it was missed, or every limit reached before */
 		say("start");

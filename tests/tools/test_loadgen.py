@@ -115,12 +115,13 @@ class Loadgen(unittest.TestCase):
                               if n and i % 4 != mine], [])
 
     @contextlib.contextmanager
-    def two_phases(self) -> Iterator[list[socket.socket]]:
+    def two_phases(self, seconds: float = TIMEOUT
+                   ) -> Iterator[list[socket.socket]]:
         """Yield the connections of phases a and b; a's has its request."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             server.settimeout(TIMEOUT)
             load = subprocess.Popen(
-                [str(self.program), "-w", "0", "-t", str(TIMEOUT), "-p", "2",
+                [str(self.program), "-w", "0", "-t", str(seconds), "-p", "2",
                  "-l", "0.2", "-q", "0.1",
                  f"127.0.0.1:{server.getsockname()[1]}",
                  "host=a,phase=0", "host=b,phase=1"],
@@ -153,6 +154,11 @@ class Loadgen(unittest.TestCase):
     def test_a_gap_between_phases_ends_without_an_answer(self) -> None:
         with self.two_phases() as (_, b):
             self.assertEqual(select.select([b], [], [], TIMEOUT)[0], [b])
+
+    def test_a_gap_does_not_take_the_place_of_the_last_phase(self) -> None:
+        with self.two_phases(seconds=0.4) as (_, b):
+            b.settimeout(TIMEOUT)
+            self.assertIn(b"Host: b\r\n", b.recv(4096))
 
     def test_other_statuses_are_counted(self) -> None:
         seen = self.load("host=a,path=/nothing,conns=2,limit=20")
