@@ -112,8 +112,8 @@ PRICE_Lean(struct price *p, double net, double cpu, int64_t now)
 	step = fmax(0, fmin(step, LEAN_STEP));
 	if (now > p->leaned)
 		p->leaned = now;
-	if (net + cpu > 0)
-		p->lean += step * (net - cpu) / (net + cpu);
+	if (net > 0 || cpu > 0)
+		p->lean += step * (net - cpu) / fmax(net, cpu);
 	else				/* back to 0 */
 		p->lean -= fmax(-step, fmin(p->lean, step));
 	p->lean = fmax(-1, fmin(p->lean, 1));

@@ -17,10 +17,12 @@
  * no probability, and must not be the same for two queues that are both long.
  *
  * The lean says how to use both resources if a request can save one at the
- * expense of the other.  If all requests choose the scarce one at a time, the
+ * expense of the other.  If all requests save the scarce one at a time, the
  * other one is scarce a moment later, and each is idle in turn.  So only a part
- * of the requests chooses it.  The part rises while it is scarce, by at most 1 in
- * a second, and falls while the other one is.
+ * of the requests saves it.  The part rises while it is used more than the other
+ * one, by at most 1 in a second, and falls while it is used less.  Congestions
+ * would not do: the same requests wait for both resources, and in turn all or
+ * none wait, so the relation of the two sums says little of what is idle.
  *
  * All times are ns.  No clock, lock or allocation.  The caller serialises.
  */
@@ -63,7 +65,8 @@ double PRICE_Congestion(const struct price *, enum rel_resource,
 /*
  * Return the lean, -1 to 1: which part of the requests should save net at the
  * expense of cpu.  Below 0: cpu at the expense of net.  It changes only by these
- * calls.  Between two calls at most 0.1 s count.  net, cpu: the congestions.
+ * calls.  Between two calls at most 0.1 s count.  net, cpu: the parts of both
+ * that are used, 0 or more.  Both 0: nothing is scarce, and it returns to 0.
  */
 double PRICE_Lean(struct price *, double net, double cpu, int64_t now);
 

@@ -140,13 +140,21 @@ cli_slots(struct cli *cli, const char * const *av, void *priv)
 static void v_matchproto_(cli_func_t)
 cli_busy(struct cli *cli, const char * const *av, void *priv)
 {
-	unsigned long n;
+	unsigned long cpu, net;
+	double part = -1;
 
 	(void)priv;
-	if (av[2] == NULL)
-		spd_pretend_busy(-1);
-	else if (spd_cli_number(cli, av[2], 0, 100, &n) == 0)
-		spd_pretend_busy((int)n);
+	if (av[2] != NULL && spd_cli_number(cli, av[2], 0, 100, &cpu))
+		return;
+	if (av[2] != NULL && av[3] != NULL) {
+		if (spd_cli_number(cli, av[3], 0, 100, &net))
+			return;
+		part = (double)net / 100;
+	}
+	spd_pretend_busy(av[2] != NULL ? (int)cpu : -1);
+	spd_lock();
+	spd_pretend_link_used(part);
+	spd_unlock();
 }
 
 static void v_matchproto_(cli_func_t)

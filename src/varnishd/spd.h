@@ -195,6 +195,8 @@ void spd_link_init(void);
 void spd_link_seen(const struct sess *);
 void spd_learn(int64_t now);
 int64_t spd_link_backlog(int64_t now);			/* locked */
+double spd_link_used(void);				/* locked */
+void spd_pretend_link_used(double part);		/* locked */
 int spd_link_busy(int64_t now);
 int64_t spd_net(int64_t wire);
 /* The following are locked */

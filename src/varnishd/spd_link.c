@@ -77,6 +77,9 @@ static _Atomic enum address address;	/* kind of addr */
 static _Atomic int seen;		/* a client connection */
 static _Atomic uint64_t rate_of_costs = SPD_RATE_UNKNOWN;	/* bits/s */
 static _Atomic int busy;		/* net, in the last epoch */
+static double used = -1;		/* parts of T that were sent, a mean of
+					 * some epochs; -1: not known; locked */
+static double pretended = -1;		/* the same for tests; -1: as measured */
 
 void
 spd_link_init(void)
@@ -155,6 +158,24 @@ spd_nic_gauges(int64_t now)
 	spd_vsc->nic_closed_ns = (uint64_t)NIC_ClosedTime(nic, now);
 }
 
+/* Return the part of T that is sent, a mean of about 0.1 s; -1: not known. */
+double
+spd_link_used(void)
+{
+
+	SPD_LOCKED();
+	return (pretended >= 0 ? pretended : used);
+}
+
+/* For tests: let this part of T seem to be sent.  -1: as measured. */
+void
+spd_pretend_link_used(double part)
+{
+
+	SPD_LOCKED();
+	pretended = part;
+}
+
 /* Note that net was not measured.  With forget, the next client connection
  * chooses its interface. */
 static void
@@ -165,6 +186,7 @@ spd_link_missing(int forget, int64_t now)
 	if (forget)
 		address = ADDRESS_NONE;
 	busy = nic->rate > 0;	/* not measured: assume so */
+	used = -1;
 	spd_nic_gauges(now);
 	spd_unlock();
 }
@@ -217,7 +239,7 @@ spd_learn(int64_t now)
 	static int64_t last;
 	struct sockaddr_storage ss;
 	struct iface_stat st;
-	double sent_rate;
+	double sent_rate, part;
 	int known, learned = 0;
 
 	spd_lock();
@@ -259,8 +281,9 @@ spd_learn(int64_t now)
 			bprintf(kept->name, "%s", iface->name);
 		}
 	}
-	busy = nic->backlogged_epochs || (nic->rate > 0 &&
-	    sent_rate >= SPD_BUSY * (double)nic->rate);
+	part = nic->rate > 0 ? sent_rate / (double)nic->rate : -1;
+	used = part < 0 || used < 0 ? part : (used + part) / 2;
+	busy = nic->backlogged_epochs || part >= SPD_BUSY;
 	spd_nic_gauges(now);
 	spd_set_rate();
 	spd_unlock();

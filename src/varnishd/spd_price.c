@@ -24,7 +24,7 @@
 #include "spd.h"
 
 #define SPD_BUSY	90	/* % of the cores: they are busy */
-#define SPD_HALF	50	/* % of the cores: save() heeds them */
+#define SPD_HALF	.5	/* of net or of the cores: below, save() saves none */
 #define SPD_FETCH_MEMORY 16	/* requests, or fetches, of a mean */
 #define SPD_BUFFER	20000000	/* ns */
 
@@ -127,22 +127,28 @@ spd_congestion(enum rel_resource r, int64_t now)
 	return (PRICE_Congestion(&price, r, spd_buffer(), now));
 }
 
-/*
- * Return the lean (price/price.h).  cpu counts while half of the cores are used:
- * if requests chose it until the cores are busy, it would be too late to turn
- * back.
- */
+/* Does a request wait longer than a congestion of 0 allows? */
+static int
+is_congested(int64_t now)
+{
+	int64_t buffer = spd_buffer();
+
+	return (PRICE_Congestion(&price, REL_NET, buffer, now) > 0 ||
+	    PRICE_Congestion(&price, REL_CPU, buffer, now) > 0);
+}
+
+/* Return the lean (price/price.h).  Nothing is scarce while net is not measured,
+ * while half of net and of the cores is idle, or while nothing waits. */
 double
 spd_lean(int64_t now)
 {
-	double cpu = 0;
+	double net = spd_link_used(), cpu = used / 100.;
 
 	SPD_LOCKED();
 	spd_price_link(now);
-	if (used >= SPD_HALF)
-		cpu = PRICE_Congestion(&price, REL_CPU, spd_buffer(), now);
-	return (PRICE_Lean(&price, PRICE_Congestion(&price, REL_NET,
-	    spd_buffer(), now), cpu, now));
+	if (net < 0 || vmax(net, cpu) < SPD_HALF || !is_congested(now))
+		net = cpu = 0;
+	return (PRICE_Lean(&price, net, cpu, now));
 }
 
 /* Return the price of the tenant's next request.  The keeper's last look at net,

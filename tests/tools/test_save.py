@@ -50,31 +50,27 @@ def saved(varnishd: Varnishd, resource: str) -> int:
     return found
 
 
+def waits_until_saved(varnishd: Varnishd, resource: str, used: str,
+                      wanted: int) -> None:
+    """Let parts of cpu and net be used; wait until so many save it."""
+    varnishd.cli("debug.sandpaper.busy", *used.split())
+    until(lambda: saved(varnishd, resource) == wanted,
+          f"{resource} is not saved by {wanted} requests with {used}")
+
+
 def test_the_scarce_one_is_saved(varnishd: Varnishd) -> None:
     varnishd.start("sandpaper_cores=1", vcl=VCL)
+    varnishd.cli("debug.sandpaper.cost", "b", "40000", "40000")
     assert (saved(varnishd, "net"), saved(varnishd, "cpu")) == (0, 0)
-    varnishd.cli("debug.sandpaper.busy", "100")
-    for scarce, other, cost in (("net", "cpu", "0 40000"),
-                                ("cpu", "net", "40000 0")):
-        varnishd.cli("debug.sandpaper.cost", "b", *cost.split())
+    for resource, other, scarce, idle in (
+            ("net", "cpu", "50 100", "0 49"), ("cpu", "net", "100 50", "49 0")):
         varnishd.cli("debug.sandpaper.freeze")
         clients = [varnishd.ask("b.example") for _ in range(2)]
         varnishd.cli("debug.sandpaper.wait", "2")
-        until(lambda: saved(varnishd, scarce) == ASKED,  # noqa: B023
-              f"{scarce} is not saved")
+        waits_until_saved(varnishd, resource, scarce, ASKED)
         assert saved(varnishd, other) == 0
+        waits_until_saved(varnishd, resource, idle, 0)
+        waits_until_saved(varnishd, resource, scarce, ASKED)
         varnishd.cli("debug.sandpaper.thaw")
-        answered(clients)
-
-
-def test_requests_do_not_wait_for_cores_that_are_idle(
-        varnishd: Varnishd) -> None:
-    varnishd.start("sandpaper_cores=1", vcl=VCL)
-    varnishd.cli("debug.sandpaper.busy", "49")
-    varnishd.cli("debug.sandpaper.cost", "b", "40000", "0")
-    varnishd.cli("debug.sandpaper.freeze")
-    clients = [varnishd.ask("b.example") for _ in range(2)]
-    varnishd.cli("debug.sandpaper.wait", "2")
-    assert sum(saved(varnishd, "cpu") for _ in range(5)) == 0
-    varnishd.cli("debug.sandpaper.thaw")
-    answered(clients)
+        answered(clients)  # so nothing waits
+        waits_until_saved(varnishd, resource, scarce, 0)

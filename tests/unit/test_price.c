@@ -42,13 +42,6 @@ near(double a, double b)
 }
 
 static void
-between(double least, double found, double most)
-{
-
-	assert_true(found >= least && found <= most);
-}
-
-static void
 test_nothing_waits(void **state)
 {
 	struct price p = { .set = 0 };
@@ -157,51 +150,40 @@ test_price(void **state)
 	    PRICE_Congestion(&p, REL_CPU, BUFFER, LONG), 1);
 }
 
+/* Call it every 10 ms for so long, while these parts are used */
 static double
-lean_now(struct price *p, int64_t now)
-{
-
-	return (PRICE_Lean(p, PRICE_Congestion(p, REL_NET, BUFFER, now),
-	    PRICE_Congestion(p, REL_CPU, BUFFER, now), now));
-}
-
-/* Call it every 10 ms for so long, with these costs of 30 requests */
-static double
-lean(struct price *p, struct price_part *t, int64_t cpu, int64_t net,
-    int64_t *now, int64_t time)
+lean(struct price *p, double net, double cpu, int64_t *now, int64_t time)
 {
 	int64_t end = *now + time;
 
-	set(p, t, 30, cpu, net, *now);
 	for (; *now < end; *now += 10 * MS)
-		(void)lean_now(p, *now);
-	return (lean_now(p, *now));
+		(void)PRICE_Lean(p, net, cpu, *now);
+	return (PRICE_Lean(p, net, cpu, *now));
 }
 
-/* It rises by at most 1 in a second while net is scarce, falls while cpu is, and
- * goes back to 0 if both are free */
+/* It rises by at most 1 in a second while net is used more, falls while cpu is,
+ * and goes back to 0 if nothing is scarce */
 static void
 test_lean(void **state)
 {
 	struct price p = { .set = 0 };
-	struct price_part t = { { 0, 0 } };
 	int64_t now = LONG;
 
 	(void)state;
-	assert_true(lean_now(&p, now) == 0);
-	/* The mean of the queue needs some ms */
-	between(.4, lean(&p, &t, 0, MS, &now, SECOND / 2), .5);
-	between(1, lean(&p, &t, 0, MS, &now, SECOND), 1);
-	between(.5, lean(&p, &t, MS, 0, &now, SECOND / 2), .9);
-	between(-1, lean(&p, &t, MS, 0, &now, 3 * SECOND), -1);
-	between(-.9, lean(&p, &t, 0, 0, &now, SECOND / 2), -.5);
-	between(0, lean(&p, &t, 0, 0, &now, 2 * SECOND), 0);
-	/* Both are scarce alike, or nearly so */
-	between(-.02, lean(&p, &t, MS, MS, &now, SECOND), 0);
-	between(.02, lean(&p, &t, MS, MS + MS / 10, &now, SECOND), .1);
-	/* So it stays */
+	p.leaned = now;
+	near(PRICE_Lean(&p, 0, 0, now), 0);
+	near(lean(&p, .9, 0, &now, SECOND / 2), .5);
+	near(lean(&p, .9, 0, &now, SECOND), 1);
+	near(lean(&p, 0, .9, &now, SECOND / 2), .5);
+	near(lean(&p, 0, .9, &now, 3 * SECOND), -1);
+	near(lean(&p, 0, 0, &now, SECOND / 2), -.5);
+	near(lean(&p, 0, 0, &now, 2 * SECOND), 0);
+	/* By how much one is used more */
+	near(lean(&p, 1, .9, &now, SECOND), .1);
+	near(lean(&p, .4, .5, &now, SECOND), -.1);
+	/* Both alike: it stays */
 	p.lean = .5;
-	between(.48, lean(&p, &t, MS, MS, &now, SECOND), .52);
+	near(lean(&p, .9, .9, &now, SECOND), .5);
 }
 
 /* Between two calls at most 0.1 s count, and a time before none */
@@ -209,18 +191,36 @@ static void
 test_lean_seldom(void **state)
 {
 	struct price p = { .set = 0 };
-	struct price_part t = { { 0, 0 } };
 	int64_t now = LONG;
 
 	(void)state;
-	set(&p, &t, 30, 0, MS, 0);
-	(void)lean_now(&p, now);
-	near(p.lean, .1);
+	near(PRICE_Lean(&p, 1, 0, now), .1);
 	now += SECOND;
-	near(lean_now(&p, now), .2);
-	near(lean_now(&p, now), .2);
-	near(lean_now(&p, now - SECOND), .2);
-	near(lean_now(&p, now + SECOND / 20), .25);
+	near(PRICE_Lean(&p, 1, 0, now), .2);
+	near(PRICE_Lean(&p, 1, 0, now), .2);
+	near(PRICE_Lean(&p, 1, 0, now - SECOND), .2);
+	near(PRICE_Lean(&p, 1, 0, now + SECOND / 20), .25);
+}
+
+/* It settles where both are used in full: costs in ms as in the record of
+ * `compress` at 1 Gbit/s, plain and compressed */
+static void
+test_lean_settles(void **state)
+{
+	static const double cpu[] = { .22, 2.2 }, net[] = { .84, .37 };
+	struct price p = { .set = 0 };
+	int64_t now = LONG, end = now + 10 * SECOND;
+	double each[2], most, part;
+
+	(void)state;
+	for (; now < end; now += 10 * MS) {
+		part = fmax(0, p.lean);
+		each[0] = net[0] + part * (net[1] - net[0]);
+		each[1] = cpu[0] + part * (cpu[1] - cpu[0]);
+		most = fmax(each[0], each[1]);
+		(void)PRICE_Lean(&p, each[0] / most, each[1] / most, now);
+	}
+	near(p.lean, (net[0] - cpu[0]) / (net[0] - net[1] + cpu[1] - cpu[0]));
 }
 
 /* Absurd costs and numbers overflow nothing */
@@ -253,6 +253,7 @@ main(void)
 		cmocka_unit_test(test_price),
 		cmocka_unit_test(test_lean),
 		cmocka_unit_test(test_lean_seldom),
+		cmocka_unit_test(test_lean_settles),
 		cmocka_unit_test(test_bounds),
 	};
 

@@ -259,11 +259,12 @@ CLI_CMD(DEBUG_SANDPAPER_SLOTS,
 
 CLI_CMD(DEBUG_SANDPAPER_BUSY,
 	"debug.sandpaper.busy",
-	"debug.sandpaper.busy [<percent>]",
-	"Let varnishd seem to use a part of the cores' time.",
-	"  <percent> is a number from 0 to 100. Sandpaper opens and closes slots"
-	" by it. Without an argument it measures again.",
-	0, 1
+	"debug.sandpaper.busy [<cpu> [<net>]]",
+	"Let varnishd seem to use a part of the cores' time, and of net.",
+	"  Each is a percentage from 0 to 100. Sandpaper opens and closes slots"
+	" by <cpu>, and sandpaper.save() compares both. What is not given is"
+	" measured.",
+	0, 2
 )
 
 CLI_CMD(DEBUG_SANDPAPER_FAIL,
