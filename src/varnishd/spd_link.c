@@ -158,7 +158,8 @@ spd_nic_gauges(int64_t now)
 	spd_vsc->nic_closed_ns = (uint64_t)NIC_ClosedTime(nic, now);
 }
 
-/* Return the part of T that is sent, a mean of about 0.1 s; -1: not known. */
+/* Return the part of T that is sent, a mean of about 0.1 s; -1: it is not
+ * measured, or T is not known. */
 double
 spd_link_used(void)
 {
