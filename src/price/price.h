@@ -21,8 +21,8 @@
  * other one is scarce a moment later, and each is idle in turn.  So only a part
  * of the requests saves it.  The part rises while it is used more than the other
  * one, by at most 1 in a second, and falls while it is used less.  Congestions
- * would not do: the same requests wait for both resources, and in turn all or
- * none wait, so the relation of the two sums says little of what is idle.
+ * are not compared: the same requests wait for both resources, so they do not
+ * say which one is idle.
  *
  * All times are ns.  No clock, lock or allocation.  The caller serialises.
  */

@@ -24,7 +24,7 @@
 #include "spd.h"
 
 #define SPD_BUSY	90	/* % of the cores: they are busy */
-#define SPD_HALF	.5	/* of net or of the cores: below, save() saves none */
+#define SPD_HALF	.5	/* parts used: nothing is scarce if both are less */
 #define SPD_FETCH_MEMORY 16	/* requests, or fetches, of a mean */
 #define SPD_BUFFER	20000000	/* ns */
 
@@ -127,7 +127,7 @@ spd_congestion(enum rel_resource r, int64_t now)
 	return (PRICE_Congestion(&price, r, spd_buffer(), now));
 }
 
-/* Does a request wait longer than a congestion of 0 allows? */
+/* Is the congestion of a resource above 0, even if the cores are not busy? */
 static int
 is_congested(int64_t now)
 {
