@@ -137,8 +137,9 @@ is_congested(int64_t now)
 	    PRICE_Congestion(&price, REL_CPU, buffer, now) > 0);
 }
 
-/* Return the lean (price/price.h).  Nothing is scarce while net is not measured,
- * while half of net and of the cores is idle, or while nothing waits. */
+/* Return the lean (price/price.h).  Nothing is scarce while the use of net is not
+ * known, while less than half of each resource is used, or while both congestions
+ * are 0. */
 double
 spd_lean(int64_t now)
 {
